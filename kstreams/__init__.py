@@ -258,9 +258,15 @@ _ELSEWHERE = {
         ("TopologyError", "ProcessingError", "ConfigError", "SerdeError"), "import it from kstreams.errors"
     ),
     **dict.fromkeys(
-        ("Consumed", "Produced", "Grouped", "Joined", "StreamJoined", "Repartitioned", "Serdes", "Named"),
+        ("Consumed", "Produced", "Grouped", "Joined", "StreamJoined", "Repartitioned", "Serdes", "Named", "Branched"),
         "its place is taken by the keywords key=, value= and name=",
     ),
+    "TumblingWindows": "write TimeWindows(size=...)",
+    "HoppingWindows": "write TimeWindows(size=..., advance=...)",
+    "KeyValue": "write a pair, as (key, value)",
+    "JsonSerde": "declare a type, as value=dict or a dataclass, or import it from kstreams.serdes",
+    **{name: f"write {name}() behind an expression, as ks.col('x').{name}()" for name in ("sum", "min", "max", "mean")},
+    "count": "write ks.len(), or count() behind an expression",
 }
 """Names that are looked for here: where they are, or what stands for them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from operator import index
 from typing import TypeAlias
 
 Duration: TypeAlias = timedelta | int
@@ -70,8 +71,8 @@ def time_ms(time: Time) -> int:
         if time.tzinfo is None:
             raise ValueError(f"{time!r} has no time zone: give it one, for example tzinfo=UTC")
         return (time - _EPOCH) // _MILLISECOND
-    if isinstance(time, int) and not isinstance(time, bool):
-        return time
+    if hasattr(time, "__index__") and not isinstance(time, bool):  # an int, also one of NumPy
+        return index(time)
     raise TypeError(f"{time!r} is not a time: pass a datetime with a time zone, or an int of milliseconds since 1970")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kstreams.advice import spoken
 from kstreams.source_line import operator_at
 
 
@@ -109,7 +110,7 @@ class ProcessingError(KStreamsError):
     def __init__(self, operator: str, declared_at: str | None, record: str, cause: BaseException) -> None:
         self.operator, self.declared_at, self.record, self.cause = operator, declared_at, record, cause
         named = operator_at(operator, declared_at)
-        super().__init__(f"{named} failed on record {record}: {type(cause).__name__}: {cause}")
+        super().__init__(f"{named} failed on record {record}: {type(cause).__name__}: {spoken(cause)}")
 
 
 class UnsupportedError(KStreamsError):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
+
+from kstreams.durations import Time, time_ms
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+_SPELLINGS = {
+    **{f"get_{name}": name for name in ("key", "value", "timestamp", "headers")},
+    **{name: f"context.record_metadata().{name}" for name in ("topic", "partition", "offset")},
+    "time": "timestamp",
+    "with_time": "with_timestamp(...)",
+}
+"""What stands here for other names, which errors of operators suggest."""
 
 
 class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
@@ -36,6 +47,8 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     timestamp: int = 0
     headers: Headers = ()
 
+    _spellings: ClassVar[Mapping[str, str]] = _SPELLINGS
+
     def with_key(self, key: Any) -> Record[Any, V]:
         """The same record under another key."""
         return Record(key=key, value=self.value, timestamp=self.timestamp, headers=self.headers)
@@ -44,9 +57,10 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         """The same record with another value."""
         return Record(key=self.key, value=value, timestamp=self.timestamp, headers=self.headers)
 
-    def with_timestamp(self, timestamp: int) -> Record[K, V]:
-        """The same record at another time, in milliseconds."""
-        return Record(key=self.key, value=self.value, timestamp=timestamp, headers=self.headers)
+    def with_timestamp(self, timestamp: Time) -> Record[K, V]:
+        """The same record at another time: an aware datetime, or milliseconds."""
+        at_ms = timestamp if type(timestamp) is int else time_ms(timestamp)
+        return Record(key=self.key, value=self.value, timestamp=at_ms, headers=self.headers)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
         """The same record with other headers."""
@@ -69,13 +83,15 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     timestamp: int = 0
     headers: Headers = ()
 
+    _spellings: ClassVar[Mapping[str, str]] = {**_SPELLINGS, "with_key": "process() where keys change"}
+
     def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
         """The same record with another value."""
         return msgspec.structs.replace(self, value=value)
 
-    def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
-        """The same record at another time, in milliseconds."""
-        return msgspec.structs.replace(self, timestamp=timestamp)
+    def with_timestamp(self, timestamp: Time) -> FixedKeyRecord[K, V]:
+        """The same record at another time: an aware datetime, or milliseconds."""
+        return msgspec.structs.replace(self, timestamp=time_ms(timestamp))
 
     def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
         """The same record with other headers."""
@@ -116,12 +132,27 @@ class Window(NamedTuple):
     start_ms: int
     end_ms: int
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            near = next((each for each in self._fields if name.lower().startswith(each[:3])), None)
+            hint = f"write {near}" if near else "there are start_ms and end_ms"
+            raise AttributeError(f"Window has no {name}: {hint}, milliseconds since 1970", name=name, obj=self)
+
 
 class Windowed(NamedTuple, Generic[K]):
     """A key within one window: what the keys of windowed tables are."""
 
     key: K
     window: Window
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            place = "window.start_ms and window.end_ms" if name[:3] in ("sta", "end") else f"key, as key.{name}"
+            raise AttributeError(
+                f"Windowed, a key within its window, has no {name}: write {place}", name=name, obj=self
+            )
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):

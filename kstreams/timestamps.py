@@ -1,7 +1,7 @@
 """Timestamp extractors: where the event time of a record comes from, which times are valid, and what others mean.
 
-One's own extractor is a function `(record, partition_time) -> ms`: a negative result drops the record. Those here are
-called with whole columns, since they do not look at keys and values.
+One's own extractor is a function `(record, partition_time)` that returns milliseconds or an aware datetime: a negative
+result drops the record. Those here are called with whole columns, since they do not look at keys and values.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from kstreams.clock import Clock, SystemClock
+from kstreams.durations import Time
+from kstreams.durations import time_ms as to_time_ms
 from kstreams.errors import ConfigError
 
-TimestampExtractor: TypeAlias = Callable[[Any, int], int]
-"""Takes the record and the partition time (ms, -1 when unknown); gives the event time in ms."""
+TimestampExtractor: TypeAlias = Callable[[Any, int], Time]
+"""Takes the record and the partition time (ms, -1 when unknown); gives the event time: an aware datetime, or ms."""
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -24,20 +26,22 @@ LATEST_MS = 2**62 - 1
 
 
 class InvalidTimestampError(ValueError):
-    """A time that no record may have.
+    """A time that no record may have, or no time at all."""
 
-    Parameters
-    ----------
-    time_ms : int
-    cure : str
-        What to do about it.
-    last : str
-        The last time that is valid.
-    """
+    @classmethod
+    def out_of_range(cls, time_ms: int, cure: str, last: str = "2^62 - 1") -> InvalidTimestampError:
+        """The error for a time that is negative or too late.
 
-    def __init__(self, time_ms: int, cure: str, last: str = "2^62 - 1") -> None:
-        what = "negative" if time_ms < 0 else f"after the last valid one, {last}"
-        super().__init__(f"its time is {what} ({time_ms} ms): {cure}")
+        Parameters
+        ----------
+        time_ms : int
+        cure : str
+            What to do about it.
+        last : str
+            The last time that is valid.
+        """
+        range_ = "negative" if time_ms < 0 else f"after the last valid one, {last}"
+        return cls(f"its time is {range_} ({time_ms} ms): {cure}")
 
 
 def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -51,16 +55,30 @@ def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return times.view(np.uint64) <= LATEST_MS  # negative ones are the greatest of all
 
 
-def extracted(extract: TimestampExtractor, records: Iterable[Any], partition_time: int) -> Iterator[int]:
+def extracted(
+    extract: TimestampExtractor, records: Iterable[Any], partition_time: int
+) -> Iterator[int | InvalidTimestampError]:
     """The times that a function gives to records, one after the other: it may fall back to those before.
+
+    Where it gives no time, that is an error in the place of the time.
 
     Examples
     --------
     >>> list(extracted(lambda record, highest: record or highest, [5, 0, 2**70], -1))
     [5, 5, 9223372036854775807]
+    >>> next(extracted(lambda record, highest: record, [1767225600.5], -1))  # doctest: +ELLIPSIS
+    InvalidTimestampError('its timestamp extractor returned 1767225600.5: return milliseconds since 1970 as an int, ...
     """
     for record in records:
-        time_ms = max(-(2**63), min(int(extract(record, partition_time)), 2**63 - 1))
+        told = extract(record, partition_time)
+        try:
+            time_ms = max(-(2**63), min(to_time_ms(told), 2**63 - 1))
+        except (TypeError, ValueError):
+            yield InvalidTimestampError(
+                f"its timestamp extractor returned {told!r}: return milliseconds since 1970 as an int, such as "
+                "int(seconds * 1000), or a datetime with a time zone"
+            )
+            continue
         yield time_ms
         if time_ms <= LATEST_MS:
             partition_time = max(partition_time, time_ms)

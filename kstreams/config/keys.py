@@ -280,8 +280,8 @@ _USED = (
         "default.timestamp.extractor",
         OBJECT,
         None,
-        "Function `(record, partition_time)` that returns the event time in ms; default: the timestamp of the record; "
-        "for `StreamsBuilder`.",
+        "Function `(record, partition_time)` that returns the event time, in ms or as an aware datetime; default: the "
+        "timestamp of the record; for `StreamsBuilder`.",
     ),
     Key(
         "default.dsl.store",

@@ -135,8 +135,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         key, value : type or Serde
             How bytes become objects.
         timestamp_extractor : callable, optional
-            `(record, partition_time_ms) -> event time in ms`, where a negative time drops the record; or
-            `LogAndSkipOnInvalidTimestamp`, `UsePartitionTimeOnInvalidTimestamp`, `WallclockTimestampExtractor`.
+            `(record, partition_time_ms) -> event time`: ms or an aware datetime; a negative time drops the record.
+            Or `LogAndSkipOnInvalidTimestamp`, `UsePartitionTimeOnInvalidTimestamp`, `WallclockTimestampExtractor`.
             By default the record's own time, where a negative one is an error (`FailOnInvalidTimestamp`).
         offset_reset : {"earliest", "latest", "none"} or timedelta, optional
             Where to start without a committed offset: at the first record, behind the last, nowhere (an error), or as
@@ -301,7 +301,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         key, value : type or Serde
             Of the topic's records.
         timestamp_extractor : callable, optional
-            `(record, partition_time_ms) -> event time in ms`.
+            `(record, partition_time_ms) -> event time`: ms or an aware datetime.
         name : str, optional
             Names the processor.
 

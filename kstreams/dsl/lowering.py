@@ -9,7 +9,7 @@ from kstreams import expressions
 from kstreams.dsl.analysis.idle import idle_limits
 from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
 from kstreams.dsl.analysis.tables import TableFacts
-from kstreams.dsl.analysis.types import Types, naming, required_serde
+from kstreams.dsl.analysis.types import TypeOf, Types, naming, required_serde
 from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
@@ -89,15 +89,27 @@ class Lowering:
         """Both serdes of a node, as the keywords `key` and `value`."""
         return {"key": self.key_serde(node, purpose), "value": self.value_serde(node, purpose)}
 
-    def function(self, node: Node, function: Function, arguments: tuple[str, ...]) -> Callable[..., Any]:
-        """The user's function or expression, as a Python function of `arguments` out of key, value, timestamp."""
+    def function(
+        self, node: Node, function: Function, arguments: tuple[str, ...], made: TypeOf | None = None
+    ) -> Callable[..., Any]:
+        """The user's function or expression, as a Python function of `arguments` out of key, value, timestamp.
+
+        `made` is the type of the key or value that it gives: a `ks.struct` is built as that.
+        """
         if not isinstance(function, Expr):
             return function
-        types, own = self.input_types(node), self.types[node.name]
+        types, result = self.input_types(node), None if made is None else made.python
         with naming(node):
             return expressions.as_function(
-                function, arguments, key=types.key.python, value=types.value.python, result=own.value.python
+                function, arguments, key=types.key.python, value=types.value.python, result=result
             )
+
+    def pair(
+        self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """The expressions for a new key and a new value, as Python functions of `arguments`."""
+        (key, value), types = pair, self.types[node.name]
+        return self.function(node, key, arguments, types.key), self.function(node, value, arguments, types.value)
 
     def join_function(self, node: Node, joiner: Expr) -> Callable[[Any, Any, Any], Any]:
         """A joiner that is an expression, as a Python function of key, left and right value."""

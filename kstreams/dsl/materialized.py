@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from kstreams.advice import Advised, Advising
 from kstreams.dsl.naming import validate_name
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
@@ -13,7 +15,7 @@ from kstreams.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Materialized:
+class Materialized(Advised, metaclass=Advising):
     """How the state of a table is kept. Kafka Streams: `Materialized`.
 
     Parameters
@@ -46,6 +48,16 @@ class Materialized:
     >>> Materialized("counts", caching=False).name
     'counts'
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "as_": "Materialized(name), or the name alone",
+        "with_": "key= and value= at the operator",
+        "with_key_serde": "key= at the operator",
+        "with_value_serde": "value= at the operator",
+        "with_retention": "Materialized(name, retention=...)",
+        "with_logging_disabled": "Materialized(name, logging=False)",
+        "with_caching_disabled": "Materialized(name, caching=False)",
+    }
 
     name: str | None
     store: str | None

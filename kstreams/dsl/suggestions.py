@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
+
+from kstreams.advice import AdvisedCalls, name_advice, public_names, snake_case
 
 _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
     "StreamsBuilder": (("stream(...)", "KStream"), ("table(...)", "KTable")),
@@ -35,6 +35,9 @@ _HANDLES: dict[str, type] = {}
 """Every handle by name: each is a subclass of `SuggestsNames`."""
 
 _OTHER_WORDS = {
+    "run": "KafkaStreams(builder, config).start(), or the command kstreams run app.py",
+    "start": "KafkaStreams(builder, config).start(), or the command kstreams run app.py",
+    "get": "KafkaStreams.store(name).get(key), which asks a running application",
     "through": "repartition() or to() a topic and read it again",
     "transform": "process()",
     "flat_transform": "process()",
@@ -79,16 +82,11 @@ def missing_attribute(handle: object, name: str) -> AttributeError:
 
 def _suggestion(kind: type, name: str) -> str:
     plain, own = snake_case(name), public_names(kind)
-    if plain in own:
-        return f"it is called {plain} here"
-    if plain in _OTHER_WORDS:
-        return f"write {_OTHER_WORDS[plain]}"
-    found = _calls_to(kind.__name__, plain)
-    if found is not None:
-        calls, owner = found
-        return f"a {owner} has {'it' if plain == name else plain}, call {calls} first"
-    near = difflib.get_close_matches(plain, own, 1, 0.7)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(own)}"
+    calls_to = None if plain in own or plain in _OTHER_WORDS else _calls_to(kind.__name__, plain)
+    if calls_to is None:
+        return name_advice(name, own, _OTHER_WORDS)
+    calls, owner = calls_to
+    return f"a {owner} has {'it' if plain == name else plain}, call {calls} first"
 
 
 def _calls_to(start: str, name: str) -> tuple[str, str] | None:
@@ -106,23 +104,7 @@ def _calls_to(start: str, name: str) -> tuple[str, str] | None:
     return None
 
 
-def public_names(kind: type) -> list[str]:
-    """What a user may write behind the dot."""
-    return sorted(name for name in dir(kind) if not name.startswith("_"))
-
-
-def snake_case(name: str) -> str:
-    """A name of Java as Python writes it.
-
-    Examples
-    --------
-    >>> snake_case("flatMapValues"), snake_case("map_values")
-    ('flat_map_values', 'map_values')
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-class SuggestsNames:
+class SuggestsNames(AdvisedCalls):
     """An AttributeError of this class suggests what to write instead."""
 
     __slots__ = ()

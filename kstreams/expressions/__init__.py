@@ -5,6 +5,7 @@ from kstreams.expressions.expression import Expr, literal
 from kstreams.expressions.merging import merging
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
+from kstreams.expressions.struct_class import gives_struct, plain_type, struct_class
 from kstreams.expressions.types import Schema, Typed, fields_of, type_of
 from kstreams.expressions.vocabulary import (
     coalesce,
@@ -52,16 +53,19 @@ __all__ = [
     "col",
     "counting",
     "fields_of",
+    "gives_struct",
     "key",
     "left",
     "len",
     "lit",
     "literal",
     "merging",
+    "plain_type",
     "result_type",
     "right",
     "rows",
     "struct",
+    "struct_class",
     "timestamp",
     "type_of",
     "value",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn
 
+from kstreams.advice import Advised
 from kstreams.expressions.operations import AGGREGATIONS, Operation
 
 if TYPE_CHECKING:
@@ -22,9 +23,27 @@ else:
 
 LITERAL_TYPES = (bool, int, float, str, bytes, datetime, Decimal)
 
+_SPELLINGS = {
+    **{name: f".str.{name}()" for name in ("len", "upper", "lower", "slice")},
+    **{name: f".str.{name}(...)" for name in ("contains", "starts_with", "ends_with")},
+    **{name: f".cast(datetime).dt.{name}()" for name in ("year", "month", "day", "hour", "minute", "second")},
+    "startswith": ".str.starts_with(...)",
+    "endswith": ".str.ends_with(...)",
+    "strip": ".str.strip_chars()",
+    "replace": ".str.replace_all(...)",
+    "isin": ".is_in(...)",
+    "isnull": ".is_null()",
+    "fillna": ".fill_null(...)",
+    "field": ".struct.field(...)",
+    "avg": ".mean()",
+    "nunique": ".n_unique()",
+    "astype": ".cast(...)",
+}
+"""What stands here for the names of other libraries, and for what texts and times have."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expr(Generic[T_co]):
+class Expr(Advised, Generic[T_co]):
     """Something that can be computed of a record, or, with an aggregation in it, of many.
 
     A null anywhere makes the result null, except that `&`, `|`, `is_null` and `fill_null` know better (Kleene logic),
@@ -38,6 +57,8 @@ class Expr(Generic[T_co]):
     >>> ks.col("delay").mean()
     (ks.col('delay').sum() / ks.col('delay').count())
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = _SPELLINGS
 
     operation: Operation
     inputs: tuple[Expr, ...] = ()

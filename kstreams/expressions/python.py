@@ -26,6 +26,7 @@ from kstreams.expressions.functions import (
     whole,
 )
 from kstreams.expressions.operations import Operation
+from kstreams.expressions.struct_class import gives_struct, struct_class
 from kstreams.expressions.types import Schema, fields_of, split_optional, type_of
 from kstreams.record import Windowed
 
@@ -61,7 +62,7 @@ def as_function(
     key, value, right : type, optional
         Types of key and value, and of the right value of a join; when they are known, fields and types are checked now.
     result : type, optional
-        What a `ks.struct` at the top makes: a class called with the fields as keywords, or `dict`.
+        What a `ks.struct` that gives the result makes: a class called with the fields as keywords, or `dict`.
 
     Raises
     ------
@@ -102,13 +103,18 @@ class Body:
         self._known: dict[str, str] = {}
 
     def add(self, expr: Expr, result: Any = None) -> str:
-        """Add the lines of an expression, once for equal ones; returns the name that holds its value."""
+        """Add the lines of an expression, once for equal ones; returns the name that holds its value.
+
+        `result` is the declared type of this value: a `ks.struct` that gives it is built as that.
+        """
+        if not gives_struct(expr):
+            result = None
         shown = f"{expr!r}" if result is None else f"{expr!r} as {result!r}"
         if shown not in self._known:
             if expr.operation is Operation.STRUCT:
                 text = self._struct(expr, result)
             else:
-                text = _RULES[expr.operation](self, expr, [self.add(node) for node in expr.inputs])
+                text = _RULES[expr.operation](self, expr, [self.add(node, result) for node in expr.inputs])
             self._known[shown] = self.assign(text)
         return self._known[shown]
 
@@ -136,9 +142,7 @@ class Body:
         return name
 
     def _struct(self, expr: Expr, result: Any) -> str:
-        make = result or split_optional(type_of(expr, self.schema).kind).kind
-        if make is Any:
-            make = dict
+        make = struct_class(expr, self.schema, result)
         fields = ", ".join(f"{name}={self.add(node)}" for name, node in zip(expr.detail, expr.inputs, strict=True))
         return f"{self.constant(make)}({fields})"
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.durations import Time
 from kstreams.errors import LogError
 from kstreams.record import Headers
 
@@ -111,7 +112,7 @@ class Producer(Protocol):
         key: bytes | None,
         value: bytes | None,
         *,
-        timestamp: int | None = None,
+        timestamp: Time | None = None,
         headers: Headers = (),
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
@@ -221,8 +222,8 @@ class Consumer(Protocol):
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None: ...
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None: ...
     def wakeup(self) -> None: ...
-    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Go to the first record whose timestamp is at or after `timestamp_ms`."""
+    def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
+        """Go to the first record whose timestamp is at or after `time` (an aware datetime, or ms)."""
         ...
 
     def position(self, partition: TopicPartition) -> int:

@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.durations import Time
 from kstreams.errors import ConfigError, LogError
 from kstreams.log.api import Consumer, Delivery, OffsetAndMetadata, OnCommit, OnDelivery, Producer
+from kstreams.log.record_parts import checked_time
 from kstreams.record import Headers
 
 INTERCEPTORS = "interceptors"
@@ -30,7 +32,7 @@ class SentRecord(NamedTuple):
     partition: int | None
     key: bytes | None
     value: bytes | None
-    timestamp: int | None
+    timestamp: Time | None
     headers: Headers
 
 
@@ -126,7 +128,7 @@ class InterceptedProducer:
         key: bytes | None,
         value: bytes | None,
         *,
-        timestamp: int | None = None,
+        timestamp: Time | None = None,
         headers: Headers = (),
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
@@ -154,7 +156,7 @@ class InterceptedProducer:
         source = batch.source
         asked = (SentRecord(*source, row.key, row.value, row.timestamp, row.headers) for row in batch.rows())
         sent = list(map(self._on_send, asked))
-        rows = [Row(each.key, each.value, each.timestamp or 0, each.headers) for each in sent]
+        rows = [Row(each.key, each.value, checked_time(each.timestamp or 0), each.headers) for each in sent]
         self._producer.send_batch(Batch.of_rows(source, rows) if rows else batch, self._report(on_delivery))
 
     def close(self) -> None:

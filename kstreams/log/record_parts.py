@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from operator import index
-
+from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError
 from kstreams.record import Headers
 
@@ -13,12 +12,19 @@ def not_bytes(key: object, value: object) -> LogError:
     return LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
 
 
-def checked_time(timestamp: int) -> int:
-    """A time in ms; LogError for one beyond 64 bits."""
-    time = index(timestamp)
+def checked_time(timestamp: Time) -> int:
+    """A time in ms; LogError for one beyond 64 bits, or for what is no time."""
+    time = timestamp if type(timestamp) is int else _told_ms(timestamp)
     if not -(2**63) <= time < 2**63:
         raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
     return time
+
+
+def _told_ms(timestamp: Time) -> int:
+    try:
+        return time_ms(timestamp)
+    except (TypeError, ValueError) as error:
+        raise LogError(f"A record cannot be sent with this timestamp: {error}.") from None
 
 
 def checked_headers(headers: Headers) -> list[tuple[str, bytes | None]]:

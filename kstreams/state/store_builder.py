@@ -38,6 +38,8 @@ class StoreKind:
     writes : mapping of str to callable or None
         The writing methods. Each with a function of its arguments that gives the key and the value to be serialized,
         so that a handler of errors learns at once of one that its serde cannot write; None where there is no such pair.
+    times : mapping of str to mapping of int to callable
+        By method: which of its arguments hold times, by place, and what takes them from a user (`timed_store.py`).
     timestamped : bool
         Whether values are `ValueAndTimestamp`s: the changelog has their timestamps as those of its records.
     changelog_key : callable
@@ -60,6 +62,7 @@ class StoreKind:
     open: Callable[..., Any]
     view: type[Any]
     writes: Mapping[str, Written | None] = field(default_factory=dict)
+    times: Mapping[str, Mapping[int, Callable[[Any], Any]]] = field(default_factory=dict)
     timestamped: bool = False
     changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted

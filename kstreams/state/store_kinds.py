@@ -30,6 +30,7 @@ from kstreams.state.read_only_store import (
 )
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
+from kstreams.state.timed_store import taken_bound, taken_session, taken_time, taken_value
 
 DAY_MS = 86_400_000
 """How much longer than a store its changelog keeps a record, as in Kafka Streams."""
@@ -63,6 +64,29 @@ def _key_value_writes(pair: Written) -> Mapping[str, Written | None]:
 
 def _window_writes(pair: Written) -> Mapping[str, Written | None]:
     return {"put": pair, "put_many": None}
+
+
+_ONE_START, _SPAN = {1: taken_time}, {1: taken_time, 2: taken_time}
+_WINDOW_READS = {
+    "get": _ONE_START,
+    "fetch": _SPAN,
+    "backward_fetch": _SPAN,
+    "fetch_all": {0: taken_time, 1: taken_time},
+    "backward_fetch_all": {0: taken_time, 1: taken_time},
+}
+_VERSION_TIMES = {
+    "put": {2: taken_time},
+    "delete": {1: taken_time},
+    "get": {1: taken_bound},
+    "history": {1: taken_bound, 2: taken_bound},
+}
+_SESSION_TIMES = {
+    "put": {0: taken_session},
+    "remove": {0: taken_session},
+    "fetch_session": _SPAN,
+    "find_sessions": _SPAN,
+    "backward_find_sessions": _SPAN,
+}
 
 
 def _plain_key(builder: StoreBuilder) -> Serde[Any] | None:
@@ -104,6 +128,7 @@ TIMESTAMPED_KEY_VALUE = StoreKind(
     open=_key_value_store,
     view=ReadOnlyKeyValueStore,
     writes=_key_value_writes(_timestamped_pair),
+    times={"put": {1: taken_value}, "put_if_absent": {1: taken_value}},
     timestamped=True,
     changelog_key=_plain_key,
     reads_committed=True,
@@ -114,6 +139,7 @@ WINDOW = StoreKind(
     open=_window_store,
     view=ReadOnlyWindowStore,
     writes=_window_writes(_pair),
+    times={"put": {2: taken_time}, **_WINDOW_READS},
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
     time_in_key=-12,
@@ -125,6 +151,7 @@ TIMESTAMPED_WINDOW = StoreKind(
     open=_window_store,
     view=ReadOnlyWindowStore,
     writes=_window_writes(_timestamped_pair),
+    times={"put": {1: taken_value, 2: taken_time}, **_WINDOW_READS},
     timestamped=True,
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
@@ -137,6 +164,7 @@ SESSION = StoreKind(
     open=LiveSessionStore,
     view=ReadOnlySessionStore,
     writes={"put": _session_pair, "remove": None},
+    times=_SESSION_TIMES,
     changelog_key=_session_key,
     changelog_config=_kept_for_retention,
     time_in_key=-16,
@@ -148,6 +176,7 @@ VERSIONED = StoreKind(
     open=LiveVersionedStore,
     view=ReadOnlyVersionedStore,
     writes={"put": _pair, "delete": None},
+    times=_VERSION_TIMES,
     changelog_key=_plain_key,
     changelog_config=_kept_for_history,
     reads_committed=True,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+from kstreams.advice import Advised, Advising
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError
 from kstreams.serdes import Serde, serde_of
@@ -22,7 +23,7 @@ Home: TypeAlias = Literal["rocksdb", "memory"]
 """Where a store lives."""
 
 
-class Stores:
+class Stores(Advised, metaclass=Advising):
     """Describes state stores: each method gives a `StoreBuilder`, which a task opens.
 
     All of them take, beside what their kind needs:
@@ -52,6 +53,16 @@ class Stores:
     -----
     Kafka Streams: `org.apache.kafka.streams.state.Stores`, supplier and builder in one.
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("key_value_store_builder", "persistent_key_value_store"), "Stores.key_value(name, ...)"),
+        "in_memory_key_value_store": 'Stores.key_value(name, store="memory", ...)',
+        **dict.fromkeys(("window_store_builder", "persistent_window_store"), "Stores.window(name, ...)"),
+        "in_memory_window_store": 'Stores.window(name, store="memory", ...)',
+        **dict.fromkeys(("session_store_builder", "persistent_session_store"), "Stores.session(name, ...)"),
+        "timestamped_key_value_store_builder": "Stores.timestamped_key_value(name, ...)",
+        "versioned_key_value_store_builder": "Stores.versioned(name, ...)",
+    }
 
     @staticmethod
     def key_value(

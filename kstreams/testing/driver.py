@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from kstreams.advice import AdvisedCalls, Advising
 from kstreams.batch import Batch, Row
 from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
-from kstreams.durations import Duration, to_ms
+from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
@@ -33,14 +34,19 @@ from kstreams.testing.batching import batches_keep_order
 from kstreams.testing.driver_topics import DriverTopics
 from kstreams.testing.java_partition_group import JavaPartitionGroup
 from kstreams.testing.stores import StoreViews
-from kstreams.testing.times import Time, time_ms
+from kstreams.testing.times import time_ms
 from kstreams.testing.topics import TestInputTopic, TestOutputTopic
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import StreamsBuilder
 
 
-class TopologyTestDriver:
+def _with_application_id(config: Any) -> Any:
+    """The settings, of the application "test" unless they say otherwise; what is no mapping is for others to refuse."""
+    return {"application.id": "test", **(config or {})} if isinstance(config, Mapping | None) else config
+
+
+class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     """Runs a topology without topics, threads or waiting.
 
     Kafka Streams: `TopologyTestDriver`. All sub-topologies run as one task; every topic has one partition; each record
@@ -67,6 +73,12 @@ class TopologyTestDriver:
     ('k', 'HELLO')
     """
 
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "pipe_input": "driver.create_input_topic(name, key=..., value=...).pipe_input(key, value)",
+        "read_output": "driver.create_output_topic(name, key=..., value=...).read_record()",
+        "process": "driver.create_input_topic(name, key=..., value=...).pipe_input(key, value)",
+    }
+
     def __init__(
         self,
         topology: Topology | StreamsBuilder | Callable[[], Any],
@@ -74,9 +86,7 @@ class TopologyTestDriver:
         *,
         start_ms: Time | None = None,
     ) -> None:
-        self._config = Config.of(
-            {"application.id": "test", **(config or {})} if not isinstance(config, Config) else config
-        )
+        self._config = config if isinstance(config, Config) else Config.of(_with_application_id(config))
         topology = built(topology, self._config, "TopologyTestDriver")
         self._is_closed = False
         self._clock = ManualClock(SystemClock().wall_ms() if start_ms is None else time_ms(start_ms))

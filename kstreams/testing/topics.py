@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kstreams.advice import AdvisedCalls
 from kstreams.batch import Row
-from kstreams.durations import Duration, to_ms
+from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import SerdeError
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
-from kstreams.testing.times import Time, time_ms
+from kstreams.testing.times import time_ms
 
 
-class TestInputTopic:
+class TestInputTopic(AdvisedCalls):
     """Writes records to a topic that the topology reads; made by `TopologyTestDriver.create_input_topic`.
 
     Records without a timestamp get the topic's own time, which moves on by `auto_advance` after each.
@@ -54,12 +55,14 @@ class TestInputTopic:
         SerdeError
             When key or value do not fit the types of this topic, or of one that is written.
         """
+        if not isinstance(record, Record):
+            raise TypeError(f"pipe_record() takes a ks.Record, not {record!r}: write pipe_input(key, value)")
         self._pipe(self.name, [self.row_of(record)])
 
     def pipe_key_values(
-        self, rows: Iterable[tuple[Any, Any]], start: Time | None = None, advance: Duration = 0
+        self, rows: Iterable[tuple[Any, Any]] | Mapping[Any, Any], start: Time | None = None, advance: Duration = 0
     ) -> None:
-        """Process these one by one, each a (key, value).
+        """Process these one by one, each a (key, value), or a mapping of keys to values.
 
         Parameters
         ----------
@@ -69,7 +72,10 @@ class TestInputTopic:
             How much later each further one is than the one before, counted from `start`.
         """
         first_ms, step_ms = None if start is None else time_ms(start), to_ms(advance)
-        for number, (key, value) in enumerate(rows):
+        for number, row in enumerate(rows.items() if isinstance(rows, Mapping) else rows):
+            if not (isinstance(row, tuple | list) and len(row) == 2):
+                raise TypeError(f"pipe_key_values() takes (key, value) pairs, not {row!r}: write pipe_values(...)")
+            key, value = row
             self.pipe_input(key, value, None if first_ms is None else first_ms + number * step_ms)
 
     def pipe_values(self, values: Iterable[Any], start: Time | None = None, advance: Duration = 0) -> None:
@@ -105,7 +111,7 @@ class TestInputTopic:
         return f"TestInputTopic({self.name!r})"
 
 
-class TestOutputTopic:
+class TestOutputTopic(AdvisedCalls):
     """Reads what the topology wrote, oldest first; each record once.
 
     Made by `TopologyTestDriver.create_output_topic`. Readers of one topic share its queue.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
+from kstreams.advice import Advised, Advising
 from kstreams.durations import Duration, to_ms
 
 END_OF_TIME_MS = 2**63 - 1
@@ -26,7 +28,7 @@ def _positive(duration: Duration, what: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class TimeWindows:
+class TimeWindows(Advised, metaclass=Advising):
     """Windows of one size, starting every `advance`: tumbling when both are equal, hopping otherwise.
 
     Kafka Streams: `TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`. A window holds start <= time < end;
@@ -51,6 +53,14 @@ class TimeWindows:
     >>> TimeWindows(size=10, advance=5).starts_at(7)
     range(0, 8, 5)
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "of": "TimeWindows(size=...)",
+        "of_size_with_no_grace": "TimeWindows(size=...)",
+        "of_size_and_grace": "TimeWindows(size=..., grace=...)",
+        "advance_by": "TimeWindows(size=..., advance=...)",
+        "grace": "TimeWindows(size=..., grace=...), or read grace_ms",
+    }
 
     size_ms: int
     advance_ms: int
@@ -86,7 +96,7 @@ class TimeWindows:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class UnlimitedWindows:
+class UnlimitedWindows(Advised, metaclass=Advising):
     """One window from `start` on, without an end. Kafka Streams: `UnlimitedWindows.of().startOn(start)`.
 
     Parameters
@@ -94,6 +104,11 @@ class UnlimitedWindows:
     start : timedelta or int (ms since the epoch), default 0
         Records before it fall into no window.
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "of": "UnlimitedWindows()",
+        "start_on": "UnlimitedWindows(start=...)",
+    }
 
     start_ms: int
 
@@ -135,7 +150,7 @@ class UnlimitedWindows:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class SlidingWindows:
+class SlidingWindows(Advised, metaclass=Advising):
     """Windows around records whose times differ by at most `difference`; both ends belong to a window.
 
     There is one window for each set of such records: see `kstreams.windows.sliding`.
@@ -153,6 +168,12 @@ class SlidingWindows:
     >>> SlidingWindows(difference=10, grace=5).retention_ms
     25
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "of_time_difference_with_no_grace": "SlidingWindows(difference=...)",
+        "of_time_difference_and_grace": "SlidingWindows(difference=..., grace=...)",
+        "with_time_difference_and_grace": "SlidingWindows(difference=..., grace=...)",
+    }
 
     difference_ms: int
     grace_ms: int
@@ -178,7 +199,7 @@ class SlidingWindows:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class SessionWindows:
+class SessionWindows(Advised, metaclass=Advising):
     """Windows that grow while records of a key come within `gap` of each other; both ends belong to a session.
 
     Kafka Streams: `SessionWindows.ofInactivityGapAndGrace(gap, grace)`.
@@ -195,6 +216,13 @@ class SessionWindows:
     >>> SessionWindows(gap=30).closes_after_ms
     30
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "with_": "SessionWindows(gap=...)",
+        "of_inactivity_gap_with_no_grace": "SessionWindows(gap=...)",
+        "of_inactivity_gap_and_grace": "SessionWindows(gap=..., grace=...)",
+        "grace": "SessionWindows(gap=..., grace=...), or read grace_ms",
+    }
 
     gap_ms: int
     grace_ms: int
@@ -230,7 +258,7 @@ class Windows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class JoinWindows:
+class JoinWindows(Advised, metaclass=Advising):
     """Which records of two streams meet: other.time in [time - before, time + after], both ends included.
 
     Kafka Streams: `JoinWindows.ofTimeDifferenceAndGrace(difference, grace).before(before).after(after)`.
@@ -247,6 +275,14 @@ class JoinWindows:
     >>> JoinWindows.of(100).swapped() == JoinWindows(before=100, after=100)
     True
     """
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        "of_time_difference_with_no_grace": "JoinWindows.of(difference)",
+        "of_time_difference_and_grace": "JoinWindows.of(difference, grace)",
+        "before": "JoinWindows(before=..., after=...)",
+        "after": "JoinWindows(before=..., after=...)",
+        "grace": "JoinWindows(before=..., after=..., grace=...), or read grace_ms",
+    }
 
     before_ms: int
     after_ms: int

@@ -31,6 +31,16 @@ class Nothing(ks.Processor[Any, Any, Any, Any]):
     """A processor that does nothing."""
 
 
+class Pass(ks.Processor[Any, Any, Any, Any]):
+    """A processor that forwards every record."""
+
+    def init(self, context: ks.ProcessorContext[Any, Any]) -> None:
+        self.forward = context.forward
+
+    def process(self, record: ks.Record[Any, Any]) -> None:
+        self.forward(record)
+
+
 def names() -> dict[str, Any]:
     """What every mistake finds at hand."""
     builder = ks.StreamsBuilder()
@@ -49,6 +59,7 @@ def names() -> dict[str, Any]:
         "Plain": Plain,
         "Order": Order,
         "Nothing": Nothing,
+        "Pass": Pass,
         "Driver": TopologyTestDriver,
         "Mock": MockProcessorContext,
         "datetime": datetime,

@@ -29,10 +29,10 @@ DRIVER = [
     ("Driver(builder).create_output_topic('out', key=str, value=str)", "it writes: none"),
     ("Driver(builder).create_input_topic('words', key=str, value=Plain)", "no serde can write Plain"),
     ("Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('k', 5)", "does not fit"),
-    ("Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('k', 'v', 1.5)", "is no time"),
+    ("Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('k', 'v', 1.5)", "is not a time"),
     (
         "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('k', 'v', datetime(2026, 1, 1))",
-        "give it one, as tzinfo=UTC",
+        "give it one, for example tzinfo=UTC",
     ),
     (
         "d = Driver(builder)\nt = d.create_input_topic('words', key=str, value=str)\nd.close()\nt.pipe_input('k', 'v')",

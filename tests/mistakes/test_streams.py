@@ -50,7 +50,7 @@ FUNCTIONS = [
     ("async def f(a, b): return a\ngrouped.reduce(f)", "cannot wait for an async function"),
     ("words.split().branch(lambda v: True).no_default_branch()", "predicate(key, value)"),
     ("words.group_by(lambda v: v)", "function(key, value)"),
-    ("users.group_by(lambda k, v: v, 5)", "positional argument"),
+    ("users.group_by(lambda k, v: v, 5)", "write group_by(..., name=5)"),
     ("words.to(lambda k, v: 'out')", "topic(key, value, record)"),
     ("words.to(5)", "takes str or a function or an expression as topic"),
     ("words.process(Nothing())", "give it a Processor class, or a function that makes a new one"),
@@ -89,6 +89,35 @@ JOINS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "said"), [*NAMES, *FUNCTIONS, *JOINS], ids=lambda text: text[:60])
+LIKE_ANOTHER = [  # operators of one kind, one after the other or side by side: the one that failed is named
+    (
+        "words.filter(ks.key == 'a').map_values(lambda v: 1 // 0, value=int).to('o')\n"
+        "words.map_values(lambda v: 1, value=int).to('p')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1",
+    ),
+    (
+        "words.repartition().map_values(lambda v: 1 // 0, value=int).to('o')\n"
+        "words.map_values(lambda v: 1, value=int).to('p')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1",
+    ),
+    (
+        "words.process(Pass, key=str, value=str).map_values(lambda v: v, value=str).process(Pass, key=str, value=str)"
+        ".map_values(lambda v: 1 // 0, value=int, name='second').to('o')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "second (map_values() at mistake.py:1)",
+    ),
+    (
+        "words.process(Pass, key=str, value=str).map_values(lambda v: 1 // 0, value=str, name='first')"
+        ".process(Pass, key=str, value=str)"
+        ".map_values(lambda v: v, value=str).to('o')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "first (map_values() at mistake.py:1)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "said"), [*LIKE_ANOTHER, *NAMES, *FUNCTIONS, *JOINS], ids=lambda text: text[:60])
 def test_a_mistake_is_answered(code: str, said: str) -> None:
     check(code, said)

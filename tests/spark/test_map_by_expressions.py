@@ -69,3 +69,41 @@ def test_two_expressions_that_build_objects_run_as_tasks() -> None:
     rows = {row.operator: row for row in explained(builder)}
     assert rows["made"].why == "ks.struct builds objects"
     assert {row.path for row in rows.values()} == {"task"}
+
+
+class Place(msgspec.Struct, frozen=True):
+    item: str
+
+
+def places(builder: ks.StreamsBuilder) -> None:
+    place = ks.struct(item=ks.col("item"))
+    orders = builder.stream("in", key=str, value=Order).filter(~ks.col("item").is_null())
+    stock = builder.global_table("stock", key=Place, value=str)
+    stored = orders.left_join(stock, ks.right.value.fill_null("nowhere"), key_selector=place)
+    stored.map((ks.struct(item=ks.value), ks.key), key=Place, value=str).to("out", key=Place, value=str)
+    orders.group_by(place, key=Place).count().to_stream(ks.struct(item=ks.lit("all")), key=Place).to("counts")
+
+
+def test_a_struct_as_key_is_of_its_class_on_every_engine(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    places(builder)
+    types = {"in": (str, Order), "stock": (Place, str), "out": (Place, str), "counts": (Place, int)}
+    app = Application(spark, tmp_path, builder, types).create("in", "stock", "out", "counts", partitions=1)
+    rows = [Row("stock", Place("tea"), "cellar", 0), *ROWS]
+    app.write(rows).run_natively()
+    outputs = [("out", str), ("counts", int)]
+    drivers = {topic: app.driver_rows(topic, rows) for topic, _ in outputs}
+    assert [(key, value) for key, value, _ in drivers["out"]] == [
+        (Place("cellar"), "a"),
+        (Place("nowhere"), "b"),
+        (Place("nowhere"), None),
+        (Place("nowhere"), "c"),
+    ]
+    assert {key for key, _, _ in drivers["counts"]} == {Place("all")}
+    for path in ("relational", "task"):
+        of_path = {"spark.kstreams.path": path, "spark.kstreams.prefix": f"{path}-"}
+        app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
+    for topic, _ in outputs:
+        natively = app.rows(topic, prefix="")
+        assert sorted(natively, key=repr) == sorted(drivers[topic], key=repr)
+        assert app.rows(topic, prefix="relational-") == app.rows(topic, prefix="task-") == natively

@@ -63,11 +63,11 @@ def test_times_may_be_datetimes_and_durations_timedeltas():
 @pytest.mark.parametrize(
     ("time", "error", "said"),
     [
-        (datetime(2026, 1, 1), ValueError, "has no time zone: give it one, as tzinfo=UTC"),
+        (datetime(2026, 1, 1), ValueError, "has no time zone: give it one, for example tzinfo=UTC"),
         (NOON + timedelta(microseconds=1), ValueError, "finer than a millisecond"),
-        (1.5, TypeError, "1.5 is no time: give a datetime with a time zone, or whole milliseconds"),
-        ("noon", TypeError, "'noon' is no time"),
-        (True, TypeError, "True is no time"),
+        (1.5, TypeError, "1.5 is not a time: pass a datetime with a time zone, or an int of milliseconds"),
+        ("noon", TypeError, "'noon' is not a time"),
+        (True, TypeError, "True is not a time"),
     ],
     ids=repr,
 )

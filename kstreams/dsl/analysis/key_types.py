@@ -8,6 +8,7 @@ from typing import Any, is_typeddict
 
 from kstreams.dsl.analysis.types import TypeOf
 from kstreams.errors import TopologyError
+from kstreams.expressions import plain_type
 from kstreams.record import Windowed
 from kstreams.serdes import Serde
 
@@ -49,17 +50,7 @@ def can_be_equal(left: Any, right: Any) -> bool:
 
 def _plain(kind: Any) -> Any:
     """The type within a serde, an `Annotated`, a `NewType` or `T | None`."""
-    kind = kind.type if isinstance(kind, Serde) else kind
-    while True:
-        members = [member for member in typing.get_args(kind) if member is not types.NoneType]
-        if typing.get_origin(kind) in {types.UnionType, typing.Union} and len(members) == 1:
-            kind = members[0]
-        elif isinstance(kind, typing.NewType):
-            kind = kind.__supertype__
-        elif typing.get_origin(kind) is typing.Annotated:
-            kind = members[0]
-        else:
-            return kind
+    return plain_type(kind.type if isinstance(kind, Serde) else kind)
 
 
 def _class_of(kind: Any) -> type | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -23,11 +24,14 @@ class CalledWith:
         Whether `with_key=True` puts the key in front.
     mapped_key_first : bool
         Whether `with_mapped_key=True` puts the key and the mapped key in front.
+    many : bool
+        Whether it gives any number of results, so that it may be a generator function.
     """
 
     arguments: tuple[str, ...]
     key_first: bool = False
     mapped_key_first: bool = False
+    many: bool = False
 
     def option_of(self, part: Any) -> str | None:
         """The option of a node that puts arguments in front; None without one."""
@@ -36,9 +40,11 @@ class CalledWith:
         return "with_key" if self.key_first and part.with_key else None
 
 
-def called_with(*arguments: str, key_first: bool = False, mapped_key_first: bool = False) -> CalledWith:
+def called_with(
+    *arguments: str, key_first: bool = False, mapped_key_first: bool = False, many: bool = False
+) -> CalledWith:
     """What a field's function is called with."""
-    return CalledWith(arguments, key_first, mapped_key_first)
+    return CalledWith(arguments, key_first, mapped_key_first, many)
 
 
 def check_calls(operator: object, part: Any) -> None:
@@ -58,6 +64,11 @@ def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
 
 def _check(operator: object, role: str, function: Any, called: CalledWith, option: str | None) -> None:
     arguments = (*_LEADING[option], *called.arguments)
+    if not called.many and inspect.isgeneratorfunction(function):
+        raise TopologyError(
+            f"{operator} takes one result of its {role}, but the one it was given is a generator function: write "
+            "return instead of yield, or flat_map() or flat_map_values() for several results"
+        )
     if isinstance(function, Expr) or not callable(function) or can_be_called(function, len(arguments)):
         return
     cure = _option_cure(function, called, option) or f"let it take {_counted(len(arguments))}"

@@ -57,7 +57,7 @@ class MapBatch(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Annotated[Callable[[Any], Any], called_with("batch")]
+    function: Annotated[Callable[[Any], Any], called_with("batch", many=True)]
     frames: Frames
     max_rows: int
     value: Typing = None
@@ -69,7 +69,7 @@ class FlatMap(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", many=True)]
     key: Typing = None
     value: Typing = None
     calls: Calls | None = None
@@ -81,7 +81,7 @@ class FlatMapValues(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Annotated[Function, called_with("value", key_first=True)]
+    function: Annotated[Function, called_with("value", key_first=True, many=True)]
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams import expressions
 from kstreams.dsl.analysis.copartition import topics_behind
 from kstreams.dsl.analysis.tables import Keeping, TableDemands
-from kstreams.dsl.analysis.types import Types, naming
+from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_table_joins import tables_joined
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, InternalTopicNames, Partitioner
@@ -40,7 +39,7 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     foreign_key = build.key_serde(node, PURPOSE, right)
     row = build.value_serde(node, PURPOSE, left)
     versioned = build.is_versioned(build.parent(node))
-    select, join = _foreign_key(node, build, left, right), node.names.send
+    select, join = _foreign_key(node, build, right), node.names.send
     send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, versioned)
     build.processor(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
@@ -100,13 +99,11 @@ def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Calla
     return choose
 
 
-def _foreign_key(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> Callable[[Any, Any], Any]:
+def _foreign_key(node: ForeignKeyJoin, build: Lowering, right: Types) -> Callable[[Any, Any], Any]:
     """The user's function or expression, as `foreign_key(key, row)`."""
     function = node.foreign_key
     if isinstance(function, Expr):
-        types = {"key": left.key.python, "value": left.value.python, "result": right.key.python}
-        with naming(node):
-            return expressions.as_function(function, ("key", "value"), **types)
+        return build.function(node, function, ("key", "value"), right.key)
     return function if node.with_key else lambda key, row: function(row)
 
 

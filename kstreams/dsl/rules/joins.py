@@ -134,7 +134,7 @@ def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_
 
 
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
-    select_key = build.function(node, node.key_selector, ("key", "value"))
+    select_key = build.function(node, node.key_selector, ("key", "value"), build.input_types(node, 1).key)
     operator = LookupJoinOperator(build.view_of_table(node, 1), with_table_key(node, build), node.left, select_key)
     columns = _look_up(node, node.key_selector, build)
     return build.processor(node, operator, parents=build.outputs(node)[:1], columns=columns)

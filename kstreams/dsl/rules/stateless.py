@@ -59,11 +59,11 @@ def filter_(node: Filter, build: Lowering) -> str:
 
 
 def map_values(node: MapValues, build: Lowering) -> str:
-    given = takes(node.function, with_key=node.with_key)
+    given, made = takes(node.function, with_key=node.with_key), build.types[node.name].value
     columns = None
     if isinstance(node.function, Expr):
-        columns = ProjectForm(value=node.function, result=build.types[node.name].value.python)
-    function = build.function(node, node.function, given.value)
+        columns = ProjectForm(value=node.function, value_type=made.python)
+    function = build.function(node, node.function, given.value, made)
     return build.processor(node, op.MapValuesOperator(function, given), columns=columns)
 
 
@@ -88,19 +88,20 @@ def gave_text(node: FlatMapValues) -> FirstWarning:
 
 
 def select_key(node: SelectKey, build: Lowering) -> str:
-    given = takes(node.function, with_key=True)
-    columns = ProjectForm(key=node.function) if isinstance(node.function, Expr) else None
-    function = build.function(node, node.function, given.value)
+    given, made = takes(node.function, with_key=True), build.types[node.name].key
+    columns = None
+    if isinstance(node.function, Expr):
+        columns = ProjectForm(key=node.function, key_type=made.python)
+    function = build.function(node, node.function, given.value, made)
     return build.processor(node, op.SelectKeyOperator(function, given), columns=columns)
 
 
 def map_(node: Map, build: Lowering) -> str:
     if not isinstance(node.function, tuple):
         return build.processor(node, op.MapOperator(node.function))
+    types, functions = build.types[node.name], build.pair(node, node.function, Takes.RECORD.value)
     key, value = node.function
-    types = build.types[node.name]
-    functions = (build.function(node, expr, Takes.RECORD.value) for expr in (key, value))
-    columns = ProjectForm(key=key, value=value, result=types.value.python)
+    columns = ProjectForm(key=key, value=value, key_type=types.key.python, value_type=types.value.python)
     return build.processor(node, op.MapRecordOperator(*functions), columns=columns)
 
 

@@ -12,6 +12,7 @@ from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, Tabl
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
+from kstreams.processor.operators.stateless import pair_of
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
@@ -27,8 +28,9 @@ def table_group_by(node: TableGroupBy, build: Lowering) -> str:
 
 def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:
     if not isinstance(node.function, tuple):
-        return node.function
-    key, value = (build.function(node, expr, ("key", "value")) for expr in node.function)
+        group = node.function
+        return lambda row_key, row: pair_of(group(row_key, row))
+    key, value = build.pair(node, node.function, ("key", "value"))
     return lambda row_key, row: (key(row_key, row), value(row_key, row))
 
 

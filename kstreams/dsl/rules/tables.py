@@ -80,7 +80,7 @@ def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.Kept
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:
     """The user's function or expression, as a function of key, value and timestamp."""
-    live = build.function(node, function, ("key", "value", "timestamp"))
+    live = build.function(node, function, ("key", "value", "timestamp"), build.types[node.name].value)
     if isinstance(function, Expr):
         return live
     return (lambda key, value, timestamp: live(key, value)) if with_key else (lambda key, value, timestamp: live(value))

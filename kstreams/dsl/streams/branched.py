@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from kstreams.dsl.graph import Function, Split
 from kstreams.dsl.naming import validate_name
@@ -16,9 +17,36 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 Chain = Callable[[Any], Any]
 """What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
+
+
+class Branches(dict[str, T]):
+    """The branches of a split by name; a name that there is not is answered with those that there are.
+
+    Examples
+    --------
+    >>> Branches({"by-large": 1})["large"]
+    Traceback (most recent call last):
+    KeyError: "the split has no branch 'large': did you mean 'by-large'? It has: 'by-large'"
+    """
+
+    def __missing__(self, name: object) -> T:
+        near = [each for each in self if each.endswith(str(name))] or get_close_matches(str(name), self, 1, 0.5)
+        hint = f"did you mean {near[0]!r}? It has" if near else "it has"
+        raise KeyError(f"the split has no branch {name!r}: {hint}: {', '.join(map(repr, self)) or 'none'}")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            branch = next(iter(self), "name")
+            raise AttributeError(
+                f"the branches of a split have no {name}: take one of them, as [{branch!r}]", name=name
+            )
 
 
 class BranchedKStream(SuggestsNames, Generic[K, V]):
@@ -37,6 +65,12 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
         self, stream: KStream[K, V], prefix: str, branches: tuple[tuple[Function, str, Chain | None], ...] = ()
     ) -> None:
         self._stream, self._prefix, self._branches = stream, prefix, branches
+
+    def __getitem__(self, name: object) -> NoReturn:
+        raise TypeError(
+            f"the split has no branches yet: end it with default_branch() or no_default_branch(), as in "
+            f"branches = stream.split().branch(...).default_branch(), and then take branches[{name!r}]"
+        )
 
     def branch(
         self,
@@ -99,7 +133,7 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
             name: stream if chain is None else chain(stream)
             for (name, chain), stream in zip(named, streams, strict=True)
         }
-        return {name: stream for name, stream in results.items() if stream is not None}
+        return Branches({name: stream for name, stream in results.items() if stream is not None})
 
 
 def _chain(function: Chain | None, consumer: Chain | None) -> Chain | None:

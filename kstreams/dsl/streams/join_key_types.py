@@ -7,6 +7,7 @@ from kstreams.dsl.analysis.types import TypeOf, naming, type_given_by
 from kstreams.dsl.graph import Function, Typing
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.sugar.known_types import types_of
+from kstreams.expressions import Expr, gives_struct
 from kstreams.source_line import declared_at
 
 
@@ -20,8 +21,9 @@ def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> Non
 
 
 def check_selected(join: str, selector: Function, left: Handle, right: Handle) -> None:
-    """The same for a join by what a function of the left side gives."""
-    place = f"{join} at {declared_at()}"
+    """The same for a join by what a function of the left side gives; a `ks.struct` is built as the right side's key."""
+    place, key = f"{join} at {declared_at()}", types_of(right._graph, right._node).key
     with naming(place):
         kind = type_given_by(selector, types_of(left._graph, left._node))
-    check_keys(place, TypeOf(kind, left._node), types_of(right._graph, right._node).key)
+    if not (isinstance(selector, Expr) and gives_struct(selector)):
+        check_keys(place, TypeOf(kind, left._node), key)

@@ -214,14 +214,15 @@ class StreamValues(Handle, Generic[K, V]):
 
         In Kafka Streams one writes a processor that gathers records. Results, and their order, are those of
         `map_values` with a function that works row by row; a batch holds what is there anyway, nothing waits for it to
-        fill. When the function fails, it is called for each record of the batch alone.
+        fill. When the function fails, it is called for each record of the batch alone. A value that no column takes,
+        such as an int beyond 64 bits, fails alone; one of another type than those beside it is in a batch of its own.
 
         Parameters
         ----------
         function : callable
             Takes a table or frame, gives as many rows: a column, a list, or a table whose columns are the fields of
-            `value`. A value with named fields comes as a column for each, any other as the column "value"; where a
-            record has no value, there are nulls.
+            `value`; `pd.NA` and `NaT` are null. A value with named fields comes as a column for each, any other as the
+            column "value"; where a record has no value, there are nulls.
         value : type or Serde
             Of the new values.
         format : {"arrow", "polars", "pandas"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from kstreams.advice import Advised, Advising
 from kstreams.dsl.naming import validate_name
 from kstreams.durations import Duration, to_ms
 
@@ -12,7 +13,7 @@ WhenFull = Literal["emit_early", "shut_down"]
 
 
 @dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Advised, metaclass=Advising):
     """What `KTable.suppress` takes; made by `until_window_closes` or `until_time_limit`. Kafka Streams: `Suppressed`.
 
     Examples

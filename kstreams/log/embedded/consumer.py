@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import to_ms
+from kstreams.durations import Time, time_ms, to_ms
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
 from kstreams.log.embedded.catalogue.group_offsets import commit_offsets, committed_offsets
@@ -162,10 +162,10 @@ class EmbeddedConsumer:
         for source in partitions or self._readers:
             self._reader(source).seek(self._end(source))
 
-    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Go to the first record whose timestamp is at or after `timestamp_ms`, or to the end if there is none."""
+    def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
+        """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
         reader, end = self._reader(partition), self._end(partition)
-        found = reader.offset_at_time(timestamp_ms)
+        found = reader.offset_at_time(time_ms(time))
         reader.seek(end if found is None else min(found, end))
         self._ended.discard(partition)
 

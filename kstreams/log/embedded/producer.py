@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.durations import Time
 from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
@@ -73,7 +74,7 @@ class EmbeddedProducer:
         key: bytes | None,
         value: bytes | None,
         *,
-        timestamp: int | None = None,
+        timestamp: Time | None = None,
         headers: Headers = (),
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,

@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import OffsetSpec
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Span
 from kstreams.log.kafka.columns import batches_of, split_events
@@ -97,9 +98,9 @@ class KafkaConsumer:
         """Go to where the next record will be; of all assigned partitions when none is named."""
         self._seek_all(self.end_offsets([self._known(source) for source in partitions or self._fetched]))
 
-    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Go to the first record whose timestamp is at or after `timestamp_ms`, or to the end if there is none."""
-        self._seek_all(self._offsets_since([self._known(partition)], timestamp_ms))
+    def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
+        """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
+        self._seek_all(self._offsets_since([self._known(partition)], time_ms(time)))
 
     def position(self, partition: TopicPartition) -> int:
         """Offset of the next record that `poll` would look at."""

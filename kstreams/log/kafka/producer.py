@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.durations import Time
 from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
@@ -80,7 +81,7 @@ class KafkaProducer:
         key: bytes | None,
         value: bytes | None,
         *,
-        timestamp: int | None = None,
+        timestamp: Time | None = None,
         headers: Headers = (),
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,

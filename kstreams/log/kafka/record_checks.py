@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.batch import Batch
+from kstreams.durations import Time
 from kstreams.errors import LogError
 from kstreams.log.kafka.connection import TopicFacts
 from kstreams.log.record_parts import checked_time
@@ -18,7 +19,7 @@ from kstreams.record import Headers
 _BATCH_BYTES, _ROW_BYTES, _HEADER_BYTES = 61, 30, 10  # what Kafka's format adds, at most
 
 
-def nonzero_time(timestamp: int) -> int:
+def nonzero_time(timestamp: Time) -> int:
     """A time that can be written: Kafka's client takes 0 for no time, and would write that of sending."""
     time = checked_time(timestamp)
     if time == 0:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from kstreams.durations import Duration
 from kstreams.processor.api.metrics import ProcessorMetrics
@@ -27,6 +27,7 @@ class ProcessingContext(ABC):
     """What every processor may ask for, whatever it forwards. Kafka Streams: `ProcessingContext`."""
 
     __slots__ = ()
+    _spellings: ClassVar[Mapping[str, str]] = {}  # errors of operators suggest names (`kstreams.advice.spoken`)
 
     @property
     @abstractmethod

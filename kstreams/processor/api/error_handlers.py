@@ -47,6 +47,8 @@ class ErrorHandlerContext:
         The input record as it was read.
     origin : "key", "value" or None
         Of production: what could not be serialized; None when the record itself was refused.
+    emitted_key : object
+        The key of the update that a flush of the record cache passed on, before a commit; None elsewhere.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class ErrorHandlerContext:
     source_raw_key: bytes | None = None
     source_raw_value: bytes | None = None
     origin: Literal["key", "value"] | None = None
+    emitted_key: Any = None
 
     @classmethod
     def of_row(cls, batch: Batch, row: int, node: str, task_id: str) -> ErrorHandlerContext:
@@ -106,6 +109,21 @@ class ErrorHandlerContext:
     def _letter(self, topic: str, headers: Headers) -> ProducerRecord:
         time_ms = self.timestamp if 0 <= self.timestamp <= LATEST_MS else 0
         return ProducerRecord(topic, self.source_raw_key, self.source_raw_value, time_ms, headers)
+
+
+def outside_of_records(emitted_key: Any) -> str:
+    """How errors say that there was no input record: in a punctuator, or with a key in a flush of the record cache.
+
+    Examples
+    --------
+    >>> outside_of_records(None), outside_of_records("a")
+    ('(none: outside of any record)', "(none: a flush of the record cache, key 'a')")
+    """
+    return f"(none: {'outside of any record' if emitted_key is None else _flush_of(emitted_key)})"
+
+
+def _flush_of(key: Any) -> str:
+    return f"a flush of the record cache, key {key!r}"
 
 
 def described(error: BaseException) -> str:

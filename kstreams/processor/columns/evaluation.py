@@ -45,5 +45,10 @@ class Evaluation:
 
 
 def columns_needed(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions to compute for a value: the fields of a struct one by one, since rows are built of them."""
-    return expr.inputs if expr.operation is Operation.STRUCT else (expr,)
+    """What to compute for a key or value: of a struct its fields one by one, since objects are built of them."""
+    return expr.inputs if is_struct(expr) else (expr,)
+
+
+def is_struct(expr: Expr) -> bool:
+    """Whether an expression is a `ks.struct`, of which objects are built."""
+    return expr.operation is Operation.STRUCT

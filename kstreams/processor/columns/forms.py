@@ -19,8 +19,8 @@ class ProjectForm:
         Which records are forwarded; null is no.
     key, value : Expr, optional
         The new key and value; without them they stay as they are.
-    result : type, optional
-        What a `ks.struct` value is built as, when a type was declared.
+    key_type, value_type : type, optional
+        What a `ks.struct` is built as that gives the new key or value, when a type was declared.
     counts : bool
         Whether the other records count as dropped: a batch that has any is processed record by record.
     """
@@ -28,7 +28,8 @@ class ProjectForm:
     where: Expr | None = None
     key: Expr | None = None
     value: Expr | None = None
-    result: Any = None
+    key_type: Any = None
+    value_type: Any = None
     counts: bool = False
 
 

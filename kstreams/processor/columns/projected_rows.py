@@ -6,20 +6,47 @@ import inspect
 from typing import Any
 
 from kstreams.errors import SerdeError
-from kstreams.expressions import Operation
-from kstreams.processor.columns.evaluation import columns_needed
+from kstreams.expressions import Expr, Operation
+from kstreams.processor.columns.evaluation import is_struct
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde
 
 
-def _positional(make: Any) -> tuple[str, ...] | None:
+class _Structs:
+    """Makes the objects of a `ks.struct`.
+
+    Parameters
+    ----------
+    struct : Expr
+    made : type or None
+        What they are built as; None: dicts.
+    """
+
+    def __init__(self, struct: Expr, made: Any) -> None:
+        self._parts, self._names, self._class = struct.inputs, struct.detail, made or dict
+        self._by_position = _positional(self._class) == self._names
+
+    def built(self, selected: SelectedRows) -> list[Any]:
+        """The object of every row; raises SerdeError when the class refuses its fields."""
+        try:
+            return self._objects([selected.of(part).to_pylist() for part in self._parts])
+        except Exception as error:
+            raise SerdeError(f"{self._class!r} cannot be built: {error}") from error
+
+    def _objects(self, columns: list[list[Any]]) -> list[Any]:
+        if self._by_position:
+            return list(map(self._class, *columns))
+        return [self._class(**dict(zip(self._names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def _positional(made: Any) -> tuple[str, ...] | None:
     """The fields that a Struct takes by position; None for other types."""
-    if getattr(make, "__struct_fields__", None) is None:
+    if getattr(made, "__struct_fields__", None) is None:
         return None
-    parameters = inspect.signature(make).parameters.values()
-    return tuple(given.name for given in parameters if given.kind is given.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(made).parameters.values()
+    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)
 
 
 class ProjectedRows:
@@ -37,35 +64,24 @@ class ProjectedRows:
     def __init__(self, view: SourceProjection, source: SourceNode) -> None:
         self._view = view
         self._source_key, self._source_value = source.key or BytesSerde(), source.value or BytesSerde()
-        self._parts = columns_needed(view.value)
-        self._make: Any = view.result or dict
-        self._by_position = _positional(self._make) == view.value.detail
+        self._key_structs = _Structs(view.key, view.key_class) if is_struct(view.key) else None
+        self._value_structs = _Structs(view.value, view.value_class) if is_struct(view.value) else None
 
     def keys(self, selected: SelectedRows) -> list[Any]:
-        """The key of every row."""
+        """The key of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
         if self._view.key.operation is Operation.KEY:
             return self._source_key.decode_rows(selected.raw_keys())
-        found: list[Any] = selected.of(self._view.key).to_pylist()
-        return found
+        return _objects(self._view.key, self._key_structs, selected)
 
     def values(self, selected: SelectedRows) -> list[Any]:
-        """The value of every row; raises SerdeError when the type of a `ks.struct` refuses its fields."""
+        """The value of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
         if self._view.value.operation is Operation.VALUE:
             return self._source_value.decode_rows(selected.raw_values())
-        if self._view.value.operation is Operation.STRUCT:
-            return self._built(selected)
-        found: list[Any] = selected.of(self._view.value).to_pylist()
-        return found
+        return _objects(self._view.value, self._value_structs, selected)
 
-    def _built(self, selected: SelectedRows) -> list[Any]:
-        try:
-            return self._structs(selected)
-        except Exception as error:
-            raise SerdeError(f"{self._make!r} cannot be built: {error}") from error
 
-    def _structs(self, selected: SelectedRows) -> list[Any]:
-        columns = [selected.of(part).to_pylist() for part in self._parts]
-        names, make = self._view.value.detail, self._make
-        if self._by_position:
-            return list(map(make, *columns))
-        return [make(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+def _objects(made: Expr, structs: _Structs | None, selected: SelectedRows) -> list[Any]:
+    if structs is not None:
+        return structs.built(selected)
+    objects: list[Any] = selected.of(made).to_pylist()
+    return objects

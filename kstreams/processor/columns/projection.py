@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kstreams.errors import TopologyError
-from kstreams.expressions import Expr, Operation, Schema, key, literal, type_of, value
+from kstreams.expressions import Expr, Operation, Schema, key, literal, struct_class, value
 from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.forms import LookupForm, ProjectForm
 from kstreams.processor.columns.lookups import Lookup, of_row, reading_rows
@@ -28,8 +28,8 @@ class SourceProjection:
         Which records; None is all.
     key, value : Expr
         Over the source's columns; `ks.key` and `ks.value` themselves where nothing changed them.
-    result : type or None
-        What a struct value is built as.
+    key_class, value_class : type or None
+        What a key or value is built as that is a `ks.struct`.
     dropped : tuple of Expr
         Which records are dropped before, and must be counted: one expression for each operator that drops.
     lookups : tuple of Lookup
@@ -40,7 +40,8 @@ class SourceProjection:
     where: Expr | None = None
     key: Expr = key
     value: Expr = value
-    result: Any = None
+    key_class: Any = None
+    value_class: Any = None
     dropped: tuple[Expr, ...] = ()
     lookups: tuple[Lookup, ...] = ()
 
@@ -48,7 +49,7 @@ class SourceProjection:
     def changed(self) -> tuple[Expr, ...]:
         """What must be computed to make its rows; keys and values that no step changed are decoded as they are."""
         where = () if self.where is None else (self.where,)
-        key = () if self.key.operation is Operation.KEY else (self.key,)
+        key = () if self.key.operation is Operation.KEY else columns_needed(self.key)
         value = () if self.value.operation is Operation.VALUE else columns_needed(self.value)
         return (*where, *key, *value)
 
@@ -67,10 +68,10 @@ class SourceProjection:
             where = kept if where is None else where & kept
             new = replace(self, where=where, dropped=(*self.dropped, *refused))
         if step.key is not None:
-            new = replace(new, key=self.over_source(step.key))
+            new = replace(new, key=self.over_source(step.key), key_class=self._class_of(step.key, step.key_type))
         if step.value is not None:
             made = self.over_source(step.value)
-            new = replace(new, value=made, result=step.result or self._generated(step.value))
+            new = replace(new, value=made, value_class=self._class_of(step.value, step.value_type))
         return new
 
     def joined(self, name: str, step: LookupForm) -> SourceProjection:
@@ -86,15 +87,17 @@ class SourceProjection:
             self,
             where=where if step.left else found if where is None else where & found,
             value=self.over_source(made),
-            result=step.result or self._generated(made),
+            value_class=self._class_of(made, step.result),
             dropped=(*self.dropped, refused),
             lookups=(*self.lookups, Lookup(name, place, where)),
         )
 
-    def _generated(self, made: Expr) -> Any:
-        """The type that the record path generates for a struct without a declared type."""
-        kind = type_of(self.over_source(made), self.source).kind
-        return kind if made.operation is Operation.STRUCT else self.result if made is value else None
+    def _class_of(self, made: Expr, declared: Any) -> Any:
+        """The class of a new key or value that is a `ks.struct`, of one that was made before, or as declared."""
+        before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(made.operation)
+        if made.operation is Operation.STRUCT:
+            return struct_class(self.over_source(made), self.source, declared)
+        return before or declared
 
     def over_source(self, expr: Expr) -> Expr:
         """An expression over this view's records as one over the source's."""

@@ -33,7 +33,7 @@ class Target:
         batched = batch_of(self.node)
         if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
             return (*before, *where, *self.values)
-        return (*before, *where, self.view.key, *self.values)
+        return (*before, *where, *columns_needed(self.view.key), *self.values)
 
     @property
     def values(self) -> tuple[Expr, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import length_hint
 from typing import Any, TypeVar
 
-from kstreams.processor.api.error_handlers import ErrorHandlerContext
+from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
 from kstreams.processor.api.record_context import RecordContext
 from kstreams.processor.context.record_cursor import HeldRecord, Origin, RecordCursor
 from kstreams.processor.topology.operator import Forward
@@ -36,18 +36,21 @@ class CurrentRecord:
     headers : sequence of (str, bytes or None)
         Those that an operator passes on. The loop over the records sets them; `forward_with`, `forward_held` and record
         caches replace them for records that an operator has kept.
+    emitted_key : object
+        The key of the update that a flush of the record cache passes on, which errors name; None elsewhere.
     reached : int
         By what rows that are written now stand among those of other tasks: the stream time, `AT_FLUSH` or `AT_END` (see
         `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each batch.
     """
 
-    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "headers", "reached")
+    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
 
     def __init__(self, task_id: str, partition: int, stream_time: int) -> None:
         self._task_id, self._partition, self._stream_time = task_id, partition, stream_time
         self.reached = stream_time
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
+        self.emitted_key: Any = None
 
     # its place
 
@@ -69,7 +72,7 @@ class CurrentRecord:
     def place(self) -> str:
         """Where the input record came from, as errors and log lines name it."""
         if self.cursor is None:
-            return "(none: outside of any record)"
+            return outside_of_records(self.emitted_key)
         return f"{self.topic}-{self._partition}@{self.offset}"
 
     def metadata(self) -> RecordMetadata | None:
@@ -93,7 +96,12 @@ class CurrentRecord:
         """The same of a record that was the current one."""
         cursor, left, headers = origin
         if cursor is None:
-            found = ErrorHandlerContext(timestamp=self.stream_time, processor_node_id=node, task_id=self._task_id)
+            found = ErrorHandlerContext(
+                timestamp=self.stream_time,
+                processor_node_id=node,
+                task_id=self._task_id,
+                emitted_key=self.emitted_key,
+            )
         else:
             row = int(cursor.batch.offsets.searchsorted(cursor.offsets[len(cursor.offsets) - 1 - left]))
             found = ErrorHandlerContext.of_row(cursor.batch, row, node, self._task_id)
@@ -109,7 +117,7 @@ class CurrentRecord:
         """No record is being processed any more."""
         # One that was held back stands before others: stream time does not go back to it.
         self._stream_time = self.reached = max(self._stream_time, self.stream_time)
-        self.cursor, self.headers = None, ()
+        self.cursor, self.headers, self.emitted_key = None, (), None
 
     def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
         """The loop was interrupted: stream time is that of the records which were taken, and no record is current."""

@@ -39,17 +39,16 @@ class OperatorCode:
         """
         if not isinstance(function, FunctionType):
             return function
-        code = function.__code__.replace(co_name=node)
-        self._nodes[code] = node
-        copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        copy.__kwdefaults__ = function.__kwdefaults__
+        copy = _under_name(node, function)
+        self._nodes[copy.__code__] = node
         return cast("F", copy)
 
     def chained(self, links: Sequence[Link]) -> Forward:
         """One closure for a chain of simple operators, each of which is known by its lines."""
         chain, nodes = compiled(links, self._on_error() if self._failures.guards_processing else None)
-        self._chains[cast("FunctionType", chain).__code__] = nodes
-        return chain
+        copy = _under_name(links[0].node, cast("FunctionType", chain))
+        self._chains[copy.__code__] = nodes
+        return copy
 
     def failed_operator(self, traceback: TracebackType | None) -> str | None:
         """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
@@ -82,3 +81,11 @@ class OperatorCode:
             failures.processing(current.error_context(node, timestamp), record, error)
 
         return on_error
+
+
+def _under_name(node: str, function: FunctionType) -> FunctionType:
+    """The same function with a code object of its own: those of one text are equal, unless their names differ."""
+    code = function.__code__.replace(co_name=node)
+    copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy

@@ -80,7 +80,7 @@ def _flat_map_value(given: Callable[..., Any], forward: Forward, gave_text: Call
     function = first_looked_at(given, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        for new in function(value):
+        for new in several(function(value), "values"):
             forward(key, new, timestamp)
 
     return process
@@ -96,7 +96,7 @@ def _flat_map_key_value(given: Callable[..., Any], forward: Forward, gave_text: 
     function = first_looked_at(given, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        for new in function(key, value):
+        for new in several(function(key, value), "values"):
             forward(key, new, timestamp)
 
     return process
@@ -112,10 +112,44 @@ def _flat_map_record(given: Callable[..., Any], forward: Forward, gave_text: Cal
     function = first_looked_at(given, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        for new in function(key, value, timestamp):
+        for new in several(function(key, value, timestamp), "values"):
             forward(key, new, timestamp)
 
     return process
+
+
+def pair_of(result: Any) -> tuple[Any, Any]:
+    """The key and value that a function gave; raises TypeError for what is no pair.
+
+    Examples
+    --------
+    >>> pair_of(["k", "v"])
+    ('k', 'v')
+    """
+    if isinstance(result, tuple | list) and len(result) == 2:
+        key, value = result
+        return key, value
+    raise TypeError(f"the function returned {shortly(result)}: return a pair, as (key, value)")
+
+
+def several(results: Any, kind: str) -> Any:
+    """What a function gave to be forwarded one by one; raises TypeError for what cannot be.
+
+    Examples
+    --------
+    >>> several(None, "values")
+    Traceback (most recent call last):
+    TypeError: the function returned None: return a list of values, [] for none
+    """
+    if hasattr(results, "__iter__"):
+        return results
+    raise TypeError(f"the function returned {shortly(results)}: return a list of {kind}, [] for none")
+
+
+def shortly(result: Any) -> str:
+    """A result as errors show it."""
+    text = repr(result)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def first_looked_at(
@@ -158,7 +192,12 @@ class MapOperator(StatementOperator):
     function: Callable[[Any, Any], tuple[Any, Any]]
 
     def statement(self) -> Statement:
-        return Statement("key, value = {function}(key, value)", {"function": self.function})
+        text = (
+            "pair = {function}(key, value)\n"
+            "if pair.__class__ is not tuple or len(pair) != 2: pair = {pair_of}(pair)\n"
+            "key, value = pair"
+        )
+        return Statement(text, {"function": self.function, "pair_of": pair_of})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +222,8 @@ class FlatMapOperator(ClosureOperator):
         function = self.function
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            for new_key, new_value in function(key, value):
+            for pair in several(function(key, value), "(key, value) pairs"):
+                new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_of(pair)
                 forward(new_key, new_value, timestamp)
 
         return process

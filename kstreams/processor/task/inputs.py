@@ -165,13 +165,27 @@ class TopicInput:
         keys, values = self._decode(batch)
         rows = zip(keys, values, batch.timestamps.to_pylist(), batch.header_rows(), strict=True)
         records = (Record(key=key, value=value, timestamp=time, headers=headers) for key, value, time, headers in rows)
-        times: list[int] = []
+        told: list[int | InvalidTimestampError] = []
         try:
-            times.extend(extracted(self._extract, records, self.partition_time))
+            told.extend(extracted(self._extract, records, self.partition_time))
         except Exception as error:
-            place = _place(batch, len(times))
+            place = _place(batch, len(told))
             raise ProcessingError(self.source.name, self.source.declared_at, place, error) from error
-        return _with_times(batch, pa.array(times, pa.int64()), (keys, values))
+        errors = {row: time for row, time in enumerate(told) if isinstance(time, InvalidTimestampError)}
+        times = pa.array([-1 if row in errors else time for row, time in enumerate(told)], pa.int64())
+        timed = _with_times(batch, times, (keys, values))
+        return self._only_timed(timed, batch, errors) if errors else timed
+
+    def _only_timed(self, timed: Batch, batch: Batch, errors: Mapping[int, InvalidTimestampError]) -> Batch:
+        """The rows that the extractor gave a time; the others are reported with the time under which they were read."""
+        report = partial(self._untimed, batch, errors)
+        if not self._failures.guards_deserialization:
+            report(min(errors))
+        return self._only(timed, np.array([row not in errors for row in range(len(batch))]), report)
+
+    def _untimed(self, batch: Batch, errors: Mapping[int, InvalidTimestampError], row: int) -> None:
+        context = self._context_of(batch, row)
+        self._failures.invalid_time(context, _raw(context), errors[row])
 
     def _decodable(self, batch: Batch) -> Batch:
         """The rows that decode, with what they decode to; the handler is asked about the others."""
@@ -202,7 +216,7 @@ class TopicInput:
         if 0 <= context.timestamp <= LATEST_MS:
             failures.dropped(context, TOO_FAR_AHEAD)
         elif self._is_failure(context.timestamp):
-            failures.invalid_time(context, _raw(context), InvalidTimestampError(context.timestamp, _CURE))
+            failures.invalid_time(context, _raw(context), InvalidTimestampError.out_of_range(context.timestamp, _CURE))
         else:
             failures.dropped(context, NEGATIVE_TIMESTAMP if context.timestamp < 0 else OUT_OF_RANGE)
 

@@ -68,4 +68,5 @@ class RestoreDeserializer:
             Record(key=key, value=value, timestamp=int(time), headers=headers)
             for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True)
         )
-        return np.array(list(extracted(self._extract, records, self._partition_time)), dtype=np.int64)
+        told = extracted(self._extract, records, self._partition_time)
+        return np.array([-1 if isinstance(time, Exception) else time for time in told], dtype=np.int64)

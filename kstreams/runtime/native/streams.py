@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kstreams.advice import Advising
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
@@ -27,7 +28,7 @@ from kstreams.runtime.native.stores.metadata import TaskMetadata, ThreadMetadata
 from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
 
 
-class KafkaStreams(AskedStores):
+class KafkaStreams(AskedStores, metaclass=Advising):
     """Runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
 
     Parameters

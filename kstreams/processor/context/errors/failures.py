@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from kstreams.durations import time_ms
 from kstreams.errors import FencedError, LogError, ProcessingError, SerdeError, StateError
 from kstreams.processor.api.error_handlers import (
     KINDS,
@@ -17,6 +18,7 @@ from kstreams.processor.api.error_handlers import (
     Response,
     Result,
     handler_of,
+    outside_of_records,
     reason_of,
 )
 from kstreams.processor.context.errors.dead_letters import DeadLetters
@@ -177,10 +179,11 @@ class Failures:
     def _ask(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
         try:
             response: Response = handler(context, record, error)
+            letters = [letter._replace(timestamp=time_ms(letter.timestamp)) for letter in response.dead_letter_records]
         except Exception as failure:
             node = context.processor_node_id
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), failure) from failure
-        self._letters.add(response.dead_letter_records)
+        self._letters.add(letters)
         return response
 
     def _left_out(self, context: ErrorHandlerContext, response: Response, error: Exception) -> None:
@@ -194,5 +197,5 @@ class Failures:
 def place_of(context: ErrorHandlerContext) -> str:
     """Where the input record came from, as errors and log lines say it."""
     if context.topic is None:
-        return "(none: outside of any record)"
+        return outside_of_records(context.emitted_key)
     return f"{context.topic}-{context.partition}@{context.offset}"

@@ -200,7 +200,7 @@ def _record_cache(
                 del waiting[window]
         before = current.headers
         _emit_all(context.sending_meanwhile(_taken(updates)), at_once, current)
-        current.headers = before
+        current.headers, current.emitted_key = before, None
 
     context.at_flush(flush)
     context.count_bytes(num_bytes)
@@ -211,7 +211,8 @@ def _emit_all(updates: Iterable[Update], at_once: Emit, current: CurrentRecord) 
     for _, key, window, new, old, timestamp, headers in updates:
         current.headers = headers
         if new is not None or old is not None:
-            at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
+            current.emitted_key = emitted = key if window is None else make_tuple(Windowed, (key, window))
+            at_once(emitted, new, old, timestamp, headers)
 
 
 def _taken(updates: list[Update]) -> Iterator[Update]:

@@ -1,13 +1,16 @@
-"""Records as columns for functions over batches: Arrow tables, Polars or pandas frames; and rows of what they return.
+"""Records as columns for functions over batches: Arrow tables, Polars or pandas frames.
 
 Polars and pandas are loaded when the first function asks for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from numbers import Integral, Real
+from types import NoneType
 from typing import Any, Literal, TypeAlias, is_typeddict
 
 import pyarrow as pa
@@ -43,16 +46,24 @@ class Frames:
 
     def table(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> pa.Table:
         """The columns of records, as Arrow."""
-        return self.table_of(_columns(self.kind, values), lambda: keys, lambda: pa.array(timestamps, pa.int64()))
+        return self.table_of(
+            _columns(self.kind, values), lambda: self._key_column(keys), lambda: pa.array(timestamps, pa.int64())
+        )
 
-    def table_of(self, values: dict[str, Any], keys: Callable[[], Any], timestamps: Callable[[], pa.Array]) -> pa.Table:
+    def table_of(
+        self, values: dict[str, Any], keys: Callable[[], pa.Array], timestamps: Callable[[], pa.Array]
+    ) -> pa.Table:
         """The columns of values that are columns already."""
         columns = dict(values)
         if self.with_key:
-            columns["key"] = pa.array(keys(), _arrow_type(self.key))
+            columns["key"] = keys()
         if self.with_timestamp:
             columns["timestamp"] = timestamps()
         return pa.table(columns)
+
+    def _key_column(self, keys: Sequence[Any]) -> pa.Array:
+        with _telling("key", keys, "key", self.key):
+            return _array(keys, self.key)
 
     @property
     def is_columnar(self) -> bool:
@@ -62,39 +73,12 @@ class Frames:
     @property
     def fields(self) -> tuple[str, ...] | None:
         """The columns of a value with named fields; None of any other."""
-        return _fields(self.kind)
+        fields = None if self.kind is None else fields_of(self.kind)
+        return None if fields is None else tuple(fields)
 
     def frame(self, table: pa.Table) -> Any:
         """The same columns in the format that the function asks for."""
         return _FRAMES[self.format](table)
-
-
-def rows_of(result: Any, count: int, kind: Any) -> list[Any]:
-    """The values that a function gave for so many records.
-
-    Parameters
-    ----------
-    result : object
-        A column (Arrow, NumPy, Polars, pandas, or a list), or a table or frame whose columns are the fields of `kind`.
-    count : int
-        How many there must be.
-    kind : type or None
-        Of the values.
-
-    Raises
-    ------
-    ValueError
-        When there are more or fewer.
-
-    Examples
-    --------
-    >>> rows_of(pa.array([1, 2]), 2, int), rows_of(pa.table({"a": [1]}), 1, dict)
-    ([1, 2], [{'a': 1}])
-    """
-    found = _listed(result)
-    if len(found) != count:
-        raise ValueError(f"the function gave {len(found)} rows for {count} records: give one for each, in their order")
-    return [kind(**row) for row in found] if _fields(kind) is not None and _are_rows(found) else found
 
 
 def check_format(name: str) -> None:
@@ -112,48 +96,59 @@ def _columns(kind: Any, values: Sequence[Any]) -> dict[str, Any]:
     fields = None if kind is None else fields_of(kind)
     if fields is not None:
         read = dict.get if is_typeddict(kind) else getattr
-        return {name: _column(values, name, read, _arrow_type(field)) for name, field in fields.items()}
+        return {name: _field_column(values, name, read, field) for name, field in fields.items()}
     if getattr(kind, "__origin__", kind) is dict and any(values):
-        names = dict.fromkeys(name for value in values for name in value or ())
-        return {name: _column(values, name, dict.get, None) for name in names}
-    return {"value": pa.array(values, _arrow_type(kind))}
+        with _telling("value", values, "value", dict):
+            names = dict.fromkeys(name for value in values for name in value or ())
+        return {name: _field_column(values, name, dict.get, None) for name in names}
+    with _telling("value", values, "value", kind):
+        return {"value": _array(values, kind)}
 
 
-def _column(
-    values: Sequence[Any], name: str, read: Callable[[Any, str], Any], arrow_type: pa.DataType | None
-) -> pa.Array:
-    return pa.array([None if value is None else read(value, name) for value in values], arrow_type)
+def _field_column(values: Sequence[Any], name: str, read: Callable[[Any, str], Any], kind: Any) -> pa.Array:
+    with _telling("value", values, name, kind):
+        return _array([None if value is None else read(value, name) for value in values], kind)
+
+
+@contextmanager
+def _telling(side: str, items: Sequence[Any], column: str, kind: Any) -> Iterator[None]:
+    """Say of which key or value an error is: who catches it tries again with fewer records, until it is one."""
+    try:
+        yield
+    except Exception as error:
+        of_type = f" of {split_optional(kind).kind.__name__}" if _arrow_type(kind) is not None else ""
+        raise TypeError(
+            f"its {side} {items[0]!r} does not fit the column {column!r}{of_type} that map_batch() makes: {error}"
+        ) from error
+
+
+def _array(items: Sequence[Any], kind: Any) -> pa.Array:
+    """A column; raises TypeError for what Arrow would take and change, such as 1.5 as an int."""
+    plain = split_optional(kind).kind
+    taken = _TAKEN.get(plain)
+    if taken is not None and not set(map(type, items)) <= {plain, NoneType}:
+        for item in items:
+            if item is not None and (not isinstance(item, taken) or (isinstance(item, bool) and plain is not bool)):
+                raise TypeError(f"{item!r} is a {type(item).__name__}")
+    return pa.array(items, _arrow_type(kind))
+
+
+_TAKEN: dict[Any, tuple[type, ...]] = {
+    int: (Integral,),
+    float: (Real,),
+    str: (str,),
+    bool: (bool,),
+    bytes: (bytes, bytearray, memoryview),
+}
+"""By type: what a column of it is made from."""
 
 
 def _arrow_type(kind: Any) -> pa.DataType | None:
     """The Arrow type of a Python type; None where it follows from the values."""
     plain = split_optional(kind).kind
-    return serde_of(plain).arrow_type if plain in (int, float, str, bool, bytes) else None
+    return serde_of(plain).arrow_type if plain in _TAKEN else None
 
 
-def _fields(kind: Any) -> tuple[str, ...] | None:
-    fields = None if kind is None else fields_of(kind)
-    return None if fields is None else tuple(fields)
-
-
-def _are_rows(found: list[Any]) -> bool:
-    return bool(found) and isinstance(found[0], dict)
-
-
-def _listed(result: Any) -> list[Any]:
-    for name, rows in _ROWS.items():
-        if hasattr(result, name):
-            return list(rows(result))
-    return list(result)
-
-
-_ROWS: dict[str, Callable[[Any], Iterable[Any]]] = {
-    "to_pylist": lambda arrow: arrow.to_pylist(),
-    "to_dicts": lambda polars: polars.to_dicts(),
-    "iterrows": lambda pandas: pandas.to_dict("records"),
-    "tolist": lambda column: column.tolist(),
-    "to_list": lambda polars: polars.to_list(),
-}
 _FRAMES: dict[str, Callable[[pa.Table], Any]] = {
     "arrow": lambda table: table,
     "polars": lambda table: import_module("polars").from_arrow(table),

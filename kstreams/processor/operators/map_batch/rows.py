@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from kstreams.processor.context.held_back import HeldBack
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_cursor import HeldRecord
-from kstreams.processor.operators.map_batch.frames import Frames, rows_of
+from kstreams.processor.operators.map_batch.frames import Frames
+from kstreams.processor.operators.map_batch.results import rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator
 from kstreams.processor.topology.operator import Forward
 
@@ -101,13 +102,23 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
         self.forward_all(zip(some, self._values_of(some), strict=True))
 
-    def _values_of(self, some: list[HeldRecord]) -> Iterable[Any]:
-        keys, values, timestamps = zip(*((kept.key, kept.value, kept.timestamp) for kept in some), strict=True)
+    def _values_of(self, some: Sequence[HeldRecord]) -> Iterable[Any]:
+        """What the function gives for records. Of those that make no table together, halves are tried, in turn.
+
+        So a value that no column takes fails alone, and one of another type than the others has a table of its own.
+        """
         try:
-            table = self.operator.frames.table(keys, values, timestamps)
-        except (pa.ArrowException, AttributeError, TypeError) as error:  # values of other types than was declared
-            return repeat(Failed(error), len(some))
+            table = self._table_of(some)
+        except Exception as error:
+            if len(some) == 1:
+                return [Failed(error)]
+            middle = len(some) // 2
+            return chain.from_iterable(map(self._values_of, (some[:middle], some[middle:])))
         return self.operator.values_of(table)
+
+    def _table_of(self, some: Sequence[HeldRecord]) -> pa.Table:
+        keys, values, timestamps = zip(*((held.key, held.value, held.timestamp) for held in some), strict=True)
+        return self.operator.frames.table(keys, values, timestamps)
 
     def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
         """Forward records, each with what the function gave for it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from kstreams.durations import Duration, to_ms
+from kstreams.durations import Duration, time_ms, to_ms
 from kstreams.errors import TopologyError
 from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessingContext, ProcessorContext
 from kstreams.processor.api.metrics import ProcessorMetrics
@@ -15,7 +15,10 @@ from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
+from kstreams.state.timed_store import TimedStore
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
+
+_RECORDS = (Record, FixedKeyRecord)
 
 
 class TaskProcessingContext(ProcessingContext):
@@ -55,6 +58,8 @@ class TaskProcessingContext(ProcessingContext):
                 f"{self._context.node} schedules a punctuator by {kind!r}: "
                 "give PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME."
             )
+        if not callable(callback):
+            raise TypeError(f"schedule() calls a function with the time in ms, which {callback!r} is not")
         return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:
@@ -62,7 +67,7 @@ class TaskProcessingContext(ProcessingContext):
 
     def get_state_store(self, name: str) -> Any:
         if name in self._context.connected:
-            return self._context.state_store(name)
+            return _as_processors_see_it(self._context.state_store(name))
         known = self._context.task.global_stores
         if name not in known:
             raise TopologyError(
@@ -84,13 +89,19 @@ class TaskProcessingContext(ProcessingContext):
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:
             raise TopologyError(f"{self._context.node} may forward only while it processes a record or punctuates.")
-        if not 0 <= record.timestamp <= LATEST_MS:
-            raise InvalidTimestampError(record.timestamp, "time starts at the epoch, and ends at 2^62 - 1")
+        if not isinstance(record, _RECORDS):
+            raise TypeError(
+                f"forward() takes a record, not {record!r}: forward(record.with_value(...)), or "
+                "forward(ks.Record(key=..., value=..., timestamp=...))"
+            )
+        timestamp = record.timestamp if type(record.timestamp) is int else time_ms(record.timestamp)
+        if not 0 <= timestamp <= LATEST_MS:
+            raise InvalidTimestampError.out_of_range(timestamp, "time starts at the epoch, and ends at 2^62 - 1")
         to = self._forward if child is None else self._child(child)
         current = self._current
         before, current.headers = current.headers, record.headers  # as `forward_with`, without a call per record
         try:
-            to(record.key, record.value, record.timestamp)
+            to(record.key, record.value, timestamp)
         finally:
             current.headers = before
 
@@ -138,6 +149,11 @@ class GlobalStoreContext(TaskProcessorContext):
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Refused: what fills a global store is called by its records alone."""
         raise TopologyError(f"{self._context.node} fills a global store: it cannot schedule punctuators.")
+
+
+def _as_processors_see_it(store: Any) -> Any:
+    kind = getattr(getattr(store, "builder", None), "kind", None)  # a store of the user's own has none
+    return TimedStore(store, kind.times) if kind is not None and kind.times else store
 
 
 def entered(context: TaskProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:

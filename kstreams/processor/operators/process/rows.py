@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstreams.advice import spoken
+from kstreams.arity import can_be_called, parameters_of
+from kstreams.errors import TopologyError
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import (
@@ -34,7 +37,8 @@ def _process(operator: ProcessOperator, context: OperatorContext, forward: Forwa
     made, make = _GIVEN[operator.kind]
     processor, own = operator.supplier(), made(context, forward)
     context.follow_stream_time()
-    processor.init(own)
+    _check_methods(context.node, processor)
+    _init(processor, own)
     context.at_close(processor.close)
     take, current = entered(own, processor.process), context.current
 
@@ -42,3 +46,24 @@ def _process(operator: ProcessOperator, context: OperatorContext, forward: Forwa
         take(make(key=key, value=value, timestamp=timestamp, headers=current.headers))
 
     return process
+
+
+def _check_methods(node: str, processor: Any) -> None:
+    """Raise a TopologyError for a processor whose methods cannot be called as they will be."""
+    for method, argument in (("init", "context"), ("process", "record")):
+        function = getattr(processor, method)
+        if not can_be_called(function, 1):
+            raise TopologyError(
+                f"{node} calls {method}({argument}) of {type(processor).__name__}, which takes "
+                f"{parameters_of(function)}: let it take self and one argument, the {argument}"
+            )
+
+
+def _init(processor: Any, context: TaskProcessingContext) -> None:
+    """Initialize a processor; an error about a name that the context does not have suggests another."""
+    try:
+        processor.init(context)
+    except AttributeError as error:
+        if spoken(error) == str(error):
+            raise
+        raise AttributeError(spoken(error)) from error

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
+from kstreams.processor.columns.evaluation import is_struct
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
 from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
-from kstreams.processor.columns.target import Target, aggregate_of
+from kstreams.processor.columns.target import Target, aggregate_of, batch_of
 from kstreams.processor.task.columns.passage_counts import Passage
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
@@ -151,6 +152,8 @@ class _Paths:
     def _check(self, target: Target) -> None:
         if isinstance(target.node, SinkNode):
             _check_sink(target.node)
+        if _takes_struct_keys(target):
+            raise _Refused(f"{target.node.name} takes keys that are objects of a struct")
         self._check_expressions(target.expressions)
         _check_fold(target, self._schema, self._caching)
 
@@ -197,6 +200,12 @@ def _check_paths_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
     for store in {store for node in sub_topology.nodes if node.name in steps for store in getattr(node, "stores", ())}:
         if store in met:
             raise _Refused(f"paths meet in {store}")
+
+
+def _takes_struct_keys(target: Target) -> bool:
+    """Whether a function over batches gets keys that no column holds."""
+    batched = batch_of(target.node)
+    return batched is not None and batched.with_key and is_struct(target.view.key)
 
 
 def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
+from kstreams.processor.columns.evaluation import is_struct
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
@@ -46,8 +47,10 @@ class SinkTarget:
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
-        topic, keys = str(self._sink.topic), _encoded(self._key, selected.of(self._view.key))
-        columns = EncodedRows(keys, self._values(selected), selected.of_timestamps(), selected.headers())
+        topic = str(self._sink.topic)
+        columns = EncodedRows(
+            self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()
+        )
         if not self._outputs.takes(topic, columns):
             raise Inexact("a record that its topic refuses")
         reached = selected.stream_times(self._current.stream_time) if self._merges else None
@@ -56,9 +59,13 @@ class SinkTarget:
     def complete(self) -> None:
         """Nothing is held back."""
 
+    def _keys(self, selected: SelectedRows) -> pa.Array:
+        if is_struct(self._view.key):
+            return self._key.encode_rows(self._rows.keys(selected))
+        return _encoded(self._key, selected.of(self._view.key))
+
     def _values(self, selected: SelectedRows) -> pa.Array:
-        operation = self._view.value.operation
-        if operation is Operation.STRUCT or (operation is Operation.VALUE and self._is_opaque):
+        if is_struct(self._view.value) or (self._view.value.operation is Operation.VALUE and self._is_opaque):
             return self._value.encode_rows(self._rows.values(selected))
         return _encoded(self._value, selected.of(self._view.value))
 

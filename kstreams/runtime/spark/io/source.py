@@ -313,7 +313,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         times = batch.timestamps.to_numpy()
         bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
         if len(bad):
-            error = InvalidTimestampError(int(times[bad[0]]), _CURE, str(self._latest_ms))
+            error = InvalidTimestampError.out_of_range(int(times[bad[0]]), _CURE, str(self._latest_ms))
             place = f"{batch.source}@{batch.offsets[bad[0]]}"
             raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
         return batch

@@ -33,6 +33,12 @@ def unreadable(function: Any, types: Types) -> str | None:
     return refusal(function) or first_reason(undecodable(leaf, types) for leaf in function.leaves)
 
 
+def unbuildable(function: Any) -> str | None:
+    """Why what an expression gives is no column."""
+    builds = isinstance(function, Expr) and any(node.operation is Operation.STRUCT for node in function.walk())
+    return "ks.struct builds objects" if builds else None
+
+
 def undecodable(leaf: Expr, types: Types) -> str | None:
     """Why what an expression reads of a record has no column."""
     if leaf.operation is Operation.TIMESTAMP:

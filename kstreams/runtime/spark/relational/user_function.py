@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kstreams.errors import KStreamsError, ProcessingError
 from kstreams.processor.operators.first_warning import no_warning
-from kstreams.processor.operators.stateless import first_looked_at
+from kstreams.processor.operators.stateless import first_looked_at, pair_of, several
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 
@@ -114,7 +114,17 @@ class UserFunction(NamedTuple):
             function = self.function
 
         function = first_looked_at(self.function, gave_text, know)
-        return self._replace(function=lambda *row: list(function(*row)))
+        return self._replace(function=lambda *row: list(several(function(*row), "values")))
+
+    def paired(self) -> UserFunction:
+        """The same for a function that gives a key and a value."""
+        function = self.function
+        return self._replace(function=lambda *row: pair_of(function(*row)))
+
+    def paired_lists(self) -> UserFunction:
+        """The same for a function that gives any number of keys and values."""
+        function = self.function
+        return self._replace(function=lambda *row: list(map(pair_of, several(function(*row), "(key, value) pairs"))))
 
     def _failed(self, error: Exception, origin: int, offset: int) -> ProcessingError:
         return ProcessingError(self.name, self.declared_at, self._place(origin, offset), error)

@@ -12,7 +12,7 @@ from kstreams.runtime.spark.relational.codecs import encoded
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.readable import unknown_type, unreadable, unreadable_join
+from kstreams.runtime.spark.relational.readable import unbuildable, unknown_type, unreadable, unreadable_join
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall
 from kstreams.runtime.spark.relational.rules.joins import with_joined
 from kstreams.runtime.spark.relational.rules.reasons import UNCOUNTED
@@ -54,7 +54,8 @@ def check_global_table_join(node: g.GlobalTableJoin, typed: TypedGraph) -> str |
     if node.with_mapped_key:
         return "its joiner takes the mapped key"
     return (
-        unreadable(node.key_selector, typed.of_parent(node))
+        unbuildable(node.key_selector)
+        or unreadable(node.key_selector, typed.of_parent(node))
         or unknown_type(typed.of_parent(node, 1).key, "table's key")
         or unreadable_join(node, typed)
     )

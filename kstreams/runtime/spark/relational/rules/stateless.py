@@ -11,12 +11,12 @@ import pyarrow as pa
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.stateless import gave_text
-from kstreams.expressions import Expr, Operation
+from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.readable import first_reason, unknown_type, unreadable
+from kstreams.runtime.spark.relational.readable import first_reason, unbuildable, unknown_type, unreadable
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.reasons import ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 PAIR = "struct<key: binary, value: binary>"
-BUILDS_OBJECTS = "ks.struct builds objects"
 
 
 def stream_source(node: g.StreamSource, build: RelationalLowering) -> Frame:
@@ -152,11 +151,11 @@ def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
 
 
 def _map_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    return _struct(function.results(*columns), serdes)
+    return _struct(function.paired().results(*columns), serdes)
 
 
 def _flat_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    lists = function.listed().results(*columns)
+    lists = function.paired_lists().results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
@@ -198,26 +197,23 @@ def check_filter(node: g.Filter, typed: TypedGraph) -> str | None:
 
 def check_one_to_one(node: g.MapValues | g.SelectKey | g.TableMapValues, typed: TypedGraph) -> str | None:
     made = typed.types[node.name]
-    if _builds_objects(node.function):
-        return BUILDS_OBJECTS
     side = "key" if isinstance(node, g.SelectKey) else "value"
-    return unreadable(node.function, typed.of_parent(node)) or unknown_type(getattr(made, side), side)
+    return (
+        unbuildable(node.function)
+        or unreadable(node.function, typed.of_parent(node))
+        or unknown_type(getattr(made, side), side)
+    )
 
 
 def check_any_number(node: g.Map, typed: TypedGraph) -> str | None:
     made, taken = typed.types[node.name], typed.of_parent(node)
     functions = node.function if isinstance(node.function, tuple) else (node.function,)
-    if any(_builds_objects(function) for function in functions):
-        return BUILDS_OBJECTS
     return (
-        first_reason(unreadable(function, taken) for function in functions)
+        first_reason(map(unbuildable, functions))
+        or first_reason(unreadable(function, taken) for function in functions)
         or unknown_type(made.key, "key")
         or unknown_type(made.value, "value")
     )
-
-
-def _builds_objects(function: Any) -> bool:
-    return isinstance(function, Expr) and function.operation is Operation.STRUCT
 
 
 def check_split(node: g.Split, typed: TypedGraph) -> str | None:

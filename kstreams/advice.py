@@ -1,0 +1,218 @@
+"""What to write instead, for calls that do not fit a signature and for names that are not there."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def call_advice(
+    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
+) -> TypeError | None:
+    """The error for a call that does not fit a signature, with the call that does; None when it fits.
+
+    Examples
+    --------
+    >>> def windows(*, size, advance=None): ...
+    >>> print(call_advice("windows", inspect.signature(windows), [60_000], {}))
+    windows() takes size= by name: write windows(size=60000)
+    """
+    try:
+        signature.bind(*given, **named)
+    except TypeError:
+        parameters = signature.parameters
+        unknown = [keyword for keyword in named if keyword not in parameters]
+        if unknown:
+            return TypeError(_unknown(name, unknown[0], parameters))
+        by_place = [each.name for each in parameters.values() if each.kind in _BY_PLACE]
+        if len(given) > len(by_place):
+            return TypeError(_too_many(name, signature, given, named))
+        return TypeError(_missing(name, signature, given, named))
+    return None
+
+
+def _unknown(name: str, keyword: str, parameters: Iterable[str]) -> str:
+    plain = snake_case(keyword)
+    near = [each for each in parameters if plain.startswith(f"{each}_")]  # as key_serde
+    near = near or difflib.get_close_matches(plain, parameters, 1, 0.6)
+    hint = f"did you mean {near[0]}=?" if near else f"it has {_keywords(parameters) or 'none'}"
+    return f"{name}() has no argument {keyword}=, an unexpected keyword: {hint}"
+
+
+def _too_many(name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]) -> str:
+    parameters = signature.parameters.values()
+    by_place = [each.name for each in parameters if each.kind in _BY_PLACE]
+    by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in named]
+    rest = given[len(by_place) :]
+    if rest and not isinstance(rest[0], type):
+        by_name = [each for each in by_name if each not in ("key", "value")]  # which take types
+    if len(rest) > len(by_name):
+        return f"{name}() was given {len(given)} positional arguments: it takes {signature}"
+    moved = {**dict(zip(by_name, rest, strict=False)), **named}
+    arguments = [*map(_said, given[: len(by_place)]), *(f"{key}={_said(value)}" for key, value in moved.items())]
+    return f"{name}() takes {_keywords(list(moved)[: len(rest)])} by name: write {name}({', '.join(arguments)})"
+
+
+def _missing(name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]) -> str:
+    bound = signature.bind_partial(*given, **named).arguments
+    single = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, _BY_PLACE[0])
+    missing = [
+        each
+        for each in signature.parameters.values()
+        if each.kind in single and each.default is each.empty and each.name not in bound
+    ]
+    needed = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in missing]
+    shown = [f"{each}..." if each.endswith("=") else each for each in needed]
+    arguments = [*map(_said, given), *(f"{key}={_said(value)}" for key, value in named.items()), *shown]
+    return f"{name}() needs {' and '.join(needed)}: write {name}({', '.join(arguments)})"
+
+
+def _keywords(names: Iterable[str]) -> str:
+    return ", ".join(f"{name}=" for name in names)
+
+
+def _said(value: Any) -> str:
+    text = value.__name__ if isinstance(value, type) else repr(value)
+    return text if len(text) <= 40 and not text.startswith("<") else "..."
+
+
+def snake_case(name: str) -> str:
+    """A name of Java as Python writes it.
+
+    Examples
+    --------
+    >>> snake_case("flatMapValues"), snake_case("map_values")
+    ('flat_map_values', 'map_values')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def public_names(kind: type) -> list[str]:
+    """What a user may write behind the dot."""
+    return sorted(name for name in dir(kind) if not name.startswith("_"))
+
+
+def name_advice(name: str, own: Sequence[str], spellings: Mapping[str, str]) -> str:
+    """What to write for a name that is none of some names, or is spelt otherwise.
+
+    Examples
+    --------
+    >>> name_advice("mapValues", ["map", "map_values"], {}), name_advice("agg", ["count"], {"agg": "aggregate()"})
+    ('it is called map_values here', 'write aggregate()')
+    """
+    plain = snake_case(name)
+    if plain in own:
+        return f"it is called {plain} here"
+    if plain in spellings:
+        return f"write {spellings[plain]}"
+    near = difflib.get_close_matches(plain, own, 1, 0.7)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(own)}"
+
+
+def spoken(error: BaseException) -> str:
+    """The text of an error; for a name that an object of ours does not have, with what to write.
+
+    Records and contexts are read for each record: so they do not answer themselves, as `Advised` objects do.
+
+    Examples
+    --------
+    >>> from kstreams.record import Record
+    >>> try:
+    ...     Record(key=1, value=2).withValue(3)
+    ... except AttributeError as error:
+    ...     print(spoken(error))
+    'Record' object has no attribute 'withValue': it is called with_value here
+    """
+    kind = type(getattr(error, "obj", None))
+    if not isinstance(error, AttributeError) or issubclass(kind, Advised) or not hasattr(kind, "_spellings"):
+        return str(error)
+    return f"{error}: {name_advice(error.name, public_names(kind), kind._spellings)}"
+
+
+class Advising(type):
+    """The type of classes that answer wrong calls of themselves, and names that they do not have, with what to write.
+
+    A class says in `_spellings` what stands here for the names of Kafka Streams. It is `Advised` as well.
+    """
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        for item_name, item in list(vars(cls).items()):
+            if isinstance(item, classmethod | staticmethod):
+                bound = int(isinstance(item, classmethod))
+                setattr(cls, item_name, type(item)(_advised(item.__func__, f"{name}.{item_name}", bound)))
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        try:
+            return super().__call__(*given, **named)
+        except TypeError:
+            signature = inspect.signature(cls.__init__)
+            shown = signature.replace(parameters=list(signature.parameters.values())[1:])
+            advice = call_advice(cls.__name__, shown, given, named)
+            if advice is None:
+                raise
+            raise advice from None
+
+    if not TYPE_CHECKING:  # a type checker would take every name to be there
+
+        def __getattr__(cls, name: str) -> Any:
+            raise _no_attribute(cls, name, cls.__name__)
+
+
+class Advised:
+    """Answers the same for names that an object does not have."""
+
+    __slots__ = ()
+    _spellings: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _no_attribute(type(self), name, type(self).__name__)
+
+
+class AdvisedCalls(Advised):
+    """Answers wrong calls of methods as well. Not for methods that are called for each record."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, item in list(vars(cls).items()):
+            if not name.startswith("_") and inspect.isfunction(item):
+                setattr(cls, name, _advised(item, name))
+
+
+def _no_attribute(kind: type, name: str, shown: str) -> AttributeError:
+    if name.startswith("_"):
+        return AttributeError(f"{shown!r} has no attribute {name!r}", name=name)
+    advice = name_advice(name, public_names(kind), kind._spellings)  # type: ignore[attr-defined]
+    return AttributeError(f"{shown} has no {name}: {advice}", name=name)
+
+
+def _advised(function: Callable[..., Any], name: str, bound: int = 1) -> Callable[..., Any]:
+    """The function; a call that does not fit its signature is answered with the call that does.
+
+    `bound` is how many of the first arguments the user does not write.
+    """
+
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except TypeError:
+            signature = inspect.signature(function)
+            shown = signature.replace(parameters=list(signature.parameters.values())[bound:])
+            advice = call_advice(name, shown, given[bound:], named)
+            if advice is None:
+                raise
+            raise advice from None
+
+    # Errors name an operator by the method that the user has called.
+    call.__code__ = call.__code__.replace(co_name=function.__name__)
+    return wraps(function)(call)

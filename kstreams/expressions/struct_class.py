@@ -1,0 +1,128 @@
+"""The class that a `ks.struct` makes, and whether its fields fit that class."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Collection
+from typing import Any, NamedTuple, is_typeddict
+
+from kstreams.errors import TopologyError
+from kstreams.expressions.expression import Expr
+from kstreams.expressions.operations import Operation
+from kstreams.expressions.types import Schema, type_of
+
+
+def struct_class(expr: Expr, schema: Schema, declared: Any = None) -> Any:
+    """The class that a `ks.struct` makes: the declared one, else one made of its names and types.
+
+    Parameters
+    ----------
+    expr : Expr
+        A `ks.struct`.
+    schema : Schema
+        Of the records that it reads.
+    declared : type, optional
+        Of the key or value that the struct stands for.
+
+    Raises
+    ------
+    TopologyError
+        When the fields are not those of the declared class.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import struct, value
+    >>> struct_class(struct(size=value), Schema(), dict[str, int])
+    dict[str, int]
+    """
+    made = plain_type(declared)
+    if made is None or made is Any:
+        generated = type_of(expr, schema).kind
+        return dict if generated is Any else generated
+    _check_fields(expr, made)
+    return made
+
+
+def gives_struct(expr: Expr) -> bool:
+    """Whether the result of an expression is a `ks.struct`, maybe one of several.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import col, struct, when
+    >>> gives_struct(when(col("late")).then(struct(item=col("item")))), gives_struct(col("item"))
+    (True, False)
+    """
+    if expr.operation is Operation.STRUCT:
+        return True
+    return expr.operation in _CHOICES and any(map(gives_struct, expr.inputs))
+
+
+_CHOICES = (Operation.WHEN, Operation.CHOOSE, Operation.FILL_NULL)
+"""Operations that give one of their inputs as it is. A condition, the input that is not given, is no struct."""
+
+
+def plain_type(kind: Any) -> Any:
+    """The type within an `Annotated`, a `NewType` or `T | None`.
+
+    Examples
+    --------
+    >>> plain_type(int | None)
+    <class 'int'>
+    """
+    while True:
+        members = [member for member in typing.get_args(kind) if member is not types.NoneType]
+        if typing.get_origin(kind) in {types.UnionType, typing.Union} and len(members) == 1:
+            kind = members[0]
+        elif isinstance(kind, typing.NewType):
+            kind = kind.__supertype__
+        elif typing.get_origin(kind) is typing.Annotated:
+            kind = members[0]
+        else:
+            return kind
+
+
+class _Fields(NamedTuple):
+    """The fields that a class takes as keywords; `names` None: any."""
+
+    names: Collection[str] | None
+    required: Collection[str] = ()
+
+
+def _check_fields(expr: Expr, made: Any) -> None:
+    fields, name = _fields_taken(made), getattr(made, "__name__", str(made))
+    if fields is None:
+        raise TopologyError(
+            f"{expr!r} makes fields, which {name} has not: declare a Struct, a dataclass, a TypedDict or dict"
+        )
+    for field in expr.detail if fields.names is not None else ():
+        if field not in fields.names:
+            raise TopologyError(
+                f"{expr!r} makes the field {field!r}, which {name} has not; it has: {', '.join(fields.names)}"
+            )
+    for field in fields.required:
+        if field not in expr.detail:
+            raise TopologyError(f"{expr!r} leaves out the field {field!r}, which {name} needs: add {field}=...")
+
+
+def _fields_taken(made: Any) -> _Fields | None:
+    """What a class is called with; None for one that is not made of fields."""
+    origin = typing.get_origin(made) or made
+    if is_typeddict(origin):
+        return _Fields(tuple(origin.__annotations__), origin.__required_keys__)
+    if not isinstance(origin, type):
+        return None
+    return _Fields(None) if issubclass(origin, dict) else _keywords_of(origin)
+
+
+def _keywords_of(made: type) -> _Fields | None:
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except ValueError:  # of a type that is written in C, such as int
+        return None
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    is_open = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    return _Fields(
+        None if is_open else [one.name for one in named], [one.name for one in named if one.default is one.empty]
+    )

@@ -1,0 +1,97 @@
+"""`TimedStore`: a store as processors see it: times that they give become milliseconds, what is none is refused.
+
+Operators give stores milliseconds, which nobody has to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from kstreams.durations import time_ms
+from kstreams.record import ValueAndTimestamp, Window, Windowed
+
+Taken: TypeAlias = Callable[[Any], Any]
+"""Takes an argument of a user, gives the one of the store."""
+
+
+def taken_time(time: Any) -> int:
+    """Milliseconds of a time.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> taken_time(datetime(1970, 1, 2, tzinfo=UTC))
+    86400000
+    """
+    return time if type(time) is int else time_ms(time)
+
+
+def taken_bound(time: Any) -> int | None:
+    """The same where None stands for an open end.
+
+    Examples
+    --------
+    >>> taken_bound(5), taken_bound(None)
+    (5, None)
+    """
+    return None if time is None else taken_time(time)
+
+
+def taken_value(value: Any) -> Any:
+    """A value with a timestamp; raises TypeError for one without.
+
+    Examples
+    --------
+    >>> taken_value(ValueAndTimestamp("a", 5))
+    ValueAndTimestamp(value='a', timestamp=5)
+    """
+    if value is None:
+        return None
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise TypeError(f"this store keeps values with their time: put ValueAndTimestamp({value!r}, timestamp)")
+    return value if type(value[1]) is int else ValueAndTimestamp(value[0], taken_time(value[1]))
+
+
+def taken_session(session: Any) -> Any:
+    """A key within a window; raises TypeError for anything else.
+
+    Examples
+    --------
+    >>> taken_session(Windowed("a", Window(0, 5)))
+    Windowed(key='a', window=Window(start_ms=0, end_ms=5))
+    """
+    if not (isinstance(session, tuple) and len(session) == 2 and isinstance(session[1], tuple)):
+        raise TypeError(f"{session!r} is no session: give Windowed(key, Window(start_ms, end_ms))")
+    key, (start, end) = session
+    return Windowed(key, Window(taken_time(start), taken_time(end)))
+
+
+class TimedStore:
+    """A store whose methods take times of users; all else is that of the store itself.
+
+    Parameters
+    ----------
+    store : LiveStore, or one around it
+    times : mapping of str to mapping of int to callable
+        By method: which arguments hold times, by place, and how they are taken.
+    """
+
+    def __init__(self, store: Any, times: Mapping[str, Mapping[int, Taken]]) -> None:
+        self._store = store
+        for method, places in times.items():
+            setattr(self, method, _taking(getattr(store, method), tuple(places.items())))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def _taking(method: Callable[..., Any], places: tuple[tuple[int, Taken], ...]) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        arguments = list(given)
+        for place, taken in places:
+            if place < len(arguments):
+                arguments[place] = taken(arguments[place])
+        return method(*arguments, **named)
+
+    return call
