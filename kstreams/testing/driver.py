@@ -24,6 +24,7 @@ from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.topology import Topology
 from kstreams.record import Record
 from kstreams.serdes import serde_of
@@ -257,10 +258,10 @@ class TopologyTestDriver:
         for some in [list(rows)] if whole else [[row] for row in rows]:
             batch = self._driver_topics.batch_of(topic, some)
             task = self._global_task(topic)
-            if task is None:
+            if task is None or self._is_read(topic):
                 self._enqueue(batch)
                 self._run()
-            else:
+            if task is not None:
                 task.process(task.stamp(batch))
                 task.report_skipped()
                 self._commit(task)
@@ -287,8 +288,7 @@ class TopologyTestDriver:
 
     def _is_read(self, topic: str) -> bool:
         return any(
-            topic in (self._names.get(name, name) for name in source.topics)
-            or (source.pattern is not None and source.pattern.fullmatch(topic) is not None)
+            topic in (self._names.get(name, name) for name in source.topics) or matches(source, topic)
             for part in self._own
             for source in part.sources
         )
