@@ -164,7 +164,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         if not isinstance(topics, str | re.Pattern | Iterable):
             raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
         pattern = topics if isinstance(topics, re.Pattern) else None
-        names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
+        named = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else topics
+        names = tuple(dict.fromkeys(named))
         for topic in names:
             check_topic(topic, "stream()")
         if not names and pattern is None:
@@ -209,7 +210,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         """
         check_topic(topic, "table()")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
-        kept = Materialized.of(materialized)
+        kept = Materialized.of(materialized, history=True)
         store, source, table = self._table_names(topic, kept, name)
         node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
         return KTable(self._graph, self._graph.add(node, table))
@@ -250,9 +251,14 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
         check_topic(topic, "global_table()")
-        kept = Materialized.of(materialized)
+        kept = Materialized.of(materialized, history=True)
         if kept.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")
+        if kept.changelog_config:
+            raise TopologyError(
+                f"the global table of {topic!r} at {declared_at()} has no changelog that logging= could give settings: "
+                f"it is filled from {topic!r} itself"
+            )
         store, source, table = self._table_names(topic, kept, name)
         consumed = self._consumed(key, value, timestamp_extractor)
         node = GlobalTableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
@@ -346,11 +352,12 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         """
         settings = self.config.replace(config)
         graph = merge_sources(source_defaults(self._graph.graph(), settings))
-        graph = optimize(graph, settings["topology.optimization"])
+        optimization = settings["topology.optimization"]
+        self._graph.check_names(merges=optimization == "all" or "merge.repartition.topics" in optimization.split(","))
+        graph = optimize(graph, optimization)
         in_memory = settings["default.dsl.store"] == "in_memory"
-        topology = topology_of(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb")
-        for feed in self._graph.feeds:
-            topology.add_feed(feed)
+        kept_in = "memory" if in_memory else "rocksdb"
+        topology = topology_of(graph, self._graph.stores, self._graph.feeds, default_store=kept_in)
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstreams.dsl.analysis.repartitioning import repartition_required
-from kstreams.dsl.graph import LogicalGraph, Node, Repartition, check_arguments, declare, refuse_async
+from kstreams.dsl.graph import LogicalGraph, Node, Repartition, TableRepartition, check_arguments, declare, refuse_async
 from kstreams.dsl.graph.node import N
 from kstreams.dsl.naming import Names
 from kstreams.errors import TopologyError
@@ -40,6 +40,8 @@ class GraphBuilder:
         self.stores: list[StoreBuilder] = []
         self.feeds: list[Feed] = []
         self._nodes: dict[str, Node] = {}
+        self._owners: dict[str, object] = {}
+        self._repeated: list[str] = []
 
     def add(self, node: N, name: str, parents: tuple[str, ...] = ()) -> N:
         """Give a node its place; the user's line is that of the call that led here."""
@@ -53,10 +55,31 @@ class GraphBuilder:
         self._nodes[name] = declared
         return declared
 
-    def repartition_of(self, node: Node, topic: str) -> Repartition | None:
+    def repartition_of(self, node: Node, topic: str, owner: object) -> Repartition | None:
         """The repartition of a node through a topic that was added for an aggregation or join."""
-        found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
-        return next((other for other in found if other.parents == (node.name,) and not other.explicit), None)
+        of_topic = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
+        known = next((other for other in of_topic if other.parents == (node.name,) and not other.explicit), None)
+        if known is not None and self._owners[known.name] != owner:
+            self._repeated.append(
+                f"The repartition topic {topic!r} at {declared_at()} is already that of {known}: give one grouping "
+                "another name=, or set topology.optimization to merge.repartition.topics, which makes one topic of both"
+            )
+        return known
+
+    def own(self, repartition: Repartition, owner: object) -> Repartition:
+        """Note whose repartition it is."""
+        self._owners[repartition.name] = owner
+        return repartition
+
+    def check_names(self, *, merges: bool) -> None:
+        """Raise a TopologyError where groupings have the same name, and repartitions are not merged."""
+        if self._repeated and not merges:
+            raise TopologyError(self._repeated[0])
+
+    def table_repartition_of(self, node: Node, topic: str) -> TableRepartition | None:
+        """The repartition of a grouped table through a topic that an earlier aggregation of it added."""
+        repartitions = (other for other in self._nodes.values() if isinstance(other, TableRepartition))
+        return next((other for other in repartitions if (other.topic, other.parents) == (topic, (node.name,))), None)
 
     def repartition_required(self, node: Node) -> bool:
         """Whether the output of a node must be repartitioned before it is grouped or joined."""

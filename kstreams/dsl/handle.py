@@ -41,7 +41,9 @@ class Handle(SuggestsNames):
         return f"{type(self).__name__}({self._node})"
 
 
-def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, **settings: Any) -> Repartition:
+def repartitioned(
+    graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, *, owner: object = None, **settings: Any
+) -> Repartition:
     """A repartition after a node.
 
     Parameters
@@ -50,11 +52,14 @@ def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped
         Names the topic: `<application.id>-<prefix>-repartition`.
     grouped : Grouped
         The declared types of what passes through.
+    owner : object
+        The handle whose aggregations share a topic that the user named. Where another handle takes the same name,
+        merged repartitions alone make one topic of the two.
     """
     topic = repartition_topic(prefix)
     sink, filter_, source = repartition_nodes(graph.names, topic)
-    known = graph.repartition_of(node, topic)
+    known = graph.repartition_of(node, topic, owner)
     if known is not None:
         return known  # two aggregations of one named grouping share the topic, as two joins of one stream do
     repartition = Repartition(topic=topic, filter=filter_, sink=sink, key=grouped.key, value=grouped.value, **settings)
-    return graph.add(repartition, source, (node.name,))
+    return graph.own(graph.add(repartition, source, (node.name,)), owner)

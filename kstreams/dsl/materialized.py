@@ -29,9 +29,9 @@ class Materialized(Advised, metaclass=Advising):
     logging : bool or mapping of str to str
         Whether a changelog topic makes it recoverable; a mapping gives settings of that topic.
     retention : timedelta or int (ms), optional
-        How long windows are kept; at least size + grace.
+        How long windows are kept; at least size + grace. For aggregates by windows alone.
     history_retention : timedelta or int (ms), optional
-        Makes the store versioned and says how far back it can look.
+        Makes the store versioned and says how far back it can look. For tables that are no aggregates.
     queryable : bool
         Whether the server of queries (`kstreams.server`) answers questions of the store. Queries in the process need no
         declaration.
@@ -100,15 +100,36 @@ class Materialized(Advised, metaclass=Advising):
         return named
 
     @staticmethod
-    def of(materialized: str | Materialized | None) -> Materialized:
-        """What stands in `materialized=`: a name, a Materialized, or nothing."""
-        if isinstance(materialized, Materialized):
-            return materialized
-        if not isinstance(materialized, str | None):
+    def of(materialized: str | Materialized | None, *, windows: bool = False, history: bool = False) -> Materialized:
+        """What stands in `materialized=`: a name, a Materialized, or nothing.
+
+        Parameters
+        ----------
+        windows, history : bool
+            Whether the store keeps windows, or can keep the history of its rows: others have no such retention.
+
+        Raises
+        ------
+        TopologyError
+            When it is none of these, or has a setting that the store does not have.
+        """
+        if not isinstance(materialized, Materialized):
+            if not isinstance(materialized, str | None):
+                raise TopologyError(
+                    f"materialized= at {declared_at()} takes a store's name or a Materialized, not {materialized!r}"
+                )
+            return Materialized(materialized)
+        if materialized.retention_ms is not None and not windows:
             raise TopologyError(
-                f"materialized= at {declared_at()} takes a store's name or a Materialized, not {materialized!r}"
+                f"retention= of the Materialized at {declared_at()} says how long windows are kept, and this table has "
+                "none: its rows stay until they are deleted. Leave retention= out, or aggregate with windowed_by()"
             )
-        return Materialized(materialized)
+        if materialized.history_retention_ms is not None and not history:
+            raise TopologyError(
+                f"history_retention= of the Materialized at {declared_at()} has no effect: an aggregate keeps no "
+                "history. Leave it out, or write .to_stream().to_table(materialized=Materialized(history_retention=…))"
+            )
+        return materialized
 
 
 def _not_negative(what: str, duration: Duration | None) -> int | None:

@@ -37,11 +37,21 @@ class StateQuery(Protocol):
         ...
 
 
+class _OfKey:
+    """A query of one key."""
+
+    key: Any
+
+    def __post_init__(self) -> None:
+        if self.key is None:
+            raise StateError(f"{type(self).__name__} needs a key: no store has a row of a null key")
+
+
 _KEY_VALUE, _WINDOW, _TIMESTAMPED = "key-value", "window", "timestamped-"
 
 
 @dataclass(frozen=True)
-class KeyQuery:
+class KeyQuery(_OfKey):
     """The value of a key, or None, without its timestamp."""
 
     key: Any
@@ -53,7 +63,7 @@ class KeyQuery:
 
 
 @dataclass(frozen=True)
-class TimestampedKeyQuery:
+class TimestampedKeyQuery(_OfKey):
     """The value of a key and its timestamp as a `ValueAndTimestamp`, or None."""
 
     key: Any
@@ -94,7 +104,7 @@ class TimestampedRangeQuery:
 
 
 @dataclass(frozen=True)
-class WindowKeyQuery:
+class WindowKeyQuery(_OfKey):
     """(start, value) of the windows of a key that start between two times, both included and None for open."""
 
     key: Any
@@ -121,7 +131,7 @@ class WindowRangeQuery:
 
 
 @dataclass(frozen=True)
-class SessionKeyQuery:
+class SessionKeyQuery(_OfKey):
     """(windowed key, value) of all sessions of a key. Kafka Streams: `WindowRangeQuery.withKey`."""
 
     key: Any
@@ -133,7 +143,7 @@ class SessionKeyQuery:
 
 
 @dataclass(frozen=True)
-class VersionedKeyQuery:
+class VersionedKeyQuery(_OfKey):
     """The latest version of a key as a `VersionedRecord`, or the one that held at a time; None without one."""
 
     key: Any
@@ -146,7 +156,7 @@ class VersionedKeyQuery:
 
 
 @dataclass(frozen=True)
-class MultiVersionedKeyQuery:
+class MultiVersionedKeyQuery(_OfKey):
     """The versions of a key that held at some time between two times (None for open), as `VersionedRecord`s."""
 
     key: Any

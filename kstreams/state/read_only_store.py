@@ -161,6 +161,8 @@ class ReadOnlyStore:
         return sum(self._ask(partial(_called, method, ()), self._partitions))
 
     def _of_key(self, question: Callable[[Any], Any], key: Any) -> Any:
+        if key is None:
+            raise StateError(f"store {self.name!r} has no row of a null key: ask for another key")
         partitions = self._partitions
         if len(partitions) > 1:
             home = self._partition_of(key)

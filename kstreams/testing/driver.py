@@ -25,6 +25,7 @@ from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.topology import Topology
 from kstreams.record import Record
 from kstreams.serdes import serde_of
@@ -267,10 +268,10 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         for some in [list(rows)] if whole else [[row] for row in rows]:
             batch = self._driver_topics.batch_of(topic, some)
             task = self._global_task(topic)
-            if task is None:
+            if task is None or self._is_read(topic):
                 self._enqueue(batch)
                 self._run()
-            else:
+            if task is not None:
                 task.process(task.stamp(batch))
                 task.report_skipped()
                 self._commit(task)
@@ -297,8 +298,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
 
     def _is_read(self, topic: str) -> bool:
         return any(
-            topic in (self._names.get(name, name) for name in source.topics)
-            or (source.pattern is not None and source.pattern.fullmatch(topic) is not None)
+            topic in (self._names.get(name, name) for name in source.topics) or matches(source, topic)
             for part in self._own
             for source in part.sources
         )

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.conformance.better import with_full_answer
 from tests.conformance.families import FAMILIES
 from tests.conformance.generate import random_case
 from tests.conformance.recorded import Case, replay
@@ -40,7 +41,10 @@ def class_path() -> str:
 
 
 def recorded(cases: Iterable[Case]) -> Iterator[Case]:
-    """The cases with what the real Kafka Streams puts out; those it refuses are left out."""
+    """The cases with what the real Kafka Streams puts out, or with the full answer where it may be at fault.
+
+    Those it refuses are left out.
+    """
     lines = "\n".join(json.dumps(case) for case in cases)
     with tempfile.TemporaryDirectory() as own:  # its stores must not lie where those of another run do
         java = ["java", "-Xmx1g", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={own}", "-cp", class_path(), "Recorder"]
@@ -48,7 +52,7 @@ def recorded(cases: Iterable[Case]) -> Iterator[Case]:
     for line in done.stdout.splitlines():
         case = json.loads(line)
         if "expected" in case:
-            yield case
+            yield with_full_answer(case)
         else:
             print(f"{case['name']}: Kafka Streams refuses it: {case['error']}")
 

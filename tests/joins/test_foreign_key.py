@@ -187,3 +187,39 @@ def test_a_partitioner_must_choose_one_partition():
 def test_options_of_a_foreign_key_need_one():
     with pytest.raises(TopologyError, match="give it foreign_key="):
         joined("join", [], foreign_key=None, partitioner=lambda topic, key, value, count: 0)
+
+
+CHANGES_OF_ONE_TABLE = [
+    ("a", "a1"),
+    ("a", "a2"),
+    ("b", "a3"),
+    ("a", None),
+    ("a", "b1"),
+    ("b", None),
+    ("a", None),
+    ("c", "c1"),
+    ("c", None),
+    ("c", "d1"),
+    ("d", "c2"),
+    ("c", "c3"),
+    ("d", None),
+    ("c", None),
+]
+JOINED_WITH_ITSELF = {
+    "join": "a=a1+a1@0 a=a2+a2@1 b=a3+a2@2 b=None@3 a=None@3 b=a3+b1@4 a=b1+a3@4 a=None@5 b=None@5 a=None@6 "
+    "c=c1+c1@7 c=None@8 c=d1+c2@10 d=c2+d1@10 d=c2+c3@11 c=c3+c3@11 d=None@12 c=None@13",
+    "left_join": "a=a1+a1@0 a=a2+a2@1 b=a3+a2@2 b=a3+None@3 a=None@3 b=a3+b1@4 a=b1+a3@4 a=b1+None@5 b=None@5 a=None@6 "
+    "c=c1+c1@7 c=None@8 c=d1+None@9 c=d1+c2@10 d=c2+d1@10 d=c2+c3@11 c=c3+c3@11 d=None@12 c=None@13",
+}
+"""Recorded with Kafka Streams 4.4.0, with and without the record cache."""
+
+
+@pytest.mark.parametrize("config", [CACHED, UNCACHED], ids=["cached", "uncached"])
+@pytest.mark.parametrize("kind", sorted(JOINED_WITH_ITSELF))
+def test_a_table_joined_with_itself_deletes_each_row_once(kind, config):
+    builder = ks.StreamsBuilder()
+    table = builder.table("in", key=str, value=str)
+    getattr(table, kind)(table, concat, foreign_key=lambda value: value[0], value=str).to_stream().to("out")
+    rows = [("in", key, value, time) for time, (key, value) in enumerate(CHANGES_OF_ONE_TABLE)]
+    updates = [f"{key}={value}@{time}" for key, value, time in run(builder, rows, config)]
+    assert " ".join(updates) == JOINED_WITH_ITSELF[kind]

@@ -7,12 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.errors import TopologyError
-from kstreams.processor.api.punctuation import NEVER, Punctuations, next_deadline
+from kstreams.processor.api.punctuation import NEVER, Cancellable, Punctuations, next_deadline, schedule_of
+
+
+def schedule(punctuations, first_ms, interval_ms, callback) -> Cancellable:
+    made = schedule_of(interval_ms, callback)
+    punctuations.add(first_ms, made)
+    return made
 
 
 def test_a_punctuator_gets_the_current_time_not_its_deadline():
     called, punctuations = [], Punctuations()
-    punctuations.schedule(0, 10, called.append)
+    schedule(punctuations, 0, 10, called.append)
     for now in (3, 9, 10, 35, 39, 40):
         punctuations.fire(now)
     assert called == [3, 10, 35, 40]
@@ -20,16 +26,16 @@ def test_a_punctuator_gets_the_current_time_not_its_deadline():
 
 def test_all_that_are_due_fire_in_order_of_their_deadlines():
     called, punctuations = [], Punctuations()
-    punctuations.schedule(20, 100, lambda now: called.append("late"))
-    punctuations.schedule(10, 100, lambda now: called.append("early"))
+    schedule(punctuations, 20, 100, lambda now: called.append("late"))
+    schedule(punctuations, 10, 100, lambda now: called.append("early"))
     assert punctuations.fire(25)
     assert called == ["early", "late"]
 
 
 def test_a_cancelled_punctuator_is_called_no_more():
     called, punctuations = [], Punctuations()
-    schedule = punctuations.schedule(0, 10, called.append)
-    schedule.cancel()
+    scheduled = schedule(punctuations, 0, 10, called.append)
+    scheduled.cancel()
     assert not punctuations.fire(50)
     assert called == []
     assert punctuations.deadline_ms == NEVER
@@ -40,9 +46,9 @@ def test_a_punctuator_may_cancel_itself():
 
     def once(now):
         called.append(now)
-        schedule.cancel()
+        scheduled.cancel()
 
-    schedule = punctuations.schedule(0, 10, once)
+    scheduled = schedule(punctuations, 0, 10, once)
     punctuations.fire(5)
     punctuations.fire(50)
     assert called == [5]
@@ -50,7 +56,7 @@ def test_a_punctuator_may_cancel_itself():
 
 def test_a_punctuator_may_schedule_another():
     called, punctuations = [], Punctuations()
-    first = punctuations.schedule(0, 1_000, lambda now: punctuations.schedule(now + 5, 1_000, called.append))
+    first = schedule(punctuations, 0, 1_000, lambda now: schedule(punctuations, now + 5, 1_000, called.append))
     punctuations.fire(1)
     first.cancel()
     punctuations.fire(6)
@@ -59,7 +65,7 @@ def test_a_punctuator_may_schedule_another():
 
 def test_an_interval_below_a_millisecond_is_an_error():
     with pytest.raises(TopologyError, match="at least 1 ms"):
-        Punctuations().schedule(0, 0, print)
+        schedule_of(0, print)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(0, 10**6))
@@ -72,6 +78,6 @@ def test_the_next_deadline_is_the_first_later_time_of_the_same_phase(deadline, i
 
 def test_a_huge_timestamp_does_not_hang():
     called, punctuations = [], Punctuations()
-    punctuations.schedule(0, 1, called.append)
+    schedule(punctuations, 0, 1, called.append)
     assert punctuations.fire(2**63 - 2)
     assert len(called) == 1

@@ -140,7 +140,7 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         name = None if name is None else validate_name(name)
         graph = next(iter(self._inputs))._graph
         store = kept.name or graph.names.next("COGROUPKSTREAM-AGGREGATE-STATE-STORE-")
-        parents = tuple(grouped._placed(store).name for grouped in self._inputs)
+        parents = tuple(grouped._placed(store, (self, grouped)).name for grouped in self._inputs)
         inputs = tuple(
             CogroupedInput(
                 graph.names.given_or_next(name and f"{name}-cogroup-agg-{i}", "COGROUPKSTREAM-AGGREGATE-"),
@@ -195,7 +195,7 @@ class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
         name: str | None = None,
     ) -> KTable[Windowed[K], Any]:
         """Aggregate all streams by key and window; as `CogroupedKStream.aggregate`."""
-        kept = checked_retention(Materialized.of(materialized), self._windows)
+        kept = checked_retention(materialized, self._windows)
         return self._cogrouped._aggregated(
             WindowedCogroup, name, kept, initializer, key=key, value=value, windows=self._windows
         )
@@ -249,6 +249,6 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
             `(key, aggregate, aggregate) -> aggregate` of two sessions that become one; as
             `SessionWindowedKStream.aggregate`.
         """
-        kept = checked_retention(Materialized.of(materialized), self._windows)
+        kept = checked_retention(materialized, self._windows)
         settings = {"key": key, "value": value, "windows": self._windows, "merger": merger}
         return self._cogrouped._aggregated(WindowedCogroup, name, kept, initializer, **settings)

@@ -274,10 +274,10 @@ class KGroupedStream(Handle, Generic[K, V]):
     def _add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
         """Add an aggregation, after a repartition if a key was changed."""
         name = self._graph.names.given_or_next(name, f"KSTREAM-{kind}-")
-        parent = self._placed(store)
+        parent = self._placed(store, self)
         return self._graph.table(self._graph.add(node, name, (parent.name,)))
 
-    def _placed(self, store: str) -> Node:
+    def _placed(self, store: str, owner: object) -> Node:
         if not self._graph.repartition_required(self._node):
             return self._node
-        return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped)
+        return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped, owner=owner)

@@ -106,7 +106,7 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        kept = checked_retention(Materialized.of(materialized), self._windows)
+        kept = checked_retention(materialized, self._windows)
         described = (materialized, key, value) != (None, None, None)
         # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
         burns = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
@@ -124,8 +124,9 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         return self._grouped._add_aggregate(node, kind, store, name)
 
 
-def checked_retention(kept: Materialized, windows: Windows) -> Materialized:
+def checked_retention(materialized: str | Materialized | None, windows: Windows) -> Materialized:
     """How windows are kept; an error when it is not for long enough."""
+    kept = Materialized.of(materialized, windows=True, history=True)
     if kept.history_retention_ms is not None:
         raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
     needed_ms = window_kind(windows).needed_retention_ms(windows)

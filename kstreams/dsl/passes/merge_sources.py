@@ -31,7 +31,7 @@ def merge_sources(graph: LogicalGraph) -> LogicalGraph:
 
 
 def _what_is_read(source: StreamSource) -> object:
-    return source.pattern.pattern if source.pattern else frozenset(source.topics)
+    return (source.pattern.pattern, source.pattern.flags) if source.pattern else frozenset(source.topics)
 
 
 def _check_same(kept: StreamSource, other: StreamSource) -> None:

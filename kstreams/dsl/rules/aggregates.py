@@ -103,7 +103,7 @@ def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     def step(key: Any, value: Any, aggregate: Any) -> Any:
         return value if aggregate is NoValue else reducer(aggregate, value)
 
-    aggregator = Aggregator(_no_value, step, has_initial=False, gave_nothing=gave_nothing(node))
+    aggregator = Aggregator(_no_value, step, gave_nothing=gave_nothing(node))
     return Lowered(aggregator, serde, None)
 
 

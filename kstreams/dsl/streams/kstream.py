@@ -216,7 +216,7 @@ class KStream(
         >>> import kstreams as ks
         >>> cities = ks.StreamsBuilder().stream("moves", key=str, value=str).to_table(materialized="city-of-user")
         """
-        names, kept = self._graph.names, Materialized.of(materialized)
+        names, kept = self._graph.names, Materialized.of(materialized, history=True)
         table = names.given_or_next(name, "KSTREAM-TOTABLE-")
         store = kept.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
         parent = self._placed(table, Grouped(key=key, value=value))

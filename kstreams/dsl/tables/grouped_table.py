@@ -190,6 +190,8 @@ class KGroupedTable(Handle, Generic[K, V]):
         sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
         operator = names.given_or_next(name, f"KTABLE-{kind}-")
         topic = repartition_topic(self._topic_prefix or store)
-        repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
+        repartition = self._graph.table_repartition_of(self._node, topic)
+        if repartition is None:  # aggregations of one named grouping share the topic
+            repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
         node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=kept)
         return self._graph.table(self._graph.add(node, operator, (repartition.name,)))

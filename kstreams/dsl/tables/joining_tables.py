@@ -62,7 +62,7 @@ def join_tables(left: Handle, right: Handle, options: TableJoinOptions, by: Fore
 
 def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin:
     check_sides(f"{options.operator}()", left, right, None)
-    graph, kept = left._graph, Materialized.of(options.materialized)
+    graph, kept = left._graph, Materialized.of(options.materialized, history=True)
     if kept.name is None and options.keeps_result:
         kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
     names = _JoinNames(graph.names, options.name)
@@ -84,7 +84,7 @@ def _by_foreign_key(
     left: Handle, right: Handle, options: TableJoinOptions, by: ForeignKey, foreign_key: Function
 ) -> ForeignKeyJoin:
     check_selected(f"{options.operator}()", foreign_key, left, right)
-    graph, kept = left._graph, Materialized.of(options.materialized)
+    graph, kept = left._graph, Materialized.of(options.materialized, history=True)
     names = foreign_key_names(graph.names, options.name)
     result = _JoinNames(graph.names, options.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
     node = ForeignKeyJoin(

@@ -179,7 +179,7 @@ class TableViews(Handle, Generic[K, V]):
             stores=store_names(stores, place),
             key=key,
             value=value,
-            materialized=Materialized.of(materialized),
+            materialized=Materialized.of(materialized, history=True),
         )
         return self._graph.table(self._then(node, "KTABLE-TRANSFORMVALUES-", name))
 
@@ -200,7 +200,7 @@ class TableViews(Handle, Generic[K, V]):
         self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
     ) -> Materialized:
         """The store of a view. One that is described but not named is not made, yet takes a number."""
-        kept = Materialized.of(materialized)
+        kept = Materialized.of(materialized, history=True)
         if kept.name is None and (materialized, key, value) != (None, None, None):
             self._graph.names.next(f"{prefix}STATE-STORE-")
         return kept

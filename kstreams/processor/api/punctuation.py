@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from kstreams import java_priority_queue
 from kstreams.errors import TopologyError
 
 NEVER = 2**63 - 1
@@ -34,62 +34,64 @@ class Cancellable:
         self.cancelled = True
 
 
+def schedule_of(interval_ms: int, callback: Callable[[int], None]) -> Cancellable:
+    """A punctuator that is called at intervals.
+
+    Raises
+    ------
+    TopologyError
+        When the interval is not at least one millisecond.
+    """
+    if interval_ms < 1:
+        raise TopologyError(f"A punctuator needs an interval of at least 1 ms; it got {interval_ms}.")
+    return Cancellable(interval_ms, callback)
+
+
 class Punctuations:
-    """The punctuators of one task that follow one kind of time.
+    """The punctuators of one task that follow one kind of time; those that are due at once run in Java's order.
 
     Examples
     --------
     >>> punctuations = Punctuations()
-    >>> schedule = punctuations.schedule(first_ms=0, interval_ms=10, callback=print)
+    >>> punctuations.add(0, schedule_of(10, print))
     >>> punctuations.fire(25), punctuations.fire(29), punctuations.deadline_ms
     25
     (True, False, 30)
     """
 
-    __slots__ = ("_is_stopped", "_order", "_queue", "deadline_ms")
+    __slots__ = ("_is_stopped", "_queue", "deadline_ms")
 
     def __init__(self) -> None:
         self._is_stopped = False
-        self._queue: list[tuple[int, int, Cancellable]] = []
-        self._order = 0
+        self._queue: list[tuple[int, Cancellable]] = []
         self.deadline_ms = NEVER
 
-    def schedule(self, first_ms: int, interval_ms: int, callback: Callable[[int], None]) -> Cancellable:
-        """Call `callback(time)` when the time reaches `first_ms`, and then each interval.
+    def __iter__(self) -> Iterator[Cancellable]:
+        """The schedules in the order of the queue; to add them in this order makes the same queue."""
+        return (schedule for _, schedule in self._queue)
 
-        Raises
-        ------
-        TopologyError
-            When the interval is not at least one millisecond.
-        """
-        if interval_ms < 1:
-            raise TopologyError(f"A punctuator needs an interval of at least 1 ms; it got {interval_ms}.")
-        schedule = Cancellable(interval_ms, callback)
-        self._push(first_ms, schedule)
-        return schedule
+    def add(self, first_ms: int, schedule: Cancellable) -> None:
+        """Call a punctuator when the time reaches `first_ms`, and then each interval."""
+        schedule.deadline_ms = first_ms
+        java_priority_queue.push(self._queue, (first_ms, schedule))
+        self._look_ahead()
 
     def fire(self, now_ms: int) -> bool:
         """Call all that are due, earliest deadline first, each once with the current time; whether there was one."""
         fired = False
         while self.deadline_ms <= now_ms and not self._is_stopped:
-            deadline_ms, _, schedule = heapq.heappop(self._queue)
+            deadline_ms, schedule = java_priority_queue.pop(self._queue)
             if not schedule.cancelled:
                 fired = True
                 schedule.callback(now_ms)
             if not schedule.cancelled:
-                self._push(next_deadline(deadline_ms, schedule.interval_ms, now_ms), schedule)
+                self.add(next_deadline(deadline_ms, schedule.interval_ms, now_ms), schedule)
             self._look_ahead()
         return fired
 
     def stop(self) -> None:
         """Call none any more but the one that is being called; from any thread."""
         self._is_stopped = True
-
-    def _push(self, deadline_ms: int, schedule: Cancellable) -> None:
-        schedule.deadline_ms = deadline_ms
-        heapq.heappush(self._queue, (deadline_ms, self._order, schedule))
-        self._order += 1
-        self._look_ahead()
 
     def _look_ahead(self) -> None:
         self.deadline_ms = self._queue[0][0] if self._queue else NEVER

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from kstreams.clock import Clock
-from kstreams.processor.api.punctuation import Cancellable, Punctuations, PunctuationType
+from kstreams.processor.api.punctuation import Cancellable, Punctuations, PunctuationType, schedule_of
 
 
 class TaskPunctuations:
@@ -15,7 +16,8 @@ class TaskPunctuations:
     ----------
     clock : Clock
     deadlines : mapping of str to int
-        What `deadlines()` of an earlier instance gave: punctuators that are scheduled in `init` keep their rhythm.
+        What `deadlines()` of an earlier instance gave: punctuators that are scheduled in `init` keep their rhythm, and
+        their order where several are due at once.
     """
 
     __slots__ = ("_clock", "_deadlines", "_in_init", "_is_bound", "stream_time", "wall_clock")
@@ -23,7 +25,7 @@ class TaskPunctuations:
     def __init__(self, clock: Clock, deadlines: Mapping[str, int]) -> None:
         self.stream_time, self.wall_clock = Punctuations(), Punctuations()
         self._clock, self._deadlines, self._is_bound = clock, deadlines, False
-        self._in_init: dict[str, Cancellable] = {}  # those that were scheduled in `init`
+        self._in_init: dict[str, _InInit] = {}
 
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
@@ -35,17 +37,45 @@ class TaskPunctuations:
         by_stream_time = kind is PunctuationType.STREAM_TIME
         punctuations = self.stream_time if by_stream_time else self.wall_clock
         first_ms = 0 if by_stream_time else self._clock.wall_ms() + interval_ms
+        schedule = schedule_of(interval_ms, callback)
         if self._is_bound:
-            return punctuations.schedule(first_ms, interval_ms, callback)
-        key = f"{node}:punctuator:{len(self._in_init)}"
-        made = punctuations.schedule(self._deadlines.get(key, first_ms), interval_ms, callback)
-        self._in_init[key] = made
-        return made
+            punctuations.add(first_ms, schedule)
+        else:
+            name = f"{node}:punctuator:{len(self._in_init)}"
+            self._in_init[name] = _InInit(node, punctuations, self._deadlines.get(name, first_ms), schedule)
+        return schedule
 
-    def end_of_init(self) -> None:
-        """All processors are initialised: what is scheduled from now on is not carried over to another instance."""
+    def end_of_init(self, nodes: Sequence[str]) -> None:
+        """All processors are initialised: what is scheduled from now on is not carried over to another instance.
+
+        Operators are bound children first. Kafka Streams initialises them in the order of `nodes`.
+        """
+        rank = {node: at for at, node in enumerate(nodes)}
+
+        def place(name: str) -> tuple[int, int]:
+            return self._deadlines.get(_place(name), -1), rank[self._in_init[name].node]
+
+        for name in sorted(self._in_init, key=place):
+            _, punctuations, first_ms, schedule = self._in_init[name]
+            punctuations.add(first_ms, schedule)
         self._is_bound = True
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator of `init` is due next, in ms of its kind of time."""
-        return {name: made.deadline_ms for name, made in self._in_init.items() if not made.cancelled}
+        """When each punctuator of `init` is due next, in ms of its kind of time, and its place in the queue."""
+        places = {schedule: at for at, schedule in enumerate([*self.stream_time, *self.wall_clock])}
+        due = {name: entry.schedule for name, entry in self._in_init.items() if not entry.schedule.cancelled}
+        times = {name: schedule.deadline_ms for name, schedule in due.items()}
+        return times | {_place(name): places.get(schedule, 0) for name, schedule in due.items()}
+
+
+class _InInit(NamedTuple):
+    """A punctuator that was scheduled in `init`: its node, its queue, when it is due first."""
+
+    node: str
+    punctuations: Punctuations
+    first_ms: int
+    schedule: Cancellable
+
+
+def _place(name: str) -> str:
+    return f"{name}:place"

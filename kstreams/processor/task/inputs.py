@@ -17,6 +17,7 @@ from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.readers import reader_of
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.failing import failing_rows
@@ -298,9 +299,9 @@ class TaskInputs:
         self._by_topic[topic] = TopicInput(source, forward, self._context, partition_time, most_ahead_ms)
 
     def _matching(self, topic: str) -> SourceNode:
-        for source in self._sources:
-            if source.pattern is not None and source.pattern.fullmatch(topic):
-                return source
+        source = reader_of(self._sources, topic)
+        if source is not None:
+            return source
         known = ", ".join(sorted(self._by_topic)) or "none"
         raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {known}.")
 

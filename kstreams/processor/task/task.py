@@ -72,7 +72,7 @@ class Task:
         self._registrations = registrations = Registrations(resume.metadata)
         tracing = tracing_of(context)
         forwards = bind(sub_topology, context, outputs, registrations, code, tracing)
-        context.punctuations.end_of_init()
+        context.punctuations.end_of_init([node.name for node in sub_topology.nodes])
         self._inputs = TaskInputs(sub_topology.sources, forwards, context, resume.metadata)
         parts = RegionParts(sub_topology, context, outputs, registrations.column_handles, forwards)
         self._regions = live_regions(parts)

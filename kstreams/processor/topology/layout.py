@@ -10,6 +10,7 @@ from kstreams.errors import TopologyError, UnknownTopicError
 from kstreams.log.naming import did_you_mean
 from kstreams.processor.topology.feeds import feed_partitions
 from kstreams.processor.topology.processing_order import leading_to
+from kstreams.processor.topology.readers import reader_of
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
 from kstreams.source_line import operator_at
@@ -127,7 +128,7 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
         When a source topic does not exist; names the nearest one.
     TopologyError
         When topics that are joined differ in their number of partitions, or an internal topic that exists does not fit.
-        When there is nothing to read.
+        When there is nothing to read, or the patterns of two sources match one topic.
     """
     if not topology.sub_topologies:
         raise TopologyError("the topology reads no topic: declare a stream, a table or a global table of one")
@@ -137,6 +138,7 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
     inputs = {sub.id: source_topics(sub, {**names, **feeds}, existing, own) for sub in topology.sub_topologies}
     for sub in topology.sub_topologies:
         _check_sources(sub, inputs[sub.id], {*names.values(), *feeds.values()}, existing)
+    _check_patterns(topology, inputs, {*names.values(), *feeds.values()})
     upstream = {sub.id: writers_of(inputs[sub.id], names, topology.sub_topologies) for sub in topology.sub_topologies}
     partitions = _Counts(topology, names, feeds, inputs, existing).resolve()
     tasks = [
@@ -185,6 +187,14 @@ def _check_sources(sub: SubTopology, topics: Iterable[str], internal: set[str], 
             reader = operator_at(node.name, node.declared_at) if node else f"sub-topology {sub.id}"
             hint = did_you_mean(topic, existing) or f" Create it first: kstreams topics create {topic}"
             raise UnknownTopicError(f"There is no topic {topic!r}, which {reader} reads.{hint}")
+
+
+def _check_patterns(topology: Topology, inputs: Mapping[int, Sequence[str]], internal: Collection[str]) -> None:
+    """Raise where several sources read a topic, those of global tables aside: these read it in any case."""
+    subs = [sub for sub in topology.sub_topologies if not sub.is_global]
+    sources = [source for sub in subs for source in sub.sources]
+    for topic in {topic for sub in subs for topic in inputs[sub.id]}.difference(internal):
+        reader_of(sources, topic)
 
 
 class _Counts:

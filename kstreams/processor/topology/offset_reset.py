@@ -12,7 +12,8 @@ from kstreams.durations import to_ms
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, Consumer
 from kstreams.offset_reset import offset_reset_of
-from kstreams.processor.topology.topology import SourceNode, SubTopology
+from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.readers import reader_of
 
 Reset: TypeAlias = str | timedelta
 
@@ -72,17 +73,9 @@ def may_be_missed(sub_topology: SubTopology, topic: str, default: Reset | None, 
     return not stateful if decided is None else decided != "none"
 
 
-def reading(sub_topology: SubTopology, topic: str) -> SourceNode | None:
-    """The source that names a topic, or whose pattern matches it; none does for an internal one."""
-    for source in sub_topology.sources:
-        if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
-            return source
-    return None
-
-
 def _decided(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset | None:
-    """What the user says of a topic; None: nothing."""
-    source = reading(sub_topology, topic)
+    """What the user says of a topic; None: nothing, as of internal topics, which no source names so."""
+    source = reader_of(sub_topology.sources, topic)
     if source is None or source.offset_reset is not None:
         return None if source is None else source.offset_reset
     return default

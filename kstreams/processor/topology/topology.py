@@ -27,6 +27,7 @@ from kstreams.processor.topology.nodes import (
     parents_of,
 )
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
+from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at, operator_at
@@ -320,6 +321,15 @@ class Topology:
         internal = self._repartition_topics.keys() | self._feeds.keys()
         return tuple(topic for topic in dict.fromkeys(read) if topic not in internal)
 
+    def not_internal(self, topics: Iterable[str]) -> Iterator[str]:
+        """Those of the topics that are the user's: patterns never match the others."""
+        return (topic for topic in topics if topic not in self._repartition_topics and topic not in self._feeds)
+
+    def fills_global_store(self, source: SourceNode) -> bool:
+        """Whether a source is that of a global table or store, which reads a topic whoever else does."""
+        steps = [node for node in self.children(source.name) if isinstance(node, ProcessorNode)]
+        return any(self._global_stores.intersection(step.stores) for step in steps)
+
     def children(self, name: str) -> Iterator[TopologyNode]:
         """The nodes that read a node, in order of declaration."""
         return (node for node in self._nodes.values() if name in parents_of(node))
@@ -354,13 +364,34 @@ def _fills_global_store(node: TopologyNode) -> bool:
 def _check_topics(topology: Topology, source: SourceNode) -> None:
     if not source.topics and source.pattern is None:
         raise TopologyError(f"{source.name!r} has no topic to read: name at least one")
+    reader = operator_at(source.name, source.declared_at)
+    for topic in source.topics:
+        if source.topics.count(topic) > 1:
+            raise TopologyError(f"{reader} names topic {topic!r} twice: name it once")
     for other in topology.nodes.values():
-        taken = set(source.topics) & set(other.topics) if isinstance(other, SourceNode) else set()
-        if taken:
+        if isinstance(other, SourceNode):
+            _check_overlap(topology, source, other)
+
+
+def _check_overlap(topology: Topology, source: SourceNode, other: SourceNode) -> None:
+    """Raise where a source reads what another one reads already. Whether patterns overlap, topics that exist decide."""
+    reader, former = (operator_at(node.name, node.declared_at) for node in (source, other))
+    taken = [topic for topic in source.topics if topic in other.topics]
+    if taken:
+        raise TopologyError(
+            f"{reader} reads topic {taken[0]!r}, which {former} reads already: read it once and use that stream or "
+            "table twice"
+        )
+    cure = "let the pattern leave it out, or read all once and use that stream twice"
+    for topic in topology.not_internal(source.topics):
+        if matches(other, topic):
+            pattern = f"the pattern {other.pattern.pattern!r} of {former}" if other.pattern else former
+            raise TopologyError(f"{reader} reads topic {topic!r}, which {pattern} matches: {cure}")
+    for topic in () if topology.fills_global_store(other) else topology.not_internal(other.topics):
+        if source.pattern is not None and matches(source, topic):
             raise TopologyError(
-                f"{operator_at(source.name, source.declared_at)} reads topic {min(taken)!r}, which "
-                f"{operator_at(other.name, other.declared_at)} reads already: read it "
-                "once and use that stream or table twice"
+                f"the pattern {source.pattern.pattern!r} of {reader} matches topic {topic!r}, which {former} reads: "
+                f"{cure}"
             )
 
 

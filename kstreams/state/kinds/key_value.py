@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kstreams.errors import StateError
 from kstreams.serdes import Serde
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
@@ -122,6 +123,8 @@ class LiveKeyValueStore(LiveStore):
 
     def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> Iterator[tuple[Any, Any]]:
         """(key, value) whose serialized key begins with `prefix`, written by `serde` (the store's own when None)."""
+        if prefix is None:
+            raise StateError(f"store {self.name!r} takes no null prefix: all() gives all rows")
         data = (serde or self._keys.serde).serialize(prefix)
         return self._scan(data, after_prefix(data))
 

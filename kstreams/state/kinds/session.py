@@ -63,6 +63,8 @@ class LiveSessionStore(RowsByKeyStore):
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
         """The value of exactly this session, or None."""
+        if key is None:
+            raise self._keys.missing()
         if end_ms <= self._limit_ms():
             return None
         return self._public(self._groups.peek(self._key(key)).get((end_ms, start_ms)))
@@ -97,6 +99,8 @@ class LiveSessionStore(RowsByKeyStore):
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions` as a list."""
+        if key is None:
+            raise self._keys.missing()
         live, public = self._keys.live, self._values.public
         group = self._groups.peek(key if live is None else live(key))
         places = group.places

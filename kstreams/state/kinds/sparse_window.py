@@ -19,11 +19,15 @@ class SparseWindowStore(KeyedWindowStore):
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
         """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
+        if key is None:
+            raise self._keys.missing()
         if self._observe(start_ms):
             self._groups.put(self._key(key), (start_ms, 0), self._held(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
         """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if key is None:
+            raise self._keys.missing()
         if start_ms <= self._hidden_ms():
             return None
         return self._public(self._groups.peek(self._key(key)).get((start_ms, 0)))

@@ -131,6 +131,8 @@ class LiveVersionedStore(LiveStore):
 
     def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
         """Say that there is no value from `timestamp` on; answers the one that held then."""
+        if key is None:
+            raise self._keys.missing()
         if timestamp < self._limit_ms():
             return None
         old = self.get(key, timestamp)

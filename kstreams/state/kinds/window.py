@@ -67,6 +67,8 @@ class LiveWindowStore(LiveStore):
 
     def get(self, key: Any, start_ms: int) -> Any:
         """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if key is None:
+            raise self._keys.missing()
         if start_ms <= self.observed_ms - self._retention_ms and start_ms <= self._hidden_ms():
             return None
         frame = self._known(start_ms)
@@ -140,6 +142,8 @@ class LiveWindowStore(LiveStore):
 
     def _starts_with(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
         """Starts at which the key may have a window."""
+        if key is None:
+            raise self._keys.missing()
         self.ready()
         from_ms = max(from_ms, self._limit_ms() + 1)
         near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)

@@ -86,6 +86,8 @@ class Entries(dict[Any, Any]):
         self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
 
     def __missing__(self, key: Any) -> Any:
+        if key is None:
+            raise self._keys.missing()
         if self.complete:
             value = self.get(key)  # another thread may have loaded it just now
             if self.complete:

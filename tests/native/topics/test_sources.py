@@ -154,6 +154,43 @@ def test_a_running_application_picks_up_new_topics(world: World, begins_with: li
     assert world.table("counts", value=int) == dict.fromkeys([*begins_with, "in-b"], 1)
 
 
+def two_patterns() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.stream(re.compile("in-.*"), **TEXTS).to("out")
+    builder.stream(re.compile(".*-b"), **TEXTS).to("other")
+    return builder.build()
+
+
+def test_a_topic_that_two_patterns_match_is_refused_at_the_start(world: World) -> None:
+    world.create("in-b")
+    with pytest.raises(TopologyError, match=r"Topic 'in-b' is read by .*'in-\.\*' and by .*'\.\*-b'"):
+        world.run(two_patterns())
+
+
+def test_a_topic_that_two_patterns_match_ends_the_running_application_with_an_error(world: World) -> None:
+    world.settings["metadata.max.age.ms"] = 20
+    world.create("in-a")
+    world.create("x-b")
+    with world.streams(two_patterns()) as streams:
+        streams.start()
+        until(lambda: streams.state is State.RUNNING)
+        world.create("in-b")
+        with pytest.raises(TopologyError, match="Topic 'in-b' is read by"):
+            streams.wait(WAIT_S)
+
+
+def test_a_pattern_and_a_global_table_both_read_a_topic(world: World) -> None:
+    world.create("in-a")
+    world.write("in-a", [("k", "v", 0)])
+    builder = ks.StreamsBuilder()
+    table = builder.global_table("in-a", **TEXTS)
+    stream = builder.stream(re.compile("in-.*"), **TEXTS)
+    joined = stream.join(table, lambda one, other: one + other, key_selector=lambda key, value: key, value=str)
+    joined.to("out")
+    world.run(builder.build())
+    assert values(world) == ["vv"]
+
+
 # partitions that are added while the application runs
 
 

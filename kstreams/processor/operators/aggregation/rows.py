@@ -30,8 +30,6 @@ class Aggregator:
         the aggregate in place: stores hand out values of mutable types anew each time.
     timed : bool
         Whether `step` takes the timestamp.
-    has_initial : bool
-        Whether `initial` gives an aggregate that others may see; a `reduce` has none before its first value.
     result : callable, optional
         What others see of the aggregate that is stored.
     gave_nothing : callable
@@ -41,24 +39,12 @@ class Aggregator:
     initial: Callable[[], Any]
     step: Callable[..., Any]
     timed: bool = False
-    has_initial: bool = True
     result: Callable[[Any], Any] | None = None
     gave_nothing: Callable[[], None] = no_warning
 
     def bind(self) -> tuple[Callable[[Any, Any, Any], Any], Callable[[Forward], Forward]]:
         """`step(key, value, aggregate)`, and what to do with the closure that calls it."""
         return _with_time(self.step) if self.timed else (self.step, _as_it_is)
-
-    def before_first(self, kept: KeptRows, *, cached: bool) -> Callable[[], Any]:
-        """What is sent as the old value of a key's first aggregate.
-
-        Without the record cache, Kafka Streams sends the initial aggregate; with it, none.
-        """
-        return self.initial if kept.sends_old and self.has_initial and not cached else _nothing
-
-
-def _nothing() -> None:
-    return None
 
 
 def _as_it_is(process: Forward) -> Forward:
@@ -86,11 +72,11 @@ def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[...,
 class LiveAggregate(AggregateHandle):
     """The live parts of an unwindowed aggregation."""
 
-    __slots__ = ("before_first", "emit")
+    __slots__ = ("emit",)
 
-    def __init__(self, store: Any, emit: Emit, before_first: Callable[[], Any]) -> None:
+    def __init__(self, store: Any, emit: Emit) -> None:
         super().__init__(store, lambda window: emit)
-        self.emit, self.before_first = emit, before_first
+        self.emit = emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +92,14 @@ class AggregateOperator(ClosureOperator):
         emit = emitter(
             context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
-        before_first = self.aggregator.before_first(kept, cached=kept.caching and context.caching)
-        live = LiveAggregate(store, emit, before_first)
+        live = LiveAggregate(store, emit)
         context.share_with_columns(live)
         step, wrap = self.aggregator.bind()
         return wrap(self._closure(context, step, live))
 
     def _closure(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
         initial, current, dropped = self.aggregator.initial, context.current, context.dropped
-        get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
+        get, put, emit = live.store.get, live.store.put, live.emit
         cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -123,7 +108,7 @@ class AggregateOperator(ClosureOperator):
                 return
             row = get(key)
             if row is None:
-                old, latest = before_first(), timestamp
+                old, latest = None, timestamp  # Kafka Streams without the cache sends the initial aggregate as old
                 new = step(key, value, initial())
             else:
                 old, latest = row

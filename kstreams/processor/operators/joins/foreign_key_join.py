@@ -41,11 +41,22 @@ Ask = Callable[[Any, Any, int], None]
 
 
 class SubscriptionRequester:
-    """What `SubscriptionSendOperator` and `ResponseJoinOperator` of one join share in a task: how to ask once more."""
+    """What `SubscriptionSendOperator` and `ResponseJoinOperator` of one join share in a task.
 
-    __slots__ = ("ask",)
+    Attributes
+    ----------
+    ask : callable
+        Asks once more.
+    deletions : set of bytes
+        Keys of left rows whose deletion is still to be answered.
+    """
+
+    __slots__ = ("ask", "deletions")
 
     ask: Ask
+
+    def __init__(self) -> None:
+        self.deletions = set[bytes]()
 
     def asks_by(self, ask: Ask) -> None:
         """The left side was bound: this asks."""
@@ -91,6 +102,8 @@ class SubscriptionSendOperator(ClosureOperator):
         Whether rows without a partner have a result.
     join : str
         Names the join: `ResponseJoinOperator` has the same.
+    primary_key : Serde
+        Of keys of left rows.
     versioned : bool
         Whether the left table has a history: an update that comes after a later one changes nothing.
     """
@@ -100,10 +113,13 @@ class SubscriptionSendOperator(ClosureOperator):
     row_serde: Serde[Any]
     left: bool
     join: str
+    primary_key: Serde[Any]
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        context.shared(self.join, SubscriptionRequester).asks_by(self._asking(context, forward))
+        shared = context.shared(self.join, SubscriptionRequester)
+        shared.asks_by(self._asking(context, forward))
+        write_primary, deletions = self.primary_key.serialize, shared.deletions
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
         write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
@@ -122,6 +138,8 @@ class SubscriptionSendOperator(ClosureOperator):
             same = new_key is not None and old_key is not None and write(new_key) == write(old_key)
             row_hash = None if new is None else hash128(write_row(new))
             for asked_key, instruction in subscriptions(old_key, new_key, same=same):
+                if new is None:
+                    deletions.add(write_primary(key))
                 forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
 
         return subscribe
@@ -294,9 +312,13 @@ class ResponseJoinOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
         too_late = self._asking_again(context, look_up, forward)
+        deletions = context.shared(self.join, SubscriptionRequester).deletions
+        write_key = self.key_serde.serialize
 
         def resolve(key: Any, response: SubscriptionResponse, timestamp: int) -> None:
             row_hash, right, _ = response
+            if row_hash is None:
+                deletions.discard(write_key(key))
             found = look_up(key)
             row = None if found is None else found[0]
             if row_hash != (None if row is None else hash128(write(row))):
@@ -313,7 +335,8 @@ class ResponseJoinOperator(ClosureOperator):
     ) -> Callable[[Any, int], None]:
         """At the commit, ask once more for rows of which "nothing" came too late.
 
-        In a left join, each change of a row is answered in any case: there only what is gone must have no result.
+        In a left join, each change of a row is answered in any case: there only what is gone must have no result. The
+        answer to a deletion that is on its way takes the result back.
         """
         foreign_key, write_key = self.foreign_key, self.key_serde.serialize
         shared = context.shared(self.join, SubscriptionRequester)
@@ -323,10 +346,12 @@ class ResponseJoinOperator(ClosureOperator):
             rows[write_key(key)] = key, timestamp
 
         def ask_again() -> None:
-            asked = list(rows.values())
+            asked = list(rows.items())
             rows.clear()
-            for key, timestamp in asked:
+            for data, (key, timestamp) in asked:
                 row = look_up(key)
+                if row is None and data in shared.deletions:
+                    continue
                 if row is None or (not left and foreign_key(key, row[0]) is None):
                     forward(key, None, timestamp)
                 elif not left:

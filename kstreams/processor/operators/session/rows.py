@@ -112,7 +112,7 @@ class SessionAggregateOperator(ClosureOperator):
             return _note_nothing
 
         def note(session: Windowed[Any], new: Any, old: Any) -> None:
-            emit(session, new, old if new is None else None, session[1][1], current.headers)
+            emit(session, new, old, session[1][1], current.headers)
 
         def note_cached(session: Windowed[Any], new: Any, old: Any) -> None:
             """The cache takes the old value from below, where an expired session is not found."""

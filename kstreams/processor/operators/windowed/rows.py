@@ -37,7 +37,6 @@ class Parts(NamedTuple):
 
     step: Step
     initial: Callable[[], Any]
-    before_first: Callable[[], Any]
     cached: bool
     gave_nothing: Callable[[], None]
 
@@ -66,14 +65,12 @@ class LiveWindows(AggregateHandle):
 
     __slots__ = (
         "_close",
-        "before_first",
         "closed_until_ms",
         "next_close_ms",
     )
 
-    def __init__(self, store: Any, emit_of: Callable[[int], Emit], before_first: Callable[[], Any]) -> None:
+    def __init__(self, store: Any, emit_of: Callable[[int], Emit]) -> None:
         super().__init__(store, emit_of)
-        self.before_first = before_first
         self.closed_until_ms = -1  # the greatest start that was emitted
         self.next_close_ms = 0  # stream time at which there may be something to emit
         self._close: Callable[[int], None] = _nothing_closes
@@ -110,8 +107,7 @@ class WindowedAggregateOperator(ClosureOperator):
     emits_on_close: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
-        live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward), before_first)
+        live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward))
         live.stream_time_ms = context.keep_in_metadata("stream-time", lambda: live.stream_time_ms)
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
@@ -120,7 +116,7 @@ class WindowedAggregateOperator(ClosureOperator):
         step, wrap = self.aggregator.bind()
         build = _tumbling if self._holds_frames(context, live) else _window_by_window
         aggregator = self.aggregator
-        parts = Parts(step, aggregator.initial, before_first, self._caches(context), aggregator.gave_nothing)
+        parts = Parts(step, aggregator.initial, self._caches(context), aggregator.gave_nothing)
         process = build(self.windows, live, parts, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
@@ -208,7 +204,7 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
 
 def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
-    step, initial, before_first, cached, gave_nothing = parts
+    step, initial, cached, gave_nothing = parts
     size_ms, current, dropped = windows.size_ms, context.current, context.dropped
     held_ms, until_closed_ms = -1, windows.size_ms + windows.grace_ms
     entries: Any
@@ -235,7 +231,7 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, contex
         if row is None and not entries.complete:
             row = entries[key]  # it may be persisted
         if row is None:
-            old, latest, new = before_first(), timestamp, step(key, value, initial())
+            old, latest, new = None, timestamp, step(key, value, initial())
             if new is None:
                 gave_nothing()
         else:
@@ -251,13 +247,13 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, contex
 
 
 def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
-    step, initial, before_first, cached, gave_nothing = parts
+    step, initial, cached, gave_nothing = parts
     get, put, emit_of, current = live.store.get, live.store.put, live.emit_of, context.current
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
         if row is None:
-            old, latest, new = before_first(), timestamp, step(key, value, initial())
+            old, latest, new = None, timestamp, step(key, value, initial())
         else:
             old, latest = row
             latest = timestamp if timestamp > latest else latest

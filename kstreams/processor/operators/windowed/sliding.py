@@ -90,16 +90,16 @@ class SlidingAggregateOperator(ClosureOperator):
     def _placing(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
         initial, put, emit, current = self.aggregator.initial, live.store.put, live.emit, context.current
         cached, difference_ms = self._caches(context), self.windows.difference_ms
-        before_first = self.aggregator.before_first(self.kept, cached=cached)
         gave_nothing = self.aggregator.gave_nothing
 
         def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, is_kept: bool) -> None:
             if row is None:
-                old, latest, new = before_first(), timestamp, step(key, value, initial())
+                old, latest, new = None, timestamp, step(key, value, initial())
             else:
                 old, latest = row
                 latest = timestamp if timestamp > latest else latest
                 new = step(key, value, old)
+                old = old if is_kept else None  # a new window that begins with the aggregate of another
             if new is None:
                 if row is None:
                     gave_nothing()
@@ -108,14 +108,7 @@ class SlidingAggregateOperator(ClosureOperator):
             else:
                 put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
             window = make_tuple(Window, (start_ms, start_ms + difference_ms))
-            # The cache takes the old value from the store, which has none of a new window.
-            emit(
-                make_tuple(Windowed, (key, window)),
-                new,
-                old if is_kept or not cached else None,
-                latest,
-                current.headers,
-            )
+            emit(make_tuple(Windowed, (key, window)), new, old, latest, current.headers)
 
         return place
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
-from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reading, reset_after_loss
+from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reset_after_loss
+from kstreams.processor.topology.readers import reader_of
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.exchange.reports import TaskReport
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
@@ -49,7 +50,7 @@ class DeletedInput:
         for sub in _readers(self._program, source.topic):
             stateful = sub.id in self._program.stateful
             reset_after_loss(sub, source, (start, begin), default_reset(self._program.config), stateful=stateful)
-            names += [node.name for node in (reading(sub, source.topic),) if node is not None]
+            names += [node.name for node in (reader_of(sub.sources, source.topic),) if node is not None]
         return names[0]
 
 

@@ -1,0 +1,42 @@
+"""Which source reads a topic: the one that names it, or the only one whose pattern matches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kstreams.errors import TopologyError
+from kstreams.processor.topology.nodes import SourceNode
+from kstreams.source_line import operator_at
+
+
+def reads(source: SourceNode, topic: str) -> bool:
+    """Whether a source names a topic, or its pattern matches it."""
+    return topic in source.topics or matches(source, topic)
+
+
+def matches(source: SourceNode, topic: str) -> bool:
+    """Whether the pattern of a source matches a topic."""
+    return source.pattern is not None and source.pattern.fullmatch(topic) is not None
+
+
+def reader_of(sources: Iterable[SourceNode], topic: str) -> SourceNode | None:
+    """The source that reads a topic; None when there is none.
+
+    Raises
+    ------
+    TopologyError
+        When several do, whose patterns overlap: its records could go to one of them only.
+    """
+    readers = [source for source in sources if reads(source, topic)]
+    if len(readers) > 1:
+        one, other = readers[:2]
+        raise TopologyError(
+            f"Topic {topic!r} is read by {_described(one)} and by {_described(other)}: a topic has one source. Let no "
+            "topic match both patterns, or read the topics once and use that stream twice."
+        )
+    return readers[0] if readers else None
+
+
+def _described(source: SourceNode) -> str:
+    pattern = "" if source.pattern is None else f" with the pattern {source.pattern.pattern!r}"
+    return f"{operator_at(source.name, source.declared_at)}{pattern}"
