@@ -110,40 +110,45 @@ def _sessions(windows: ks.SessionWindows, records: list[Record], fold: Fold) -> 
     yield from _closed(len(records), still_open, by_end=True)
 
 
-class _Taken(NamedTuple):
-    key: str
-    value: Any
-    time: int
-    least_start: int  # of the windows that were open when it came
-
-
 def _sliding(windows: ks.SlidingWindows, records: list[Record], fold: Fold) -> Iterator[Final]:
-    difference, grace = windows.difference_ms, windows.grace_ms
-    timed = list(_timed(records, values=True))
-    taken = [
-        _Taken(key, value, time, stream_time - grace - difference)
-        for _, key, value, time, stream_time in timed
-        if time >= stream_time - grace - difference
-    ]
-    found: dict[tuple[str, int], Final] = {}
-    for record in taken:
-        left, right = max(0, record.time - difference), record.time + 1
-        for start in ([left] if left >= record.least_start else []) + [right]:
-            inside = [
-                other
-                for other in taken
-                if other.key == record.key
-                and start <= other.time <= start + difference
-                and start >= other.least_start
-            ]
-            value = fold.initial()
-            for other in inside:
-                value = fold.step(other.key, other.value, fold.initial() if value is None else value)
-            if inside and value is not None:
-                over = (at for at, *_, stream_time in timed if start + difference < stream_time - grace)
-                at, latest = next(over, len(records)), max(other.time for other in inside)
-                found[record.key, start] = Final(at, record.key, start, start + difference, value, latest)
-    yield from sorted(found.values(), key=lambda final: (final.closed_by, final.start_ms, final.key.encode()))
+    difference, still_open_ms = windows.difference_ms, -1
+    kept: dict[tuple[str, int], Entry] = {}
+    for at, key, value, time, stream_time in _timed(records, values=True):
+        closed_ms, still_open_ms = still_open_ms, stream_time - windows.grace_ms - difference
+        yield from _closed(at, [entry for entry in kept.values() if closed_ms <= entry.start_ms < still_open_ms])
+        if time < still_open_ms:
+            continue
+        ours = {start: entry for (owner, start), entry in kept.items() if owner == key}
+        for start, before in _changed(ours, time, difference).items():
+            if start > time and before is not None:  # it lies behind the record: the part of a longer one
+                kept[key, start] = before._replace(start_ms=start, end_ms=start + difference)
+            elif start >= still_open_ms:
+                kept.pop((key, start), None)
+                old, latest = (fold.initial(), time) if before is None else (before.value, before.timestamp_ms)
+                new = fold.step(key, value, old)
+                if new is not None:
+                    kept[key, start] = Entry(key, start, start + difference, new, max(time, latest))
+    yield from _closed(len(records), [entry for entry in kept.values() if entry.start_ms >= still_open_ms])
+
+
+def _changed(kept: dict[int, Entry], time: int, difference: int) -> dict[int, Entry | None]:
+    """The windows of a key that a record changes, by start, each with what it goes on from.
+
+    There is one that ends with each record, and one behind it once a later record lies in that. All that would begin
+    before the epoch are one, which begins there.
+    """
+    own = max(0, time - difference)
+    changed: dict[int, Entry | None] = {start: kept[start] for start in kept if own <= start <= time}
+    around = kept.get(max(changed, default=own))
+    earlier = max((start for start in kept if time - 2 * difference <= start <= own), default=None)
+    previous = None if earlier is None else kept[earlier]
+    if previous is not None and own - 1 <= previous.timestamp_ms < time:
+        changed.setdefault(previous.timestamp_ms + 1, None)
+    if own not in kept:
+        changed[own] = previous if previous is not None and previous.timestamp_ms >= own else None
+    if around is not None and around.timestamp_ms > time and time + 1 not in kept:
+        changed[time + 1] = around
+    return changed
 
 
 _WAYS: dict[type, Callable[[Any, list[Record], Fold], Iterator[Final]]] = {

@@ -27,7 +27,7 @@ def folded(windowed: ks.WindowedKStream, kept: ks.Materialized) -> ks.KTable:
 
 
 def by_expressions(windowed: ks.WindowedKStream, kept: ks.Materialized) -> ks.KTable:
-    return windowed.aggregate(records=ks.len(), materialized=kept).map_values(lambda kept: kept["records"], value=int)
+    return windowed.aggregate(records=ks.len(), materialized=kept).map_values(lambda kept: kept.records, value=int)
 
 
 def application(windows: ks.Windows, aggregate=counted, kept: ks.Materialized | None = None) -> ks.StreamsBuilder:
@@ -54,15 +54,15 @@ windows_ = st.one_of(
     st.builds(lambda gap, grace: ks.SessionWindows(gap=gap, grace=grace), short, graces),
 )  # fmt: skip
 steps_ = st.one_of(st.integers(0, 12), st.integers(-40, 0), st.sampled_from([0, 100, 1_000, 70_000, HOUR, 10**9]))
-rows_ = st.lists(st.tuples(st.sampled_from("abc"), steps_), min_size=1, max_size=30).map(
-    lambda rows: list(
-        zip(
-            [key for key, _ in rows],
-            accumulate((step for _, step in rows), lambda time, step: max(0, time + step)),
-            strict=True,
-        )
-    )
-)
+
+
+def moved(steps: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Keys and times, from keys and the steps between times."""
+    times = accumulate((step for _, step in steps), lambda time, step: max(0, time + step), initial=0)
+    return [(key, time) for (key, _), time in zip(steps, list(times)[1:], strict=True)]
+
+
+rows_ = st.lists(st.tuples(st.sampled_from("abc"), steps_), min_size=1, max_size=30).map(moved)
 cuts_ = st.sets(st.integers(0, 30), max_size=4)
 
 
