@@ -3,7 +3,7 @@
     python -m tests.conformance.fuzz [--seed N] [--count N] [--only FAMILY] [--keep FILE.jsonl]
 
 Needs Java 17 and Maven, which fetches Kafka Streams' test driver. A case is named by its family and seed, and comes out
-the same from the same seed. The last line printed is `N passed, N failed`; the exit status is 0 when nothing failed.
+the same from the same seed. Where Kafka Streams loses results, the full answer takes their place (`better.py`). The last line printed is `N passed, N failed`; the exit status is 0 when nothing failed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.conformance import better
 from tests.conformance.families import FAMILIES
 from tests.conformance.generate import random_case
 from tests.conformance.recorded import Case, replay
@@ -77,7 +78,7 @@ def main() -> int:
     if options.keep:
         options.keep.write_text("".join(json.dumps(case) + "\n" for case in cases))
     failed = 0
-    for case in cases:
+    for case in map(better.full, cases):
         found = differences(case)
         failed += bool(found)
         if found:

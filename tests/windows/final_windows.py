@@ -93,9 +93,7 @@ def _sessions(windows: ks.SessionWindows, records: list[Record], fold: Fold) -> 
         near = [
             entry
             for entry in sorted(still_open, key=lambda entry: (entry.end_ms, entry.start_ms))
-            if entry.key == key
-            and time - windows.gap_ms <= entry.end_ms
-            and entry.start_ms <= time + windows.gap_ms
+            if entry.key == key and time - windows.gap_ms <= entry.end_ms and entry.start_ms <= time + windows.gap_ms
         ]
         start, end = min([time, *(entry.start_ms for entry in near)]), max([time, *(entry.end_ms for entry in near)])
         if end < closed_ms:
@@ -139,9 +137,10 @@ def _changed(kept: dict[int, Entry], time: int, difference: int) -> dict[int, En
     """
     own = max(0, time - difference)
     changed: dict[int, Entry | None] = {start: kept[start] for start in kept if own <= start <= time}
+    if time >= difference and own in kept and kept[own].timestamp_ms == time:
+        return changed  # an earlier record of the same time has made all there is to make
     around = kept.get(max(changed, default=own))
-    earlier = max((start for start in kept if time - 2 * difference <= start <= own), default=None)
-    previous = None if earlier is None else kept[earlier]
+    previous = kept.get(max((start for start in kept if time - 2 * difference <= start < own), default=own))
     if previous is not None and own - 1 <= previous.timestamp_ms < time:
         changed.setdefault(previous.timestamp_ms + 1, None)
     if own not in kept:

@@ -74,9 +74,7 @@ cuts_ = st.sets(st.integers(0, 30), max_size=4)
     at_a_time=st.sampled_from([None, 1, 3]),
     cache_bytes=st.sampled_from([0, 100_000]),
     aggregate=st.sampled_from([counted, folded, by_expressions]),
-    kept=st.builds(
-        lambda more, caching: (more, caching), st.sampled_from([None, 0, 13, HOUR]), st.booleans()
-    ),
+    kept=st.builds(lambda more, caching: (more, caching), st.sampled_from([None, 0, 13, HOUR]), st.booleans()),
 )
 def test_every_closed_window_is_emitted_once(windows, rows, cuts, at_a_time, cache_bytes, aggregate, kept) -> None:
     more_ms, caching = kept
