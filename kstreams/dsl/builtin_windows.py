@@ -47,6 +47,11 @@ def _by_start(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, A
     return {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
 
 
+def _session_retention(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+    """For emission on close, what may still grow must not have expired: a millisecond more than in Kafka Streams."""
+    return {"retention_ms": retention_ms + on_close}
+
+
 def _sparse(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
     return {**_by_start(windows, retention_ms, on_close), "sparse": True}
 
@@ -92,6 +97,7 @@ BUILTIN = (
         store=store_kinds.SESSION,
         operator=_session,
         view=SessionStoreView,
+        store_settings=_session_retention,
         columns=_session_form,
         merges=True,
     ),

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 
 from tests.conformance import on_kafka, on_native, on_spark, recorded
+from tests.conformance.better import REASONS
 from tests.conformance.test_driver import FAMILIES, differences
 from tests.support.kafka_cluster import can_run
 
@@ -64,6 +65,8 @@ def compare(engine: str, cases: list[recorded.Case]) -> int:
     in_part, said = IN_PART.get(engine, ((), ""))
     for name in sorted({case["name"] for case in ours}.intersection(in_part)):
         print(f"{engine}: {name} in part: {said}")
+    for name in sorted({case["name"] for case in ours}.intersection(REASONS)):
+        print(f"{engine}: {name} better than recorded: {REASONS[name]}")
     if len(ours) < len(cases):
         print(f"{engine}: {len(cases) - len(ours)} of {len(cases)} cases left out: {why}")
     print(f"{engine}: {len(ours) - len(names)} passed, {len(names)} failed", flush=True)

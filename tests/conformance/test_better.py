@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.conformance import brute_force_tables, recorded
 from tests.conformance.better import BETTER, REASONS
+from tests.conformance.on_close import closes_windows, with_every_window
 from tests.conformance.recorded import Case
 from tests.conformance.test_driver import FAMILIES
 
@@ -42,6 +45,17 @@ def test_the_recorded_output_differs_by_tombstones_of_rows_that_never_were() -> 
             with_fault = of_table(case["expected"]["output_uncached"])
             full = of_table(brute_force_tables.full_answer(case)["expected"]["output_uncached"])
             assert with_fault != full == without_tombstones_of_nothing(with_fault)
+
+
+@pytest.mark.parametrize("family", ["tumbling", "hopping", "sliding", "session", "window_close"])
+def test_the_full_answer_is_the_recorded_one_and_what_is_lost_there(family: str) -> None:
+    cases = [case for case in recorded.as_recorded(family) if closes_windows(case)]
+    assert cases
+    for case in cases:
+        every = set(map(json.dumps, recorded.wanted(with_every_window(case), cached=True)[0]))
+        emitted = [set(map(json.dumps, recorded.wanted(case, cached=cached)[0])) for cached in (True, False)]
+        assert all(rows <= every for rows in emitted), case["name"]
+        assert any(rows != every for rows in emitted) == (case["name"] in BETTER), case["name"]
 
 
 @pytest.mark.parametrize("family", ["aggregate", "stateless"])

@@ -34,8 +34,11 @@ class Collected:
         return {}
 
 
-def output(builder, cache_bytes, rows, cuts):
-    """What rows (key, time) of topic "in" put out; each cut is a commit, after which the task is made anew."""
+def output(builder, cache_bytes, rows, cuts, at_a_time=None):
+    """What rows (key, time) of topic "in" put out; each cut is a commit, after which the task is made anew.
+
+    A batch holds all rows up to the next cut, or so many at a time.
+    """
     (part,) = builder.build().sub_topologies
     config = Config.of({"application.id": "app", "statestore.cache.max.bytes": cache_bytes})
     collected, metadata, state = Collected(), {}, open_task_state(part.stores)
@@ -43,7 +46,8 @@ def output(builder, cache_bytes, rows, cuts):
         application = Application.of(config, ManualClock())
         task = Task(part, 0, application, TaskResources(state, collected), ResumePoint(metadata))
         batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
-        task.process(Batch.of_rows(TopicPartition("in", 0), batch))
+        for first in range(0, len(batch), at_a_time or len(rows)):
+            task.process(Batch.of_rows(TopicPartition("in", 0), batch[first : first + (at_a_time or len(rows))]))
         task.flush()
         metadata = task.metadata()
     task.end_of_input()

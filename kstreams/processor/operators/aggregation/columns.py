@@ -131,7 +131,7 @@ class AggregateTarget:
             live.stream_time_ms = int(times[start])
             if closing:
                 self._context.current.reached = int(rows.reached[start])
-                live.close_windows(int(rows.times[start]))
+                live.close_windows()
             self._fold_part(rows.slice(start, end), times[start:end], windows)
             live.stream_time_ms = int(times[end - 1])
 

@@ -1,4 +1,9 @@
-"""The live parts of aggregations, which their closures and their columnar forms share."""
+"""The live parts of aggregations, which their closures and their columnar forms share.
+
+Where final results are emitted, the windows that close by a record are emitted before the record enters its own: what it
+puts into the store may let others expire there, and nothing may go that was not emitted. (Kafka Streams puts first, so
+that windows are lost when stream time jumps.)
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,10 @@ from typing import Any
 from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit
+from kstreams.processor.topology.operator import Forward
+
+Close = Callable[[], int]
+"""Emits the windows that have closed at the stream time; returns the stream time at which more may close."""
 
 
 class AggregateHandle(ColumnHandle):
@@ -27,38 +36,79 @@ class AggregateHandle(ColumnHandle):
     def __init__(self, store: Any, emit_of: Callable[[Any], Emit]) -> None:
         self.store, self.emit_of, self.stream_time_ms = store, emit_of, -1
 
-    def close_windows(self, timestamp: int) -> None:
+    def close_windows(self) -> None:
         """Emit the windows that have closed at the stream time, where final results are wanted."""
 
 
-class LiveAggregation(ColumnHandle):
-    """The live parts of an aggregation by session or by sliding window.
+class LiveWindows(AggregateHandle):
+    """The live parts of an aggregation by windows of any kind.
 
     Its stream time is kept with every commit and advances while input is idle.
     """
 
-    __slots__ = ("_close", "closed_until_ms", "emit", "store", "stream_time_ms")
+    __slots__ = ("_close", "closed_until_ms", "next_close_ms")
 
-    def __init__(self, context: OperatorContext, store: str, emit: Emit) -> None:
-        self.store: Any = context.state_store(store)
-        self.emit = emit
+    def __init__(self, context: OperatorContext, store: str, emit_of: Callable[[Any], Emit]) -> None:
+        super().__init__(context.state_store(store), emit_of)
         self.stream_time_ms = context.keep_in_metadata("stream-time", lambda: self.stream_time_ms)
-        self.closed_until_ms = -1  # what ended before this was emitted
-        self._close: Callable[[], bool] = _nothing_closes
+        self.closed_until_ms = -1  # how far windows were emitted; what that means is the kind's affair
+        self.next_close_ms = 0  # stream time at which there may be something to emit
+        self._close: Close | None = None
         context.at_idle(self.pass_time)
         context.share_with_columns(self)
 
-    def closes_by(self, close: Callable[[], bool]) -> None:
-        """Final results are wanted: `close()` emits what has ended, and returns whether there was anything."""
+    def closes_by(self, context: OperatorContext, close: Close, closes_after_ms: int) -> None:
+        """Final results are wanted.
+
+        Parameters
+        ----------
+        context : OperatorContext
+        close : callable
+        closes_after_ms : int
+            How far stream time must pass a time until all windows that begin or end there have closed.
+        """
+        self.closed_until_ms = context.keep_in_metadata("closed-until", lambda: self.closed_until_ms)
         self._close = close
+        context.at_end_of_input(lambda: self.pass_time(closes_after_ms))
+
+    def close_windows(self) -> None:
+        if self._close is not None:
+            self.next_close_ms = self._close()
 
     def pass_time(self, elapsed_ms: int) -> bool:
-        """Input is idle: stream time moves on without a record; whether anything may have been emitted."""
+        """Stream time moves on without a record; whether windows may have been emitted."""
         if self.stream_time_ms < 0:
             return False
         self.stream_time_ms += elapsed_ms
-        return self._close()
+        is_due = self._close is not None and self.stream_time_ms >= self.next_close_ms
+        if is_due:
+            self.close_windows()
+        return is_due
+
+    def closing_first(self, process: Forward, *, needs_value: bool = False) -> Forward:
+        """`process`, before which the windows are emitted that close by its record.
+
+        Parameters
+        ----------
+        process : callable
+        needs_value : bool
+            Whether a record without a value is dropped, as one without a key always is: it moves no time.
+        """
+
+        def close_then_process(key: Any, value: Any, timestamp: int) -> None:
+            if timestamp >= self.next_close_ms and key is not None and not (needs_value and value is None):
+                self.stream_time_ms = max(self.stream_time_ms, timestamp)
+                self.close_windows()
+            process(key, value, timestamp)
+
+        return close_then_process
 
 
-def _nothing_closes() -> bool:
-    return False
+class LiveAggregation(LiveWindows):
+    """The live parts of an aggregation by session or by sliding window, whose updates are emitted one by one."""
+
+    __slots__ = ("emit",)
+
+    def __init__(self, context: OperatorContext, store: str, emit: Emit) -> None:
+        super().__init__(context, store, lambda window: emit)
+        self.emit = emit

@@ -45,9 +45,10 @@ class SessionAggregateOperator(ClosureOperator):
         live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, step, live)
-        if self.emits_on_close:
-            process = self._closing(process, live, context, forward)
-        return wrap(process)
+        if not self.emits_on_close:
+            return wrap(process)
+        self._emit_at_close(context, forward, live)
+        return wrap(live.closing_first(process))
 
     def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
@@ -74,6 +75,7 @@ class SessionAggregateOperator(ClosureOperator):
         gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
         near, put, note = live.store.touched, live.store.put, self._note(context, live)
         cached, gave_nothing = self._caches(context), self.aggregator.gave_nothing
+        final = self.emits_on_close  # then what was emitted takes no part any more
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -81,7 +83,8 @@ class SessionAggregateOperator(ClosureOperator):
                 return
             if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
                 live.stream_time_ms = timestamp
-            touched = near(key, timestamp - gap_ms, timestamp + gap_ms, with_expired=cached)
+            first_ms = max(timestamp - gap_ms, live.stream_time_ms - closes_after_ms) if final else timestamp - gap_ms
+            touched = near(key, first_ms, timestamp + gap_ms, with_expired=cached)
             window, old, aggregate = make_tuple(Window, (timestamp, timestamp)), None, initial()
             if touched:
                 window = merged(timestamp, [session[1] for session, _ in touched])
@@ -120,32 +123,18 @@ class SessionAggregateOperator(ClosureOperator):
 
         return note_cached if self._caches(context) else note
 
-    def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
-        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
-        emit_between = _final_emitter(live.store, self.aggregator.result, forward)
+    def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveAggregation) -> None:
+        emit_between = _final_emitter(context, live.store, self.aggregator.result, forward)
         closes_after_ms = self.windows.closes_after_ms
 
-        def close_until(until_ms: int) -> bool:
-            is_due = until_ms > max(0, live.closed_until_ms)
-            if is_due:
+        def close() -> int:
+            until_ms = live.stream_time_ms - closes_after_ms
+            if until_ms > max(0, live.closed_until_ms):
                 emit_between(live.closed_until_ms - 1, until_ms - 1)
-                live.closed_until_ms = until_ms
-            return is_due
+                live.closed_until_ms = until_ms  # what ended before this was emitted
+            return live.stream_time_ms + 1
 
-        def close() -> bool:
-            return close_until(live.stream_time_ms - closes_after_ms)
-
-        def process_then_close(key: Any, value: Any, timestamp: int) -> None:
-            process(key, value, timestamp)
-            if key is not None:
-                close()
-
-        def close_all() -> None:
-            close_until(live.stream_time_ms + 1)
-
-        live.closes_by(close)
-        context.at_end_of_input(close_all)
-        return process_then_close
+        live.closes_by(context, close, closes_after_ms + 1)
 
 
 def _note_nothing(session: Windowed[Any], new: Any, old: Any) -> None:
@@ -159,11 +148,13 @@ def _without_headers(current: CurrentRecord, forward: Forward) -> Forward:
     return forward_without_headers
 
 
-def _final_emitter(store: Any, result: Callable[[Any], Any] | None, forward: Forward) -> Callable[[int, int], None]:
+def _final_emitter(
+    context: OperatorContext, store: Any, result: Callable[[Any], Any] | None, forward: Forward
+) -> Callable[[int, int], None]:
     """Emits the sessions with after < end <= until, by end, start and serialized key."""
 
     def emit_between(after_ms: int, until_ms: int) -> None:
-        for session, value in list(store.ended_by(until_ms, after_ms)):
+        for session, value in context.sending_meanwhile(store.ended_by(until_ms, after_ms)):
             forward(session, Change(value if result is None else result(value)), session.window.end_ms)
 
     return emit_between

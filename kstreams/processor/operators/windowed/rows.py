@@ -2,10 +2,6 @@
 
 Stream time is this operator's own: the greatest timestamp that reached it. A window [s, s + size) is closed, and takes
 no more records, once stream time has reached s + size + grace.
-
-With the record cache, what closes by a record is emitted before the record enters its own windows. Without it the
-record comes first, as in Kafka Streams, and may let windows expire in the store before they were emitted: when stream
-time jumps by more than the retention, size + grace unless more is asked for, their results are lost.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
-from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
+from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward
@@ -60,43 +56,6 @@ class FixedSizeWindows(Protocol):
         ...
 
 
-class LiveWindows(AggregateHandle):
-    """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
-
-    __slots__ = (
-        "_close",
-        "closed_until_ms",
-        "next_close_ms",
-    )
-
-    def __init__(self, store: Any, emit_of: Callable[[int], Emit]) -> None:
-        super().__init__(store, emit_of)
-        self.closed_until_ms = -1  # the greatest start that was emitted
-        self.next_close_ms = 0  # stream time at which there may be something to emit
-        self._close: Callable[[int], None] = _nothing_closes
-
-    def pass_time(self, elapsed_ms: int) -> bool:
-        """Input is idle: stream time moves on without a record; whether windows may have been emitted."""
-        if self.stream_time_ms < 0:
-            return False
-        self.stream_time_ms += elapsed_ms
-        is_due = self.stream_time_ms >= self.next_close_ms and self._close is not _nothing_closes
-        if is_due:
-            self._close(self.stream_time_ms)
-        return is_due
-
-    def closes_by(self, close: Callable[[int], None]) -> None:
-        """Final results are wanted: `close(timestamp)` emits the windows that have closed at the stream time."""
-        self._close = close
-
-    def close_windows(self, timestamp: int) -> None:
-        self._close(timestamp)
-
-
-def _nothing_closes(timestamp: int) -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class WindowedAggregateOperator(ClosureOperator):
     """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
@@ -107,18 +66,15 @@ class WindowedAggregateOperator(ClosureOperator):
     emits_on_close: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward))
-        live.stream_time_ms = context.keep_in_metadata("stream-time", lambda: live.stream_time_ms)
+        live = LiveWindows(context, self.kept.store, self._emit_of(context, forward))
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
-        context.at_idle(live.pass_time)
-        context.share_with_columns(live)
         step, wrap = self.aggregator.bind()
         build = _tumbling if self._holds_frames(context, live) else _window_by_window
         aggregator = self.aggregator
         parts = Parts(step, aggregator.initial, self._caches(context), aggregator.gave_nothing)
         process = build(self.windows, live, parts, context)
-        return wrap(self._closing(process, live, context) if self.emits_on_close else process)
+        return wrap(live.closing_first(process) if self.emits_on_close else process)
 
     def _holds_frames(self, context: OperatorContext, live: LiveWindows) -> bool:
         """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
@@ -128,9 +84,6 @@ class WindowedAggregateOperator(ClosureOperator):
 
     def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
-
-    def _closing(self, process: Forward, live: LiveWindows, context: OperatorContext) -> Forward:
-        return _closing_before(process, live) if self._caches(context) else _closing_after(process, live)
 
     def _emit_of(self, context: OperatorContext, forward: Forward) -> Callable[[int], Emit]:
         if self.emits_on_close:
@@ -146,23 +99,17 @@ class WindowedAggregateOperator(ClosureOperator):
         )
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveWindows) -> None:
-        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
-        emit_between = final_emitter(context, live.store, self.windows.size_ms, self.aggregator.result, forward)
-        windows, grace_ms = self.windows, self.windows.grace_ms
+        windows, size_ms, grace_ms = self.windows, self.windows.size_ms, self.windows.grace_ms
+        emit_between = final_emitter(context, live.store, size_ms, self.aggregator.result, forward)
 
-        def close_windows(timestamp: int) -> None:
+        def close() -> int:
             until = windows.starts_ending_until(live.stream_time_ms - grace_ms)
             if until > live.closed_until_ms:
                 emit_between(live.closed_until_ms + 1, until)
-                live.closed_until_ms = until
-            live.next_close_ms = max(0, until + windows.advance_ms) + windows.size_ms + grace_ms
+                live.closed_until_ms = until  # the greatest start that was emitted
+            return max(0, until + windows.advance_ms) + size_ms + grace_ms
 
-        def close_all() -> None:
-            emit_between(live.closed_until_ms + 1, live.stream_time_ms)
-            live.closed_until_ms = max(live.closed_until_ms, live.stream_time_ms)
-
-        live.closes_by(close_windows)
-        context.at_end_of_input(close_all)
+        live.closes_by(context, close, size_ms + grace_ms)
 
 
 def _no_emit(start_ms: int) -> Emit:
@@ -181,25 +128,6 @@ def final_emitter(
             forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
 
     return emit_between
-
-
-def _closing_before(process: Forward, live: LiveWindows) -> Forward:
-    def close_then_process(key: Any, value: Any, timestamp: int) -> None:
-        if timestamp >= live.next_close_ms and key is not None:
-            live.stream_time_ms = max(live.stream_time_ms, timestamp)
-            live.close_windows(timestamp)
-        process(key, value, timestamp)
-
-    return close_then_process
-
-
-def _closing_after(process: Forward, live: LiveWindows) -> Forward:
-    def process_then_close(key: Any, value: Any, timestamp: int) -> None:
-        process(key, value, timestamp)
-        if live.stream_time_ms >= live.next_close_ms:
-            live.close_windows(timestamp)
-
-    return process_then_close
 
 
 def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:

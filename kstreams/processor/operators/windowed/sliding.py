@@ -2,7 +2,7 @@
 
 Which windows a record changes is said by `kstreams.windows.sliding`. Stream time is this operator's own: the greatest
 timestamp that reached it. A window [s, s + d] is closed, and takes no more records, once stream time has passed
-s + d + grace. As in Kafka Streams, records before d close nothing.
+s + d + grace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class SlidingAggregateOperator(ClosureOperator):
         live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, self._placing(context, step, live), live)
-        return wrap(self._closing(process, live, context, forward) if self.emits_on_close else process)
+        if not self.emits_on_close:
+            return wrap(process)
+        self._emit_at_close(context, forward, live)
+        return wrap(live.closing_first(process, needs_value=True))
 
     def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
@@ -112,31 +115,18 @@ class SlidingAggregateOperator(ClosureOperator):
 
         return place
 
-    def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
+    def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveAggregation) -> None:
         difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
-        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(context, live.store, difference_ms, self.aggregator.result, forward)
 
-        def close_until(until_ms: int) -> bool:
-            """Emit the windows that end before a time."""
-            is_due = until_ms > max(difference_ms, live.closed_until_ms)
-            if is_due:
+        def close() -> int:
+            until_ms = live.stream_time_ms - grace_ms
+            if until_ms > max(difference_ms, live.closed_until_ms):
                 emit_between(max(0, live.closed_until_ms - difference_ms), until_ms - difference_ms - 1)
-                live.closed_until_ms = until_ms
-            return is_due
+                live.closed_until_ms = until_ms  # what ended before this was emitted
+            return live.stream_time_ms + 1
 
-        def process_then_close(key: Any, value: Any, timestamp: int) -> None:
-            process(key, value, timestamp)
-            is_late = timestamp + difference_ms < live.stream_time_ms - grace_ms
-            if key is not None and value is not None and timestamp >= difference_ms and not is_late:
-                close_until(live.stream_time_ms - grace_ms)
-
-        def close_all() -> None:
-            close_until(live.stream_time_ms + difference_ms + 1)
-
-        live.closes_by(lambda: close_until(live.stream_time_ms - grace_ms))
-        context.at_end_of_input(close_all)
-        return process_then_close
+        live.closes_by(context, close, difference_ms + grace_ms + 1)
 
 
 def _cutting_out(
