@@ -28,6 +28,7 @@ from kstreams.state.read_only_store import (
     ReadOnlyVersionedStore,
     ReadOnlyWindowStore,
 )
+from kstreams.state.rows.version_rows import in_rows
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
 
@@ -82,12 +83,6 @@ def _kept_for_retention(builder: StoreBuilder) -> Mapping[str, str]:
         return {"cleanup.policy": "compact"}
     policy = "delete" if builder.retain_duplicates else "compact,delete"
     return {"cleanup.policy": policy, "retention.ms": str(builder.retention_ms + DAY_MS)}
-
-
-def _kept_for_history(builder: StoreBuilder) -> Mapping[str, str]:
-    if builder.history_retention_ms is None:
-        return {"cleanup.policy": "compact"}
-    return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(builder.history_retention_ms + DAY_MS)}
 
 
 KEY_VALUE = StoreKind(
@@ -148,8 +143,7 @@ VERSIONED = StoreKind(
     open=LiveVersionedStore,
     view=ReadOnlyVersionedStore,
     writes={"put": _pair, "delete": None},
-    changelog_key=_plain_key,
-    changelog_config=_kept_for_history,
+    current_form=in_rows,
     reads_committed=True,
     table=store_tables.versions,
 )
