@@ -221,7 +221,7 @@ class LiveVersionedStore(LiveStore):
         return Changes(*map(pa.concat_arrays, zip(dropped, versions, strict=True)))
 
     def _drop_deleted(self) -> Changes:
-        """Drop the keys whose deletion has expired; what ends their records in Kafka Streams' form, if there are any."""
+        """Drop the keys whose deletion has expired; what deletes their records in Kafka Streams' form, if any."""
         limit_ms = self._limit_ms()
         expired = [key for key, since in self._deleted.items() if since < limit_ms]
         times = [self._deleted.pop(key) for key in expired]

@@ -4,8 +4,8 @@ Compaction keeps the last record of each key, and lets others go by a clock that
 version has a key of its own: its record stays until another one deletes it. Kafka Streams writes the plain key, and the
 time as that of the record; `in_rows` turns such records into these.
 
-The key is that of the store, the time (8 bytes, big endian) and `MARK`. The value is a 1 and the version's value; or a 0
-where the version says that there is no value; none where the version is gone.
+The key of a record is the key of the version, its time (8 bytes, big endian) and `MARK`. The value is a 1 and the value
+of the version, or a 0 if the version is a deletion, or null if the version has expired.
 """
 
 from __future__ import annotations
