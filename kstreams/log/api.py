@@ -322,7 +322,7 @@ class Admin(Protocol):
 
     def delete_topic(self, name: str) -> None: ...
     def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
-        """All topics by name. Those `awaited` may have been made a moment ago: a home that learns of them late waits."""
+        """All topics by name. Those `awaited` may have been made a moment ago: a home that is told late waits."""
         ...
 
     def describe_topic(self, name: str) -> TopicDescription:
