@@ -21,7 +21,6 @@ from kstreams.state.segments import segment_ms
 
 MOST_BYTES = 2**31 - 1
 _TIME_BYTES = 8
-Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MOST_BYTES) -> Changes:
@@ -56,9 +55,8 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MO
                 f"The store {builder.name!r} has {size:,} bytes of records in one task; at most {most_bytes:,} are "
                 "merged. Give the topics more partitions, so that each task holds less."
             )
-    together = Changes(*(pa.concat_arrays(columns) for columns in zip(*parts, strict=True)))
-    if builder.history_retention_ms is not None:
-        return _histories(together, builder.history_retention_ms)
+    current = map(builder.kind.current_form, parts)
+    together = Changes(*(pa.concat_arrays(columns) for columns in zip(*current, strict=True)))
     last = _taken(together, np.sort(np.asarray(last_of_each(together.keys))))
     return _filtered(last, pc.and_(last.values.is_valid(), _alive(builder, together.keys, last.keys)))
 
@@ -74,34 +72,7 @@ def _alive(builder: StoreBuilder, all_keys: pa.Array, keys: pa.Array) -> pa.Arra
     return pc.greater(integers(cut(keys, begin, stop)), newest_ms - kept_ms)
 
 
-def _histories(rows: Changes, history_ms: int) -> Changes:
-    """Of a versioned store every version that may still be asked for, by time: so a replay rejects none of them."""
-    times = np.asarray(rows.timestamps, dtype=np.int64)
-    keys = np.asarray(pc.dictionary_encode(rows.keys).indices, dtype=np.int64)
-    order = np.lexsort((np.arange(len(times)), times, keys))
-    same_key = _equals_next(keys[order])
-    order = order[~(same_key & _equals_next(times[order]))]  # of one key and time, what was written last
-    same_key, limit_ms = _equals_next(keys[order]), times.max(initial=0) - history_ms
-    has_ended = same_key & (np.append(times[order][1:], 0) <= limit_ms)
-    order = order[~has_ended]
-    return _of_living(rows, order, keys, times < limit_ms)
-
-
-def _of_living(rows: Changes, order: Longs, keys: Longs, is_old: np.ndarray[Any, Any]) -> Changes:
-    """The versions at these places by time, without keys of which nothing is left but an old deletion."""
-    deleted = np.asarray(rows.values.is_null()) & is_old
-    is_alone = ~_equals_next(keys[order]) & ~np.roll(_equals_next(keys[order]), 1)
-    order = order[~(is_alone & deleted[order])]
-    times = np.asarray(rows.timestamps)[order]
-    return _taken(rows, order[np.argsort(times, kind="stable")])
-
-
-def _equals_next(numbers: Longs) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each is equal to the one behind it; the last one is not."""
-    return np.append(numbers[1:] == numbers[:-1], np.zeros(min(1, len(numbers)), np.bool_))
-
-
-def _taken(rows: Changes, places: Longs) -> Changes:
+def _taken(rows: Changes, places: np.ndarray[Any, np.dtype[np.int64]]) -> Changes:
     wanted = pa.array(places)
     return Changes(*(column.take(wanted) for column in rows))
 

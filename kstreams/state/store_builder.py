@@ -22,6 +22,10 @@ def _compacted(builder: StoreBuilder) -> Mapping[str, str]:
     return {"cleanup.policy": "compact"}
 
 
+def _as_it_is(changes: Any) -> Any:
+    return changes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StoreKind:
     """One kind of stores: all that distinguishes it from the others.
@@ -46,6 +50,8 @@ class StoreKind:
         `(builder) -> Serde or None`: the serde of the keys in its changelog, by which tools show them.
     changelog_config : callable
         `(builder) -> mapping`: cleanup policy and retention of its changelog.
+    current_form : callable
+        Of its changelog records (`Changes`): the same, those that are written in an older form in today's.
     extra_families : tuple of str
         Column families that it has beside the one with its rows.
     time_in_key : int or None
@@ -66,6 +72,7 @@ class StoreKind:
     timestamped: bool = False
     changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
+    current_form: Callable[[Any], Any] = _as_it_is
     extra_families: tuple[str, ...] = ()
     time_in_key: int | None = None
     reads_committed: bool = False

@@ -28,6 +28,7 @@ from kstreams.state.read_only_store import (
     ReadOnlyVersionedStore,
     ReadOnlyWindowStore,
 )
+from kstreams.state.rows.version_rows import in_rows
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
 from kstreams.state.timed_store import taken_bound, taken_session, taken_time, taken_value
@@ -66,21 +67,23 @@ def _window_writes(pair: Written) -> Mapping[str, Written | None]:
     return {"put": pair, "put_many": None}
 
 
-_ONE_START, _SPAN = {1: taken_time}, {1: taken_time, 2: taken_time}
-_WINDOW_READS = {
+_Takes = Mapping[int, Callable[[Any], Any]]
+_ONE_START: _Takes = {1: taken_time}
+_SPAN: _Takes = {1: taken_time, 2: taken_time}
+_WINDOW_READS: Mapping[str, _Takes] = {
     "get": _ONE_START,
     "fetch": _SPAN,
     "backward_fetch": _SPAN,
     "fetch_all": {0: taken_time, 1: taken_time},
     "backward_fetch_all": {0: taken_time, 1: taken_time},
 }
-_VERSION_TIMES = {
+_VERSION_TIMES: Mapping[str, _Takes] = {
     "put": {2: taken_time},
     "delete": {1: taken_time},
     "get": {1: taken_bound},
     "history": {1: taken_bound, 2: taken_bound},
 }
-_SESSION_TIMES = {
+_SESSION_TIMES: Mapping[str, _Takes] = {
     "put": {0: taken_session},
     "remove": {0: taken_session},
     "fetch_session": _SPAN,
@@ -106,12 +109,6 @@ def _kept_for_retention(builder: StoreBuilder) -> Mapping[str, str]:
         return {"cleanup.policy": "compact"}
     policy = "delete" if builder.retain_duplicates else "compact,delete"
     return {"cleanup.policy": policy, "retention.ms": str(builder.retention_ms + DAY_MS)}
-
-
-def _kept_for_history(builder: StoreBuilder) -> Mapping[str, str]:
-    if builder.history_retention_ms is None:
-        return {"cleanup.policy": "compact"}
-    return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(builder.history_retention_ms + DAY_MS)}
 
 
 KEY_VALUE = StoreKind(
@@ -177,8 +174,7 @@ VERSIONED = StoreKind(
     view=ReadOnlyVersionedStore,
     writes={"put": _pair, "delete": None},
     times=_VERSION_TIMES,
-    changelog_key=_plain_key,
-    changelog_config=_kept_for_history,
+    current_form=in_rows,
     reads_committed=True,
     table=store_tables.versions,
 )

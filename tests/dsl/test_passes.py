@@ -68,6 +68,13 @@ def test_a_table_made_of_a_stream_keeps_its_changelog():
     assert [topic.name for topic in optimized(builder, REUSE).changelog_topics] == ["rows-changelog"]
 
 
+def test_a_table_with_history_keeps_its_changelog():
+    builder = ks.StreamsBuilder()
+    versions = ks.Materialized("rows", history_retention=60_000)
+    builder.table("in", **TEXTS, materialized=versions).to_stream().to("out")
+    assert [topic.name for topic in optimized(builder, REUSE).changelog_topics] == ["rows-changelog"]
+
+
 # merge.repartition.topics
 
 

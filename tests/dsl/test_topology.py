@@ -65,11 +65,7 @@ def test_internal_topics_have_the_settings_of_kafka_streams():
             "cleanup.policy": "compact,delete",
             "retention.ms": str(150 + DAY_MS),
         },
-        "prices-changelog": {
-            **create_time,
-            "cleanup.policy": "compact",
-            "min.compaction.lag.ms": str(1_000 + DAY_MS),
-        },
+        "prices-changelog": {**create_time, "cleanup.policy": "compact"},
     }
 
 

@@ -51,10 +51,36 @@ def test_a_session_key_is_key_end_and_start() -> None:
     assert written(store, puts) == [(b"k" + long(9) + long(5), long(1), 9), (b"k" + long(8) + long(5), None, 8)]
 
 
-def test_a_versioned_store_writes_every_version_by_time() -> None:
+def version(key: bytes, time: int) -> bytes:
+    return key + long(time) + b"\xffks-ver\xff"
+
+
+def test_a_versioned_store_writes_each_version_under_its_time() -> None:
+    """So compaction takes no version for an older state of another one: Kafka Streams' records have the plain key."""
     store = Stores.versioned("s", 1_000, key=str, value=int)
     puts = [("a", 2, 20), ("b", 3, 30), ("a", 1, 10), ("a", None, 25)]
-    assert written(store, puts) == [(b"a", long(1), 10), (b"a", long(2), 20), (b"a", None, 25), (b"b", long(3), 30)]
+    assert written(store, puts) == [
+        (version(b"a", 20), b"\1" + long(2), 20),
+        (version(b"b", 30), b"\1" + long(3), 30),
+        (version(b"a", 10), b"\1" + long(1), 10),
+        (version(b"a", 25), b"\0", 25),
+    ]
+
+
+def test_a_version_that_has_expired_is_deleted() -> None:
+    store = Stores.versioned("s", 5, key=str, value=int)
+    rows = written(store, [("a", 1, 10), ("a", 2, 20), ("a", None, 21), ("b", 3, 30)])
+    assert rows == [
+        (b"a", None, 21),
+        (version(b"a", 10), None, 10),
+        (version(b"a", 20), None, 20),
+        (version(b"a", 21), None, 21),
+        (version(b"b", 30), b"\1" + long(3), 30),
+    ]
+
+
+def test_a_version_of_the_time_zero_has_a_time_that_kafka_takes() -> None:
+    assert written(Stores.versioned("s", 5, key=str, value=int), [("a", 1, 0)])[0][2] == 1
 
 
 def test_one_record_per_key_and_commit() -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.support.tcp_proxy import TcpProxy
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 CACHE = Path(os.environ.get("KSTREAMS_KAFKA_CACHE", Path.home() / ".cache" / "kstreams-kafka"))
 ARTIFACTS = {
     "kafka_2.13": ("org.apache.kafka", VERSION),
@@ -112,7 +112,7 @@ class KafkaCluster:
 
     def _format(self) -> None:
         (self._folder / "log4j2.xml").write_text(LOG4J)
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster = _cluster_id()
         for node in self._ports:
             path = self._folder / f"{node}.properties"
             path.write_text("".join(f"{name}={value}\n" for name, value in self._node_settings(node).items()))
@@ -246,6 +246,11 @@ def _fetch(folder: Path) -> None:
         command = ["mvn", "-q", "-B", "-f", str(project), "dependency:copy-dependencies", "-DincludeScope=runtime"]
         subprocess.run([*command, f"-DoutputDirectory={jars}"], check=True)
         jars.rename(folder)
+
+
+def _cluster_id() -> str:
+    """A random id. Kafka's storage tool takes a `-` at its beginning for an option."""
+    return "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def _free_ports(count: int) -> list[int]:

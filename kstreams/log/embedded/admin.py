@@ -58,7 +58,7 @@ class EmbeddedAdmin:
             _mark_deleted(self._home, topic, number)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def topics(self) -> dict[str, TopicDescription]:
+    def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
         """All topics by name."""
         return {name: topic.describe() for name, topic in self._catalogue.topics().items()}
 

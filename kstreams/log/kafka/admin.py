@@ -93,7 +93,7 @@ class KafkaAdmin:
 
     def add_partitions(self, name: str, total: int) -> None:
         """Let a topic have so many partitions, and wait until the cluster knows them; ConfigError if it has as many."""
-        partitions = self._connection.topic_partitions(name).get(name)
+        partitions = self._connection.learnt_partitions(name)
         if not partitions:
             raise self._connection.unknown(name)
         check_total(name, partitions, total)
@@ -104,22 +104,24 @@ class KafkaAdmin:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records, and wait until the cluster has forgotten it."""
-        if not self._connection.topic_partitions(name).get(name):
+        if not self._connection.learnt_partitions(name):
             raise self._connection.unknown(name)
         futures = self._connection.admin.delete_topics([name], request_timeout=TIMEOUT_S)
         outcome(f"The topic {name!r} cannot be deleted", futures[name])
         self._connection.forget(name)
         self._wait(lambda: not self._connection.topic_partitions(name))
 
-    def topics(self) -> dict[str, TopicDescription]:
+    def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
         """All topics by name; their settings are asked for when somebody looks at one."""
+        for name in awaited:
+            self._connection.learnt_partitions(name)
         found = self._connection.topic_partitions()
         settings = cache(lambda: {name: _set(entries) for name, entries in self._connection.configs(found).items()})
         return {name: TopicDescription(name, number, SettingsLater(name, settings)) for name, number in found.items()}
 
     def describe_topic(self, name: str) -> TopicDescription:
         """The topic's partitions and what is set on it; UnknownTopicError names the nearest topic."""
-        partitions = self._connection.topic_partitions(name).get(name)
+        partitions = self._connection.learnt_partitions(name)
         if not partitions:
             raise self._connection.unknown(name)
         return TopicDescription(name, partitions, _set(self._connection.configs([name])[name]))

@@ -17,7 +17,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.kafka.client_settings import client_settings, made
-from kstreams.log.kafka.failures import has_no_leader, passes, raised
+from kstreams.log.kafka.failures import is_absent, passes, raised
 from kstreams.log.naming import did_you_mean
 
 logger = logging.getLogger("kstreams.log.kafka")
@@ -31,6 +31,10 @@ ASK_S = 10
 TIMEOUT_S = 30
 """How long a request to the cluster may take."""
 
+LAG_S = 5.0
+"""How long brokers may take to learn of a topic, or of further partitions, that the controller has made."""
+
+_WAITED = f"The brokers were asked for {LAG_S:g} s, as they learn of new ones late."
 _NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
 
@@ -66,6 +70,7 @@ class Connection:
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
         self._facts: dict[str, TopicFacts] = {}
+        self._in_vain: set[tuple[str, int]] = set()  # topics that were waited for, with so many partitions
         self._refusal = ""  # why brokers did not let a client in
 
     @property
@@ -112,18 +117,49 @@ class Connection:
         """Names of the topics, asked once; raises KafkaException when nobody answers in time."""
         return [name for name in self.admin.list_topics(timeout=timeout).topics if not name.startswith("__")]
 
+    def learnt_partitions(self, name: str, at_least: int = 1, ask: Callable[[], int] | None = None) -> int:
+        """How many partitions a topic has; 0 if there is no such topic.
+
+        Brokers learn of what was made some time later: where there are fewer than `at_least`, they are asked again for
+        a while. That is done once: a topic that was waited for in vain is missing.
+
+        Parameters
+        ----------
+        name : str
+        at_least : int, default 1
+        ask : callable, default `topic_partitions`
+            Gives the number, as another client has it.
+        """
+        look = ask or (lambda: self.topic_partitions(name).get(name, 0))
+        until = monotonic() + (0 if (name, at_least) in self._in_vain else LAG_S)
+        while (partitions := look()) < at_least and monotonic() < until:
+            self.clock.sleep(_PAUSE_S)
+        if partitions < at_least:
+            self._in_vain.add((name, at_least))
+        else:
+            self._in_vain.discard((name, at_least))
+        return partitions
+
     def require(self, sources: Collection[TopicPartition]) -> None:
         """Raise UnknownTopicError for a partition that is not there."""
         for source in sources:
             self.require_partition(*source)
 
     def require_partition(self, topic: str, partition: int) -> None:
-        """Raise UnknownTopicError when a topic does not have a partition, nor has got it meanwhile."""
-        if 0 <= partition < self.facts(topic).partitions:
-            return
-        partitions = self._learn(topic).partitions
-        if not 0 <= partition < partitions:
-            raise UnknownTopicError(f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}.")
+        """Raise UnknownTopicError when a topic does not have a partition, nor gets it in a while."""
+        if not 0 <= partition < self.facts(topic).partitions:
+            self._require_now([(topic, partition)])
+
+    def _require_now(self, sources: Iterable[tuple[str, int]]) -> None:
+        """As `require`, whatever was known of the topics before."""
+        for topic, partition in sources:
+            partitions = self.learnt_partitions(topic, partition + 1)
+            self.forget(topic)
+            if not partitions:
+                raise self.unknown(topic)
+            if not 0 <= partition < partitions:
+                has = f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}."
+                raise UnknownTopicError(f"{has} {_WAITED}")
 
     def facts(self, name: str) -> TopicFacts:
         """What a producer has to know of a topic; raises UnknownTopicError, which names the nearest known topic."""
@@ -139,7 +175,11 @@ class Connection:
         asked = [ConfigResource("topic", name) for name in names]
         if not asked:
             return {}
-        found = self._outcomes("Settings of topics", lambda admin: admin.describe_configs(asked, request_timeout=ASK_S))
+        found = self._outcomes(
+            "Settings of topics",
+            lambda admin: admin.describe_configs(asked, request_timeout=ASK_S),
+            [(name, 0) for name in names],
+        )
         return {resource.name: each for resource, each in found.items()}
 
     def offsets(
@@ -153,7 +193,7 @@ class Connection:
         found = self._outcomes(
             "Offsets of partitions",
             lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=ASK_S),
-            lambda: self._require_topics({place.topic for place in asked}),
+            [(place.topic, place.partition) for place in asked],
         )
         return {TopicPartition(place.topic, place.partition): each.offset for place, each in found.items()}
 
@@ -165,15 +205,25 @@ class Connection:
         """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
         return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
 
-    def again(self, call: Callable[[], T]) -> T:
-        """What a call gives, tried again while a coordinator moves or a transaction commits, for half a minute."""
+    def again(self, call: Callable[[], T], about: Collection[tuple[str, int]] = ()) -> T:
+        """What a call gives, tried again while a coordinator moves or a transaction commits, for half a minute.
+
+        Parameters
+        ----------
+        call : callable
+        about : collection of (topic, partition)
+            What it asks about: UnknownTopicError where that is not there. One broker may know of it later than another.
+        """
         until = monotonic() + TIMEOUT_S
         while True:
             try:
                 return call()
             except KafkaException as error:
-                if not passes(error) or monotonic() > until:
+                is_new = is_absent(error) and len(about) > 0
+                if not (is_new or passes(error)) or monotonic() > until:
                     raise
+                if is_new:
+                    self._require_now(about)
             self.clock.sleep(_PAUSE_S)
 
     def close(self) -> None:
@@ -194,44 +244,32 @@ class Connection:
         asked = self.admin.list_topics(name, timeout=ASK_S) if name else self.admin.list_topics(timeout=ASK_S)
         return asked.topics
 
-    def _require_topics(self, names: Collection[str]) -> None:
-        """Raise UnknownTopicError for a topic that is not there now."""
-        known = self.topic_partitions()
-        for name in names:
-            if name not in known:
-                raise self.unknown(name)
-
     def _outcomes(
         self,
         what: str,
         ask: Callable[[AdminClient], Mapping[Any, Any]],
-        require: Callable[[], None] = lambda: None,
+        about: Collection[tuple[str, int]],
     ) -> dict[Any, Any]:
-        """What all futures of a request give, asked again while a broker is away for a moment.
-
-        `require` raises where what was asked for is not there: of that, too, the client says that nobody leads it.
-        """
+        """What all futures of a request about partitions give, asked again while a broker is away for a moment."""
 
         def asked() -> dict[Any, Any]:
             admin = self.admin
             try:
                 return {each: future.result(timeout=ASK_S + 5) for each, future in ask(admin).items()}
-            except KafkaException as error:
+            except KafkaException:
                 with self._mutex:  # another client asks anew who leads: this one was seen asking with an old epoch
                     self._admin = None if self._admin is admin else self._admin
-                if has_no_leader(error):
-                    require()
                 raise
 
         try:
-            return self.again(asked)
+            return self.again(asked, about)
         except KafkaException as error:
             raise raised(f"{what} cannot be read from {self.servers}", error) from None
         except TimeoutError:
             raise LogError(f"{what} cannot be read: {self.servers} gave no answer.") from None
 
     def _learn(self, name: str) -> TopicFacts:
-        partitions = self.topic_partitions(name).get(name)
+        partitions = self.learnt_partitions(name)
         if not partitions:
             raise self.unknown(name)
         config = self.configs([name])[name]
@@ -242,7 +280,15 @@ class Connection:
     def unknown(self, name: str) -> UnknownTopicError:
         """The error for a topic that is not there."""
         hint = did_you_mean(name, self.topic_partitions())
-        return UnknownTopicError(f"There is no topic {name!r} in the Kafka cluster {self.servers}.{hint}")
+        return UnknownTopicError(f"There is no topic {name!r} in the Kafka cluster {self.servers}.{hint} {_WAITED}")
+
+
+def partitions_told(client: Any, topic: str, timeout: float) -> int:
+    """How many partitions a topic has, asked by a client, which then knows them; 0 when nobody tells it in time."""
+    try:
+        return len(client.list_topics(topic, timeout).topics[topic].partitions)
+    except KafkaException:
+        return 0
 
 
 def outcome(what: str, future: Any) -> Any:

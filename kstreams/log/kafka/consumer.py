@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -23,7 +23,7 @@ from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Span
 from kstreams.log.kafka.columns import batches_of, split_events
-from kstreams.log.kafka.connection import TIMEOUT_S, Connection
+from kstreams.log.kafka.connection import TIMEOUT_S, Connection, partitions_told
 from kstreams.log.kafka.failures import log_error, raised
 
 _READ = {
@@ -64,7 +64,7 @@ class KafkaConsumer:
         self._fetched: dict[TopicPartition, int] = {}  # the next offset that the client is to give
         self._held: dict[TopicPartition, deque[Batch]] = {}  # given by the client, and not yet by `poll`
         self._reading: set[TopicPartition] = set()  # what the client has
-        self._asked: set[str] = set()
+        self._told: dict[str, int] = {}  # how many partitions of topics the client knows
         self._paused: set[TopicPartition] = set()
         self._ended: set[TopicPartition] = set()
         self._failure: LogError | None = None
@@ -196,16 +196,17 @@ class KafkaConsumer:
         """Let the client fetch these, each from where the last fetched record ended."""
         new = [source for source in wanted if source not in self._reading]
         if new:
-            self._find_leaders({source.topic for source in new})
+            self._find_leaders(new)
             self._client.incremental_assign([Place(*source, self._fetched[source]) for source in new])
             self._reading.update(new)
 
-    def _find_leaders(self, topics: set[str]) -> None:
-        """Let the client ask where topics are that are new to it; by itself it does so once a second."""
-        for topic in topics - self._asked:
-            with suppress(KafkaException):
-                self._client.list_topics(topic, _ASK_S)
-            self._asked.add(topic)
+    def _find_leaders(self, sources: Iterable[TopicPartition]) -> None:
+        """Let the client ask where partitions are that are new to it; by itself it does so once a second."""
+        for topic, partition in sorted(sources):
+            at_least = partition + 1
+            if self._told.get(topic, 0) < at_least:
+                ask = partial(partitions_told, self._client, topic, _ASK_S)
+                self._told[topic] = max(at_least, self._connection.learnt_partitions(topic, at_least, ask))
 
     def _stop(self, source: TopicPartition) -> None:
         """Let the client drop a partition with what it has fetched of it."""

@@ -45,10 +45,10 @@ def passes(error: BaseException) -> bool:
     return reason is not None and (reason.retriable() or reason.code() in _PASSING)
 
 
-def has_no_leader(error: BaseException) -> bool:
-    """Whether the client knows of nobody who leads a partition: its broker is away, or it is not there."""
+def is_absent(error: BaseException) -> bool:
+    """Whether a broker does not know a topic, or nobody who leads a partition: it is away, new, or not there."""
     reason = reason_of(error)
-    return reason is not None and reason.code() == KafkaError._NOENT
+    return reason is not None and reason.code() in (KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def has_failed_for_good(error: BaseException) -> bool:

@@ -34,7 +34,7 @@ def commit_offsets(connection: Connection, client: Any, offsets: Offsets) -> Bas
 
     try:
         if offsets:
-            connection.again(commit)
+            connection.again(commit, offsets.keys())
     except KafkaException as failed:
         error: BaseException = failed
         return error

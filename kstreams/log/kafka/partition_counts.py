@@ -5,9 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException
-
-from kstreams.log.kafka.connection import Connection
+from kstreams.log.kafka.connection import Connection, partitions_told
 
 _ASK_S = 1.0  # a producer that knows a number goes on with it when nobody answers
 
@@ -41,14 +39,14 @@ class PartitionCounts:
             known = self._ask(topic, known)
         if partition is not None and not 0 <= partition < known.partitions:
             self._connection.require_partition(topic, partition)
-            known = self._ask(topic, known)
+            known = self._ask(topic, known, partition + 1)
         return known.partitions
 
-    def _ask(self, topic: str, known: _Count) -> _Count:
+    def _ask(self, topic: str, known: _Count, at_least: int = 0) -> _Count:
         """Ask by the client, which then knows it too."""
-        try:
-            found = len(self._client.list_topics(topic, timeout=_ASK_S).topics[topic].partitions)
-        except KafkaException:
-            found = 0
-        self._known[topic] = _Count(max(found, known.partitions), monotonic())
+        partitions = self._connection.learnt_partitions(topic, at_least, lambda: self._told(topic))
+        self._known[topic] = _Count(max(partitions, known.partitions), monotonic())
         return self._known[topic]
+
+    def _told(self, topic: str) -> int:
+        return partitions_told(self._client, topic, _ASK_S)

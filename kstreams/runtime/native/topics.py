@@ -9,7 +9,7 @@ from kstreams.config import Config
 from kstreams.errors import TopologyError
 from kstreams.log.api import Admin, TopicDescription
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
-from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
+from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out
 from kstreams.processor.topology.topic_types import types_in_changelog, types_written
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
@@ -26,7 +26,8 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     UnknownTopicError, TopologyError
         As `lay_out`; also when a changelog topic that exists does not fit, or the dead-letter topic is missing.
     """
-    described, own = admin.topics(), set(internal_topics(topology, config.application_id))
+    described = admin.topics(required_topics(topology, config))
+    own = set(internal_topics(topology, config.application_id))
     existing = {name: topic.partitions for name, topic in described.items()}
     check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Log
-from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
+from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out, unmatched
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.checkpoint import Checkpoint
@@ -75,7 +75,8 @@ def laid_out(topology: Topology, config: Config, log: Log) -> LaidOut:
     UnknownTopicError, TopologyError
         When the topology does not fit the topics, or the dead-letter topic is missing.
     """
-    settings, existing = SparkSettings.of(config), _existing(log)
+    settings = SparkSettings.of(config)
+    existing = _existing(log, required_topics(topology, config, settings.prefix))
     layout = lay_out(topology, config.application_id, existing)
     if (said := unmatched(topology, layout)) is not None:
         raise UnknownTopicError(said)
@@ -98,6 +99,6 @@ def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
     return Prepared(plan, checkpoint, program)
 
 
-def _existing(log: Log) -> Mapping[str, int]:
+def _existing(log: Log, required: Collection[str]) -> Mapping[str, int]:
     with log.admin() as admin:
-        return {name: topic.partitions for name, topic in admin.topics().items()}
+        return {name: topic.partitions for name, topic in admin.topics(required).items()}

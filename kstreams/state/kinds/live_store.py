@@ -84,7 +84,8 @@ class LiveStore:
     def restore(self, batch: Batch) -> None:
         """Apply changelog records, in order."""
         self.refuse_when_pending()
-        changes, offset = Changes(batch.keys, batch.values, batch.timestamps), int(batch.offsets[-1]) + 1
+        changes = self.builder.kind.current_form(Changes(batch.keys, batch.values, batch.timestamps))
+        offset = int(batch.offsets[-1]) + 1
         self.apply(changes)
         self._handed_ms = self.observed_ms
         if self.family.durable:

@@ -17,11 +17,13 @@ from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
+from kstreams.state.rows.version_rows import Versions, version_rows, versions_of
 
 History: TypeAlias = list[tuple[int, Any]]
 """(timestamp, live value or None for a deletion), ascending."""
 
 _VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
+_GONE = object()  # in place of the value of a version that has expired
 
 
 class HistoryCodec:
@@ -77,7 +79,8 @@ class LiveVersionedStore(LiveStore):
     """Values by key and time (see `VersionedStore`).
 
     A version holds until the next one begins. The latest one never expires; what ended before (greatest timestamp put -
-    history retention) is gone. The changelog has one record per version that was put: key, value, its timestamp.
+    history retention) is gone. The changelog has a record for each version that was put or has gone since (see
+    `kstreams.state.rows.version_rows`).
     """
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
@@ -91,7 +94,7 @@ class LiveVersionedStore(LiveStore):
         self._histories = HistoryCodec(self._values)
         complete = not family.durable
         self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
-        self._puts: dict[tuple[Any, int], Any] = {}
+        self._changed: dict[tuple[Any, int], Any] = {}  # by key and time: the live value, None, or `_GONE`
         self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
         self._rows = ByteRows(pa.array([], pa.binary()), pa.array([], pa.binary()))
 
@@ -114,17 +117,16 @@ class LiveVersionedStore(LiveStore):
         history = self._entries[key]
         if history is None:
             history = self._entries[key] = []
-        at = bisect_left(history, (timestamp,))
-        history[at : at + (history[at : at + 1] != [] and history[at][0] == timestamp)] = [(timestamp, held)]
+        at = _set(history, timestamp, [(timestamp, held)])
         valid_to = history[at + 1][0] if at + 1 < len(history) else VALID_TO_UNDEFINED
-        self._puts[key, timestamp] = held
+        self._changed[key, timestamp] = held
         self._entries.changed[key] = None
         self._note_deletion(key, history)
-        self._trim(history)
+        self._trim(key, history)
         return valid_to
 
     def _note_deletion(self, key: Any, history: History) -> None:
-        if history[-1][1] is None:
+        if history and history[-1][1] is None:
             self._deleted[key] = history[-1][0]
         else:
             self._deleted.pop(key, None)
@@ -201,9 +203,11 @@ class LiveVersionedStore(LiveStore):
         """Times before this one are beyond the history retention."""
         return self.observed_ms - self._history_ms
 
-    def _trim(self, history: History) -> None:
+    def _trim(self, key: Any, history: History) -> None:
         """Drop the versions that ended before anybody may ask for them."""
-        del history[: self._num_ended(history)]
+        ended = self._num_ended(history)
+        self._changed.update(((key, timestamp), _GONE) for timestamp, _ in history[:ended])
+        del history[:ended]
 
     def _num_ended(self, history: History) -> int:
         limit_ms, ended = self._limit_ms(), 0
@@ -212,21 +216,34 @@ class LiveVersionedStore(LiveStore):
         return ended
 
     def take_changes(self, timestamp_ms: int) -> Changes:
+        dropped = self._drop_deleted()
+        self._note_rows()
+        changed, self._changed = self._changed, {}
+        versions = version_rows(self._versions([(key, time, held) for (key, time), held in changed.items()]))
+        return Changes(*map(pa.concat_arrays, zip(dropped, versions, strict=True)))
+
+    def _drop_deleted(self) -> Changes:
+        """Drop the keys whose deletion has expired; what deletes their records in Kafka Streams' form, if any."""
         limit_ms = self._limit_ms()
-        for key in [key for key, since in self._deleted.items() if since < limit_ms]:
-            del self._deleted[key]
+        expired = [key for key, since in self._deleted.items() if since < limit_ms]
+        times = [self._deleted.pop(key) for key in expired]
+        for key in expired:
+            self._changed.update(((key, timestamp), _GONE) for timestamp, _ in self._entries[key] or [])
             self._entries[key] = None
             self._entries.changed[key] = None
+        return Changes(self._keys.encode(expired), pa.nulls(len(expired), pa.binary()), pa.array(times, pa.int64()))
+
+    def _note_rows(self) -> None:
+        """Encode what is to be persisted."""
         keys, histories = self._entries.take_changes()
         self._rows = ByteRows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
-        # by time, so that a replay rejects none of them: what was put late could seem too old after what was put first
-        puts = sorted(((key, ts, held) for (key, ts), held in self._puts.items()), key=lambda put: put[1])
-        self._puts.clear()
-        return self._records(puts)
 
-    def _records(self, puts: list[tuple[Any, int, Any]]) -> Changes:
-        keys, times, held = ([put[part] for put in puts] for part in range(3))
-        return Changes(self._keys.encode(keys), self._values.to_bytes(held), pa.array(times, pa.int64()))
+    def _versions(self, changed: list[tuple[Any, int, Any]]) -> Versions:
+        """Versions by key, time, and live value, None or `_GONE`."""
+        keys, times, held = ([row[part] for row in changed] for part in range(3))
+        values = self._values.to_bytes([None if value is _GONE else value for value in held])
+        are_gone = pa.array([value is _GONE for value in held], pa.bool_())
+        return Versions(self._keys.encode(keys), pa.array(times, pa.int64()), values, are_gone)
 
     def rows(self, changes: Changes) -> ByteRows:
         return self._rows
@@ -236,15 +253,23 @@ class LiveVersionedStore(LiveStore):
 
     def restore(self, batch: Batch) -> None:
         self.refuse_when_pending()
-        self.apply(Changes(batch.keys, batch.values, batch.timestamps))
-        self.write(self.changes(), int(batch.offsets[-1]) + 1)
+        changes = self.builder.kind.current_form(Changes(batch.keys, batch.values, batch.timestamps))
+        self.apply(changes)
+        self._handed_ms = self.observed_ms
+        self._note_rows()
+        self.write(changes, int(batch.offsets[-1]) + 1)
 
     def apply(self, changes: Changes) -> None:
-        values = self._values.of_stored(changes.values)
-        for key, held, timestamp in zip(
-            self._keys.decode(changes.keys), values, changes.timestamps.to_pylist(), strict=True
-        ):
-            self._put(key, held, timestamp)
+        versions = versions_of(changes)
+        keys, values = self._keys.decode(versions.keys), self._values.of_stored(versions.values)
+        times, are_gone = versions.times.to_pylist(), versions.are_gone.to_pylist()
+        for key, timestamp, held, is_gone in zip(keys, times, values, are_gone, strict=True):
+            history = self._entries[key] or []
+            _set(history, timestamp, [] if is_gone else [(timestamp, held)])
+            self._entries[key] = history or None
+            self._entries.changed[key] = None
+            self._note_deletion(key, history)
+            self.observe(timestamp)
 
     def load(self, everything: bool) -> Iterator[int]:
         if everything:
@@ -257,13 +282,15 @@ class LiveVersionedStore(LiveStore):
         return iter(())
 
     def dump(self) -> Changes:
-        puts = []
-        for key, history in self._entries.scan(b"", None):
-            puts += [(key, timestamp, held) for timestamp, held in history[self._num_ended(history) :]]
-        return self._records(sorted(puts, key=lambda put: put[1]))
+        histories = self._entries.scan(b"", None)
+        return version_rows(
+            self._versions(
+                [(key, time, held) for key, history in histories for time, held in history[self._num_ended(history) :]]
+            )
+        )
 
     def num_pending(self) -> int:
-        return len(self._puts) + self._entries.num_pending()
+        return len(self._changed) + self._entries.num_pending()
 
     def num_live(self) -> int:
         return len(self._entries)
@@ -273,6 +300,13 @@ class LiveVersionedStore(LiveStore):
 
     def evict(self, count: int) -> int:
         return self._entries.evict(count)
+
+
+def _set(history: History, timestamp: int, version: History) -> int:
+    """Put a version, or none, in the place of the one of a time; where that is."""
+    at = bisect_left(history, (timestamp,))
+    history[at : at + (at < len(history) and history[at][0] == timestamp)] = version
+    return at
 
 
 def _timestamp(version: tuple[int, Any]) -> int:

@@ -12,7 +12,14 @@ from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.log.naming import did_you_mean
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.topology.topology import Topology
 from kstreams.record import ProducerRecord
+
+
+def required_topics(topology: Topology, config: Config, prefix: str = "") -> list[str]:
+    """The topics without which an application does not start: those that it reads, and that of its dead letters."""
+    name = config["errors.deadletterqueue.topic.name"]
+    return [*topology.source_topics, *([] if name is None else [prefix + name])]
 
 
 def check_dead_letter_topic(config: Config, existing: Collection[str], prefix: str = "") -> None:

@@ -16,7 +16,7 @@ from kstreams.errors import CorruptStateError, StateError
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
+from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
@@ -166,7 +166,8 @@ class StoppedApplication:
     def _layout(self) -> Layout:
         """The topology on the topics of the user's that there are; raises where it could not be started."""
         own = internal_topics(self._topology, self._config.application_id)
-        topics = {name: topic.partitions for name, topic in self._admin.topics().items() if name not in own}
+        described = self._admin.topics(required_topics(self._topology, self._config))
+        topics = {name: topic.partitions for name, topic in described.items() if name not in own}
         check_dead_letter_topic(self._config, topics)
         return lay_out(self._topology, self._config.application_id, topics)
 

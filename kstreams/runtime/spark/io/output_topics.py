@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import LogError, UnknownTopicError
+from kstreams.errors import LogError
 from kstreams.log.api import Admin, Log, Producer
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.runtime.spark.io.open_homes import HomePlace
@@ -64,9 +64,7 @@ class OutputTopics:
 
     def create(self, admin: Admin, topic: str) -> None:
         """Make a topic, if nobody has made it yet."""
-        try:
-            admin.describe_topic(self.prefix + topic)
-        except UnknownTopicError:
+        if self.prefix + topic not in admin.topics():
             count = self.partitions.get(topic, self.default)
             create_typed(admin, self.prefix + topic, count, types=self.types.get(topic))
 
