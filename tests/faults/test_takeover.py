@@ -14,7 +14,7 @@ NONE = Faults(lost=0, doubled=0, back=0, other=0)
 
 
 def test_who_wakes_writes_nothing_old() -> None:
-    faults = run(Given("embedded", rows=6_000, kills=0, stops=1, guarantee=AT_LEAST_ONCE))
+    faults = run(Given("embedded", rows=2_000, kills=0, stops=1, guarantee=AT_LEAST_ONCE))
     assert faults._replace(doubled=0) == NONE
 
 

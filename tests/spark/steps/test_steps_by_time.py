@@ -83,9 +83,11 @@ class Hours:
     def __init__(self) -> None:
         self._hours = 0
 
-    def now_ms(self) -> int:
+    def wall_ms(self) -> int:
         self._hours += 1
         return self._hours * 3_600_000
+
+    uptime_ms = wall_ms
 
     def sleep(self, seconds: float, until: Event | None = None) -> None: ...
 
