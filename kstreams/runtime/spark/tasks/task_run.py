@@ -205,7 +205,8 @@ class _Run:
         first = self._metadata.get(key, 0)
         self._metadata[key] = first + len(batch)
         offsets = np.arange(first, first + len(batch), dtype=np.int64)
-        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
+        written_at = batch.written_at if batch.source.topic in self._program.timed else None
+        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers, written_at)
 
     def _commit(self, files: StateFiles) -> None:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
