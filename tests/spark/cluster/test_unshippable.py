@@ -24,6 +24,8 @@ from kstreams.serdes import Serde
 
 pytestmark = pytest.mark.spark
 
+HERE = Path(__file__)
+BESIDE = HERE.with_name("test_shipping.py")
 LOCK = threading.Lock()
 CONFIG = {"application.id": "app"}
 
@@ -53,8 +55,8 @@ def read(builder: ks.StreamsBuilder) -> ks.KStream[Any, Any]:
 THINGS = {
     "a _thread.lock": threading.Lock,
     "a sqlite3.Connection": lambda: sqlite3.connect(":memory:"),
-    "an _io.TextIOWrapper": lambda: open(__file__),  # noqa: SIM115 (an open file is what is tried)
-    "an _io.BufferedReader": lambda: open(__file__, "rb"),  # noqa: SIM115
+    f"the open file {HERE}": HERE.open,
+    f"the open file {BESIDE}": lambda: BESIDE.open("rb"),
     "a generator": numbers,
     "a _thread._local": threading.local,
     "a socket.socket": socket.socket,

@@ -7,6 +7,7 @@ only, and pickle says of it no more than its type. So what does not pickle is ta
 from __future__ import annotations
 
 import functools
+import io
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import singledispatch
@@ -179,6 +180,11 @@ def _described(thing: Any) -> str:
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+@_described.register
+def _(file: io.IOBase) -> str:
+    return f"the open file {getattr(file, 'name', '(without a name)')}"
 
 
 @_described.register
