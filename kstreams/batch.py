@@ -68,6 +68,9 @@ class Batch:
         Milliseconds since the epoch.
     headers : pyarrow list<struct<name, value>> array, length n, or None
         None when no record has a header.
+    written_at : numpy int64 array, shape (n,), or None
+        How far in event time (ms) the task had come that wrote each record to a repartition topic
+        (`kstreams/processor/task/written_times.py`). None of topics to which others write too.
 
     Examples
     --------
@@ -76,7 +79,18 @@ class Batch:
     (1, b'a')
     """
 
-    __slots__ = ("decoded", "headers", "keys", "offsets", "source", "start", "timestamps", "values", "whole")
+    __slots__ = (
+        "decoded",
+        "headers",
+        "keys",
+        "offsets",
+        "source",
+        "start",
+        "timestamps",
+        "values",
+        "whole",
+        "written_at",
+    )
 
     def __init__(
         self,
@@ -86,9 +100,11 @@ class Batch:
         values: pa.Array,
         timestamps: pa.Array,
         headers: pa.Array | None = None,
+        written_at: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     ) -> None:
         self.source, self.offsets = source, offsets
         self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
+        self.written_at = written_at
         self.whole: Batch | None = None
         """The batch that this one was sliced from, at row `start`: what is computed of it serves all its slices."""
         self.start = 0
@@ -115,7 +131,8 @@ class Batch:
         mask = pa.array(kept)
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
-        part = Batch(self.source, self.offsets[kept], keys, values, timestamps, headers)
+        written_at = None if self.written_at is None else self.written_at[kept]
+        part = Batch(self.source, self.offsets[kept], keys, values, timestamps, headers, written_at)
         if self.decoded is not None:
             live_keys, live_values = self.decoded
             part.decoded = list(compress(live_keys, kept)), list(compress(live_values, kept))
@@ -132,6 +149,7 @@ class Batch:
             self.values.slice(start, length),
             self.timestamps.slice(start, length),
             headers,
+            None if self.written_at is None else self.written_at[start:stop],
         )
         part.whole, part.start = (self if self.whole is None else self.whole), self.start + start
         return part
@@ -140,7 +158,17 @@ class Batch:
         """The same rows as a batch of its own: nothing of what it was sliced from is kept."""
         if self.whole is None:
             return self
-        return Batch(self.source, self.offsets, self.keys, self.values, self.timestamps, self.headers)
+        return self.at_times(self.timestamps)
+
+    def at_times(self, timestamps: pa.Array) -> Batch:
+        """The same rows under other timestamps."""
+        return Batch(self.source, self.offsets, self.keys, self.values, timestamps, self.headers, self.written_at)
+
+    @property
+    def places(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """By what time the rows stand among those of other partitions: `written_at`, else their timestamps."""
+        times: np.ndarray[Any, np.dtype[np.int64]] = self.timestamps.to_numpy()
+        return times if self.written_at is None else self.written_at
 
     def header_rows(self) -> list[Headers]:
         """The headers of every row, as tuples of (name, value)."""

@@ -73,6 +73,16 @@ def nothing() -> Order:
     return {"shop": None, "amount": 0, "price": None, "paid": None}
 
 
+def latest(key: str, order: Order, total: Order) -> Order:
+    """A Python aggregator by which the order of records shows: it keeps the last one."""
+    return order
+
+
+def unchanged(key: str, order: Order, total: Order) -> Order:
+    """What it takes back: nothing."""
+    return total
+
+
 class Maker:
     """Makes one topology.
 
@@ -288,6 +298,26 @@ def _table_grouped(maker: Maker, stream: Stream) -> Stream:
     return grouped.aggregate(nothing, add, minus, value=Order).to_stream()
 
 
+def _last_of_groups(maker: Maker, stream: Stream) -> Stream:
+    return _grouped_to_last(maker, _table_of(maker, stream))
+
+
+def _last_of_windows(maker: Maker, stream: Stream) -> Stream:
+    grouped = stream.group_by_key(key=str, value=Order) if maker.random.random() < 0.5 else maker._regrouped(stream)
+    kind, grace = maker._pick([*WINDOWS]), maker._pick([0, 5])
+    windowed = grouped.windowed_by(WINDOWS[kind](maker.moment_ms, grace * maker.moment_ms))
+    on_close = kind == "sliding" or maker.random.random() < 0.5
+    if on_close:
+        windowed = windowed.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+    table = maker._aggregate(windowed, merger=kind == "session")
+    return _grouped_to_last(maker, table if on_close else table.suppress(ks.Suppressed.until_window_closes()))
+
+
+def _grouped_to_last(maker: Maker, table: Table) -> Stream:
+    pair = maker._pick([lambda key, order: (order["shop"], order), lambda key, order: ("one", order)])
+    return table.group_by(pair, key=str, value=Order).aggregate(nothing, latest, unchanged, value=Order).to_stream()
+
+
 def _held_back(maker: Maker, stream: Stream) -> Stream:
     limit = ks.Suppressed.until_time_limit(10 * maker.moment_ms, max_records=maker._pick([None, 2]))
     return _table_of(maker, stream).suppress(limit).to_stream()
@@ -333,6 +363,8 @@ STEPS: dict[str, Callable[[Maker, Stream], Any]] = {
     "join of tables": _tables_joined,
     "grouped table": _table_grouped,
     "suppress": _held_back,
+    "last of groups": _last_of_groups,
+    "last of windows": _last_of_windows,
     "cogroup": _cogrouped,
     "process_values": lambda maker, stream: stream.process_values(Twice, value=Order),
     "deduplicate": lambda maker, stream: stream.deduplicate(maker._pick([3, 20]) * maker.moment_ms, key=str),

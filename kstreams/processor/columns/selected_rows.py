@@ -52,6 +52,10 @@ class SelectedRows:
         """The stream time (ms) at each row, `before` the batch at first: records that do not come through count too."""
         return self._of_each(stream_times(self.batch.timestamps.to_numpy(), before))
 
+    def reached(self, before: int) -> Integers:
+        """How far the task has come with each row (`CurrentRecord.reached`), `before` the batch at first."""
+        return self._of_each(stream_times(self.batch.places, before))
+
     def headers(self) -> pa.Array | None:
         """Headers, None when no record of the batch has any."""
         return None if self.batch.headers is None else self._through(self.batch.headers)

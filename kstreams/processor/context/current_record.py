@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import length_hint
 from typing import Any, TypeVar
@@ -28,6 +28,9 @@ class CurrentRecord:
         Of the task.
     stream_time : int
         The highest timestamp (ms) that the task has processed, -1 at first.
+    reached : int
+        How far it has come in the order in which tasks take records, -1 at first: the stream time, but that records
+        which a task wrote stand at the time that this task had reached.
 
     Attributes
     ----------
@@ -39,15 +42,16 @@ class CurrentRecord:
     emitted_key : object
         The key of the update that a flush of the record cache passes on, which errors name; None elsewhere.
     reached : int
-        By what rows that are written now stand among those of other tasks: the stream time, `AT_FLUSH` or `AT_END` (see
-        `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each batch.
+        By what rows that are written now stand among those of other tasks: how far the task has come, `AT_FLUSH` or
+        `at_end` (see `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each
+        batch.
     """
 
-    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
+    __slots__ = ("_partition", "_reached", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
 
-    def __init__(self, task_id: str, partition: int, stream_time: int) -> None:
+    def __init__(self, task_id: str, partition: int, stream_time: int, reached: int) -> None:
         self._task_id, self._partition, self._stream_time = task_id, partition, stream_time
-        self.reached = stream_time
+        self.reached = self._reached = reached
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
         self.emitted_key: Any = None
@@ -113,10 +117,16 @@ class CurrentRecord:
         """The records of this cursor are processed from now on."""
         self.cursor = cursor
 
+    def following(self, rows: Iterable[Any], reached: list[int]) -> Iterator[Any]:
+        """The rows of some records; with each, the task has come as far as is said for it."""
+        for row, self.reached in zip(rows, reached, strict=False):
+            yield row
+
     def leave(self) -> None:
         """No record is being processed any more."""
         # One that was held back stands before others: stream time does not go back to it.
-        self._stream_time = self.reached = max(self._stream_time, self.stream_time)
+        self._stream_time = max(self._stream_time, self.stream_time)
+        self.reached = self._reached = max(self._reached, self.reached)
         self.cursor, self.headers, self.emitted_key = None, (), None
 
     def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
@@ -136,7 +146,7 @@ class CurrentRecord:
         if self._stream_time < 0:
             return False
         self._stream_time += elapsed_ms
-        self.reached = self._stream_time
+        self.reached = max(self.reached, self._stream_time)
         return True
 
     # records that an operator has kept

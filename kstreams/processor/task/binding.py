@@ -133,9 +133,7 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
 
 
 def _statement(node: TopologyNode, context: TaskContext, outputs: OutputBuffers) -> Statement | None:
-    """What a source, a simple step or a sink does with a record; None for all that need a closure of their own."""
-    if isinstance(node, SourceNode):
-        return outputs.following_time()
+    """What a simple step or a sink does with a record; None for all that need a closure of their own."""
     if isinstance(node, SinkNode):
         return outputs.statement_for(node)
     if isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator):

@@ -318,7 +318,7 @@ def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
 
 
 def _with_times(batch: Batch, times: pa.Array, decoded: DecodedRows | None) -> Batch:
-    new = Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
+    new = batch.at_times(times)
     new.decoded = decoded
     return new
 

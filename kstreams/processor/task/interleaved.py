@@ -74,12 +74,20 @@ class Interleaved(NamedTuple):
         `before_ms` is the highest timestamp of all that came before.
         """
         given = [part.timestamps.to_numpy() for part in self.parts]
-        places = np.argsort(self.which, kind="stable")  # of the records, part by part, in the order of processing
+        highest = self._highest(given, before_ms)
+        return [(of_part, own.tolist()) for of_part, own in zip(highest, given, strict=True)]
+
+    def reached(self, before_ms: int) -> list[Integers]:
+        """For each part, of every record: how far the task has come with it (`CurrentRecord.reached`)."""
+        return self._highest([part.places for part in self.parts], before_ms)
+
+    def _highest(self, given: list[Integers], before_ms: int) -> list[Integers]:
+        """For each part, of every record: the highest of these times up to and with it, in the order of processing."""
+        places = np.argsort(self.which, kind="stable")  # of the records, part by part
         times = np.empty(len(places), np.int64)
         times[places] = np.concatenate(given)
-        reached = np.maximum(np.maximum.accumulate(times), before_ms)[places]
-        split = np.split(reached, np.cumsum([len(part) for part in self.parts])[:-1])
-        return [(highest, own.tolist()) for highest, own in zip(split, given, strict=True)]
+        highest = np.maximum(np.maximum.accumulate(times), before_ms)[places]
+        return np.split(highest, np.cumsum([len(part) for part in self.parts])[:-1])
 
 
 def turns_of(which: Integers) -> tuple[Integers, Integers]:

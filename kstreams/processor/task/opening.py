@@ -26,7 +26,8 @@ def open_context(
 ) -> tuple[TaskContext, OutputBuffers]:
     """The context of a task, and where its sinks write."""
     task_id = f"{sub_topology.id}_{partition}"
-    current = CurrentRecord(task_id, partition, resume.metadata.get("stream_time", -1))
+    stream_time = resume.metadata.get("stream_time", -1)
+    current = CurrentRecord(task_id, partition, stream_time, resume.metadata.get("reached", stream_time))
     failures = _failures(sub_topology, task_id, application, resources)
     outputs = OutputBuffers(
         sub_topology.sinks,

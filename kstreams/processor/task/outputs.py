@@ -30,7 +30,6 @@ _ADD_ORIGIN = "{add_origin}({current}.origin())\n"
 _NOTE_TOPIC = "{topics}[{topic}] = None\n"
 
 _NOTE_REACHED = "if timestamp != {current}.reached: {reached}[len({keys})] = {current}.reached\n"
-_FOLLOW_TIME = "if timestamp > {current}.reached: {current}.reached = timestamp"
 
 _APPEND = """\
 if {current}.headers: {headers}[len({keys})] = {current}.origin()
@@ -94,10 +93,6 @@ class OutputBuffers:
     def merges(self, topic: str) -> bool:
         """Whether a topic (by its name in the topology) wants to know the stream times of its rows."""
         return self._collector.merges(self._topic_names.get(topic, topic))
-
-    def following_time(self) -> Statement | None:
-        """What stands before all that follows a source, so that each row can be given the stream time at its record."""
-        return Statement(_FOLLOW_TIME, {"current": self._current}) if self.follows_time else None
 
     def forward_to(self, sink: SinkNode) -> Forward:
         """The closure that appends to the topic of a sink."""

@@ -1,7 +1,9 @@
 """`PartitionGroup`: from which of a task's partitions the next records come. Pure logic.
 
 Kafka Streams takes, each time, the record of the partition whose next record has the lowest timestamp. Here whole runs
-are taken: as many records of that partition as stay the lowest. Where runs are short, many are taken together.
+are taken: as many records of that partition as stay the lowest. Where runs are short, many are taken together. A record
+that a task wrote stands at the time that this task had reached (`Batch.places`): whatever that was, no record that it
+writes later comes before it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Queue:
     def append(self, batch: Batch) -> None:
         size = batch.keys.nbytes + batch.values.nbytes
         self.row_bytes = 1 + size // len(batch)
-        self.batches.append((batch, batch.timestamps.to_numpy(), size))
+        self.batches.append((batch, batch.places, size))
         self.count += len(batch)
 
     def head_ms(self) -> int:

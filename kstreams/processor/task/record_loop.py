@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from kstreams.batch import Batch
+from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.task.inputs import DecodedRows
@@ -31,27 +32,37 @@ class RecordLoop:
         Ends the loop between two records.
     follows_stream_time : bool
         Whether there may be punctuators of stream time.
+    notes_reached : bool
+        Whether it is kept for each record how far the task has come (`CurrentRecord.reached`).
     """
 
     def __init__(
-        self, current: CurrentRecord, time: TaskTime, interrupt: Interrupt, *, follows_stream_time: bool
+        self,
+        current: CurrentRecord,
+        time: TaskTime,
+        interrupt: Interrupt,
+        *,
+        follows_stream_time: bool,
+        notes_reached: bool,
     ) -> None:
         self._current, self._time, self._interrupt = current, time, interrupt
-        self._follows_stream_time = follows_stream_time
+        self._follows_stream_time, self._notes_reached = follows_stream_time, notes_reached
 
     def run(self, batch: Batch, rows: DecodedRows, forward: Forward) -> int:
         """Process the records of a batch; how many were taken before an interrupt."""
         timestamps = batch.timestamps.to_numpy()
-        stream_times = np.maximum(np.maximum.accumulate(timestamps), self._current.stream_time)
-        cursor = RecordCursor(batch, batch.offsets, stream_times, timestamps.tolist())
+        highest = stream_times(timestamps, self._current.stream_time)
+        cursor = RecordCursor(batch, batch.offsets, highest, timestamps.tolist())
         self._current.move_to(cursor)
         self._interrupt.guard(rows[0])
         records = zip(*rows, cursor.timestamps, strict=False)
+        if self._notes_reached:
+            records = self._current.following(records, stream_times(batch.places, self._current.reached).tolist())
         if batch.headers is not None or self._follows_stream_time:
             self._run_with_headers(forward, records, batch.header_rows())
         else:
             run_plain(forward, records)
-        self._end([cursor])
+        self._end([cursor], [batch])
         return cursor.taken
 
     def takes_interleaved(self, parts: Iterable[Batch]) -> bool:
@@ -63,15 +74,18 @@ class RecordLoop:
         times = given.times(self._current.stream_time)
         cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
         self._interrupt.guard(*(keys for keys, _ in rows))
-        records: list[Iterator[Any]] = [
+        records = [
             zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
         ]
+        if self._notes_reached:
+            following, reached = self._current.following, given.reached(self._current.reached)
+            records = [following(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)]
         for part, count in given.turns():
             self._current.move_to(cursors[part])
             forward = forwards[part]
             for key, value, timestamp in islice(records[part], count):
                 forward(key, value, timestamp)
-        self._end(cursors)
+        self._end(cursors, given.parts)
         return [cursor.taken for cursor in cursors]
 
     def _run_with_headers(self, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:
@@ -81,10 +95,12 @@ class RecordLoop:
             if by_stream_time.deadline_ms <= timestamp:  # what was due before this record has been called before it
                 time.punctuate_by_stream_time()
 
-    def _end(self, cursors: list[RecordCursor]) -> None:
+    def _end(self, cursors: list[RecordCursor], parts: Iterable[Batch]) -> None:
         self._interrupt.guard()
         if self._interrupt.is_set:
             self._current.stop_at(cursors)
+        else:
+            self._current.reached = max(self._current.reached, *(int(part.places.max()) for part in parts))
 
 
 def run_with_headers(current: CurrentRecord, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:

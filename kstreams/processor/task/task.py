@@ -28,7 +28,7 @@ from kstreams.processor.task.operator_errors import OperatorErrors
 from kstreams.processor.task.parameters import START, ResumePoint, TaskResources
 from kstreams.processor.task.record_loop import RecordLoop
 from kstreams.processor.task.task_time import TaskTime
-from kstreams.processor.task.written_times import AT_END, AT_FLUSH
+from kstreams.processor.task.written_times import AT_END, AT_FLUSH, at_end
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.task_id import TaskId
 
@@ -81,7 +81,11 @@ class Task:
         self._time = TaskTime(sub_topology, context, at_idle, self._release_held_back, resume.deadlines)
         self._interrupt = Interrupt()
         self._loop = RecordLoop(
-            context.current, self._time, self._interrupt, follows_stream_time=registrations.follows_stream_time
+            context.current,
+            self._time,
+            self._interrupt,
+            follows_stream_time=registrations.follows_stream_time,
+            notes_reached=outputs.follows_time,
         )
         self._complete_regions = completions = [region.complete for region in self._regions.values()]
         # Operator by operator: what one still holds must reach the next before that one ends.
@@ -126,6 +130,11 @@ class Task:
     def stream_time(self) -> int:
         """The highest timestamp (ms) processed so far, -1 at first."""
         return self._context.current.stream_time
+
+    @property
+    def reached(self) -> int:
+        """How far it has come (ms) in the order in which tasks take records, -1 at first."""
+        return self._context.current.reached
 
     @property
     def commit_requested(self) -> bool:
@@ -330,11 +339,18 @@ class Task:
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
-        self._call(self._at_end_of_input, AT_END)
+        self._call(self._at_end_of_input, at_end(self.sub_topology.place))
 
     def metadata(self) -> dict[str, int]:
         """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
-        return {"stream_time": self.stream_time, **self._inputs.partition_times(), **self._registrations.metadata()}
+        # Input behind the end of input begins anew: what its time was there is no time of records.
+        reached = self.reached if self.reached < AT_END else self.stream_time
+        return {
+            "stream_time": self.stream_time,
+            "reached": reached,
+            **self._inputs.partition_times(),
+            **self._registrations.metadata(),
+        }
 
     def deadlines(self) -> dict[str, int]:
         """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""
@@ -353,7 +369,7 @@ class Task:
 
     def _call(self, callbacks: list[Callable[[], None]], reached: int) -> None:
         with self._errors.explained():
-            self._context.current.reached = reached
             for callback in callbacks:
+                self._context.current.reached = reached
                 callback()
         self._outputs.send()

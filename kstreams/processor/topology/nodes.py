@@ -70,12 +70,25 @@ class InternalTopic:
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """A connected part of the topology: what one task runs for one partition."""
+    """A connected part of the topology: what one task runs for one partition.
+
+    Parameters
+    ----------
+    id : int
+    nodes : tuple of TopologyNode
+        Parents before children.
+    stores : tuple of StoreBuilder
+    is_global : bool
+        Whether it fills a global table.
+    place : int
+        In the order of processing: all that feed it come before.
+    """
 
     id: int
-    nodes: tuple[TopologyNode, ...]  # parents before children
+    nodes: tuple[TopologyNode, ...]
     stores: tuple[StoreBuilder, ...]
     is_global: bool = False
+    place: int = 0
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from kstreams.processor.topology.nodes import ProcessorNode, SourceNode, SubTopology, TopologyNode, parents_of
+from kstreams.processor.topology.processing_order import processing_order
 from kstreams.state.api import StoreBuilder
 
 
@@ -26,7 +28,17 @@ def split_into_sub_topologies(
     members: dict[str, list[TopologyNode]] = {}  # in the order in which their first nodes were added
     for name, node in nodes.items():
         members.setdefault(group_of[name], []).append(node)
-    return tuple(_sub_topology(number, part, stores, global_stores) for number, part in enumerate(members.values()))
+    parts = [_sub_topology(number, part, stores, global_stores) for number, part in enumerate(members.values())]
+    places = _places(parts)
+    return tuple(replace(part, place=places[part.id]) for part in parts)
+
+
+def _places(parts: Collection[SubTopology]) -> dict[int, int]:
+    """Where each stands in the order of processing; those that feed each other stand at one place."""
+    read = {part.id: {topic for source in part.sources for topic in source.topics} for part in parts}
+    written = {part.id: {sink.topic for sink in part.sinks} for part in parts}
+    upstream = {number: {part for part in written if written[part] & topics} for number, topics in read.items()}
+    return {part: place for place, group in enumerate(processing_order(upstream)) for part in group}
 
 
 def _groups(nodes: Mapping[str, TopologyNode], global_stores: Collection[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from kstreams.batch import TopicPartition
 from kstreams.config import Config, MemoryShares
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import leading_to, reachable
+from kstreams.processor.topology.processing_order import in_cycles, leading_to, reachable
 from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
@@ -136,6 +136,19 @@ class Program:
     def upstream(self) -> dict[int, frozenset[int]]:
         """By sub-topology (those of global tables aside): which ones feed it within a step."""
         return {sub.id: self._writers_for(sub.id) for sub in self.sub_topologies if not sub.is_global}
+
+    @cached_property
+    def timed(self) -> frozenset[str]:
+        """The topics written within a step whose rows stand at the times at which they were written.
+
+        Not those of sub-topologies that feed each other in a circle: these do not advance together in time.
+        """
+        circles = in_cycles(self.upstream)
+        ordered = {self.topic_names.get(topic, topic) for topic in fixed_sinks(self._outside(circles))}
+        return self.internal & ordered
+
+    def _outside(self, numbers: Collection[int]) -> list[SubTopology]:
+        return [sub for sub in self.sub_topologies if sub.id not in numbers]
 
     @cached_property
     def stateful(self) -> frozenset[int]:

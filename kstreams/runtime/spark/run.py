@@ -20,6 +20,7 @@ from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable
+from kstreams.runtime.spark.cluster.unshippable import require_shippable
 from kstreams.runtime.spark.driver_lock import driver_lock
 from kstreams.runtime.spark.measured.gathered_metrics import Value, gathered
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
@@ -174,11 +175,13 @@ def start(
     EngineUnavailableError
         When Java, PySpark or jars are missing, or the session does not suit; names the cure.
     UnknownTopicError, TopologyError, ConfigError
-        When the topology does not fit its topics, its checkpoint or the settings. Nothing was started then.
+        When the topology does not fit its topics, its checkpoint or the settings, or a function holds what cannot be
+        sent to workers, such as a lock or a connection. Nothing was started then.
     """
     settings = Config.of(config)
     made = built(topology, settings, "kstreams.spark.start")
     of_spark = SparkSettings.of(settings)
+    require_shippable(made, settings)
     session = spark or spark_session(of_spark, say)
     require_suitable(session, of_spark, made.feeds)
     with ExitStack() as resources:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
+from kstreams.processor.topology.processing_order import Upstream, in_cycles
 from kstreams.processor.topology.reach import feeding
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.coupling import admissions
@@ -15,8 +16,9 @@ SHARES = (
     "partition, in order of time within the step only"
 )
 AFTER_OTHERS = (
-    "it takes records of a repartition topic beside those of another topic, or records that were repartitioned twice: "
-    "where they are out of order, a step may have taken later ones already"
+    "it takes what comes from a foreign-key join, or from a topic of yours that the topology writes, beside records of "
+    "another topic, or repartitioned again: these are in no order across tasks, and a step may have taken later ones "
+    "already"
 )
 
 
@@ -37,20 +39,28 @@ def step_differences(topology: Topology, default: TimestampExtractor | None) -> 
     cut = admissions(subs, read, upstream, within, default)
     shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
     found = {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
-    twice = {topic for sub in subs if read[sub.id] & within for topic in written[sub.id]} & within
-    found |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, within, twice)}
+    unordered = within - _ordered(topology, written, upstream)
+    twice = {topic for sub in subs if read[sub.id] & unordered for topic in written[sub.id]} & within
+    found |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, twice)}
     return {topology.origin.get(name, name): said for name, said in found.items()}
 
 
-def _after_others(sub: SubTopology, within: Collection[str], twice: Collection[str]) -> Iterator[str]:
-    """The nodes with stores that take records of a topic that is written within the step, and of another topic.
+def _ordered(topology: Topology, written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:
+    """The repartition topics whose records stand in the order of their times: no circle writes them."""
+    circles = in_cycles(upstream)
+    straight = {topic for sub, topics in written.items() if sub not in circles for topic in topics}
+    return straight.intersection(topic.name for topic in topology.repartition_topics)
 
-    And those that take records of a topic in `twice`: they were written within the step before.
+
+def _after_others(sub: SubTopology, unordered: Collection[str], twice: Collection[str]) -> Iterator[str]:
+    """The nodes with stores that take records of a topic without an order across tasks, and of another topic.
+
+    And those that take records of a topic in `twice`, which follow from those of such a topic.
     """
     topics = {source.name: set(_topics(source)) for source in sub.sources}
     for node in (node for node in sub.nodes if getattr(node, "stores", ())):
         taken = {topic for source in feeding(sub, node.name) for topic in topics[source]}
-        if not taken.isdisjoint(within if len(taken) > 1 else twice):
+        if not taken.isdisjoint(unordered if len(taken) > 1 else twice):
             yield node.name
 
 

@@ -16,7 +16,7 @@ Way = Callable[[Path], Results]
 """Runs a draw in an empty folder."""
 
 MAX_RECORDS = "spark.kstreams.max.records"
-VERDICTS = EQUAL, DECLARED, DIFFERENT = "equal", "declared", "different"
+VERDICTS = EQUAL, DIFFERENT = "equal", "different"
 
 
 @dataclass(frozen=True)
@@ -48,29 +48,15 @@ def attempt(draw: Draw, folder: Path, ways: Mapping[str, Way]) -> Outcome:
     """Run a draw natively with one thread, then in other ways; compare each with the first."""
     expected = natively(draw, folder / "native")
     differs: dict[str, list[str]] = {}
-    verdict = EQUAL
     for number, (name, way) in enumerate(ways.items()):
         try:
             found = differences(draw.comparable, expected, way(folder / str(number)))
         except Exception as error:  # whatever ends one way, the others go on
-            found, verdict = [f"{type(error).__name__}: {error}"], DIFFERENT
+            found = [f"{type(error).__name__}: {error}"]
         if found:
             differs[name] = found
-    if differs and verdict == EQUAL:
-        is_native = any(way.startswith("native") for way in differs)
-        verdict = DECLARED if not is_native and is_declared(draw, folder / "late") else DIFFERENT
-    return Outcome(draw, differs, verdict, sum(len(rows) for of_topic in expected.values() for rows in of_topic))
-
-
-def is_declared(draw: Draw, folder: Path) -> bool:
-    """Whether the steps of Spark may show: records are out of order in a repartition topic where their order counts.
-
-    Natively these come in the order of the whole topic; a step does not know yet which of them a later one brings.
-    """
-    from tests.spark.draws.in_steps import late_topics
-
-    order_counts = draw.comparable.order_counts
-    return bool(order_counts) and not order_counts.isdisjoint(late_topics(draw, folder))
+    records = sum(len(rows) for of_topic in expected.values() for rows in of_topic)
+    return Outcome(draw, differs, DIFFERENT if differs else EQUAL, records)
 
 
 def native_ways(draw: Draw) -> dict[str, Way]:

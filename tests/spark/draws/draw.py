@@ -90,7 +90,7 @@ def draw(seed: int, number: int, most_rows: int = 140) -> Draw:
         if topic in read
         for row in draw_rows(chance, topic, INPUTS[topic], times, counts[topic])
     ]
-    return Draw(name, made_from, said, partitions, tuple(rows), times, comparable(topology, layout))
+    return Draw(name, made_from, said, partitions, tuple(rows), times, comparable(topology))
 
 
 def _laid_out(name: str, partitions: int) -> tuple[str, tuple[str, ...], Topology, Layout]:

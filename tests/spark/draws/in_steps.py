@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.batch import Batch, TopicPartition
@@ -56,11 +55,6 @@ def in_steps(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool] =
     return _run(draw, folder, size, forgets).results
 
 
-def late_topics(draw: Draw, folder: Path) -> set[str]:
-    """The repartition topics with records that are older than what their writers had read when they wrote them."""
-    return _run(draw, folder, lambda: len(draw.rows), lambda: False).late
-
-
 def ends_after(draw: Draw, app: Application, count: int) -> Mapping[TopicPartition, int]:
     """Where the first step of so many rows ends in each partition that an application reads in steps."""
     reader = _Steps(_program(draw, app)).reader()
@@ -103,7 +97,6 @@ class _Steps:
         self._manifest = StepManifest()
         self._last, self._resting = NO_STEP, frozenset[str]()
         self.results: Results = {}
-        self.late: set[str] = set()
 
     def run(self, size: Size, forgets: Callable[[], bool]) -> Iterable[pa.Table]:
         """The rows that every step writes to the topics of the user."""
@@ -120,8 +113,6 @@ class _Steps:
 
     def keep(self, rows: pa.Table) -> None:
         """Add what a step has written to the results."""
-        behind = rows.filter(pc.less(rows["timestamp"], rows["stream_time"]))
-        self.late |= {*behind["topic"].to_pylist()}
         hidden = set(self._program.topic_names.values())
         for batch in batches_of(rows):
             topic, partition = batch.source

@@ -25,6 +25,9 @@ RECIPES = (
     ["table join"],
     ["select_key", "stream join"],
     ["select_key", "table join"],
+    ["last of windows", "last of groups"],
+    ["select_key", "last of windows", "last of groups", "last of groups"],
+    ["last of windows", "table join"],
 )
 """Steps that a topology begins with; others follow."""
 
@@ -93,33 +96,19 @@ class Comparable:
         Topics that hold the same records of every key in the same order, too: one task writes all of a key.
     tables : frozenset of str
         Topics of which only the last record of every key is the same.
-    order_counts : frozenset of str
-        Repartition topics whose rows must come in the same order among those of other partitions, too: they are read
-        together with another topic, or what follows from them is written to another repartition topic.
     """
 
     records: frozenset[str]
     changelogs: frozenset[str]
     tables: frozenset[str]
-    order_counts: frozenset[str]
 
 
-def comparable(topology: Topology, layout: Layout) -> Comparable:
+def comparable(topology: Topology) -> Comparable:
     """See `Comparable`."""
-    circles = in_cycles(layout.upstream)
     writers = _writers(topology)
     records = writers.keys() - {*JOINED}
-    repartition = frozenset(layout.topic_names.values())
-    read_on = frozenset[int]().union(*layout.upstream.values())
-    order_counts = {
-        topic
-        for sub, topics in layout.inputs.items()
-        for topic in repartition.intersection(topics)
-        if sub not in circles and (len(topics) > 1 or (sub in read_on and layout.partitions[topic] > 1))
-    }
     keyed = {topic for topic in records if len(writers[topic]) == 1 and _is_keyed(topology, topic)}
-    tables = writers.keys() & {*JOINED}
-    return Comparable(*map(frozenset, (records, keyed, tables, order_counts)))
+    return Comparable(frozenset(records), frozenset(keyed), frozenset(writers.keys() & {*JOINED}))
 
 
 def is_unordered(topology: Topology, layout: Layout) -> bool:

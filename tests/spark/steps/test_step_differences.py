@@ -46,21 +46,37 @@ def rekeyed_and_joined(builder: ks.StreamsBuilder) -> None:
     turned.join(builder.table("b", key=str, value=str), both).to("out")
 
 
-@pytest.mark.parametrize("build", [rekeyed, joined])
+def rekeyed_twice(builder: ks.StreamsBuilder) -> None:
+    once = read(builder, "a").group_by(lambda key, value: value, key=str).count()
+    once.group_by(lambda key, count: (count, key), key=int, value=str).count().to_stream().to("out")
+
+
+@pytest.mark.parametrize("build", [rekeyed, joined, rekeyed_and_joined, rekeyed_twice])
 def test_steps_change_nothing_where_one_clock_cuts_all_input(build: Callable[[ks.StreamsBuilder], Any]) -> None:
     assert said(build, SHARES) == said(build, AFTER_OTHERS) == []
 
 
-def test_a_repartition_topic_beside_another_one_is_warned_of_at_the_operator() -> None:
-    assert said(rekeyed_and_joined, AFTER_OTHERS) == ["KSTREAM-JOIN", "KTABLE-SOURCE"]
+def through_an_own_topic(builder: ks.StreamsBuilder) -> None:
+    read(builder, "a").to("b")
+    read(builder, "b").join(builder.table("c", key=str, value=str), both).to("out")
 
 
-def test_what_was_repartitioned_twice_is_warned_of_at_the_operator() -> None:
-    def twice(builder: ks.StreamsBuilder) -> None:
-        once = read(builder, "a").group_by(lambda key, value: value, key=str).count()
-        once.group_by(lambda key, count: (count, key), key=int, value=str).count().to_stream().to("out")
+def joined_by_foreign_key(builder: ks.StreamsBuilder) -> ks.KTable:
+    left, right = (builder.table(topic, key=str, value=str) for topic in "ab")
+    return left.join(right, both, foreign_key=lambda value: value, value=str)
 
-    assert said(twice, AFTER_OTHERS) == ["KTABLE-AGGREGATE"]
+
+def rekeyed_after_a_foreign_key(builder: ks.StreamsBuilder) -> None:
+    grouped = joined_by_foreign_key(builder).group_by(lambda key, value: (value, key), key=str, value=str)
+    grouped.count().to_stream().to("out", value=int)
+
+
+def test_a_topic_that_the_topology_writes_is_warned_of_beside_another_one() -> None:
+    assert said(through_an_own_topic, AFTER_OTHERS) == ["KSTREAM-JOIN", "KTABLE-SOURCE"]
+
+
+def test_what_follows_from_a_foreign_key_join_is_warned_of_where_it_is_repartitioned() -> None:
+    assert "KTABLE-AGGREGATE" in said(rekeyed_after_a_foreign_key, AFTER_OTHERS)
 
 
 def test_extractors_are_warned_of_at_all_sources_whose_records_meet() -> None:

@@ -78,10 +78,10 @@ class AggregateTarget:
         return lambda: self._take(rows, unkeyed, empty)
 
     def _reached(self, selected: SelectedRows) -> Integers:
-        """The task's stream time at each row, where windows are emitted between rows."""
+        """How far the task has come with each row, where windows are emitted between rows."""
         if not self._fold.emit_on_close:
             return selected.times()
-        return selected.stream_times(self._context.current.stream_time)
+        return selected.reached(self._context.current.reached)
 
     def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         """Each dropped record goes to the dead-letter topic: a batch with such a one is none for columns."""

@@ -43,7 +43,7 @@ class BatchTarget:
         frames, target = self._gathered.operator.frames, self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
         table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
-        records = _Records(selected, self._rows, self._current.stream_time)
+        records = _Records(selected, self._rows, self._current)
         return lambda: self._run(table, records)
 
     def complete(self) -> None:
@@ -60,11 +60,11 @@ class BatchTarget:
 class _Records:
     """The records of a path as they are forwarded; their old values are made for error handlers alone."""
 
-    def __init__(self, selected: SelectedRows, rows: ProjectedRows, stream_time: int) -> None:
+    def __init__(self, selected: SelectedRows, rows: ProjectedRows, current: CurrentRecord) -> None:
         self._selected, self._view = selected, rows
         self._keys, self._timestamps = rows.keys(selected), selected.times().tolist()
-        self._offsets, self._stream_times = selected.offsets(), selected.stream_times(stream_time)
-        self._reached = self._stream_times.tolist()
+        self._offsets, self._stream_times = selected.offsets(), selected.stream_times(current.stream_time)
+        self._reached = selected.reached(current.reached).tolist()
         self._headers = selected.header_rows()
 
     def at(self, row: int, value: Any) -> HeldRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kstreams.processor.columns.projected_rows import ProjectedRows
@@ -30,7 +30,7 @@ class ExitTarget:
     current : CurrentRecord
         Shows the operators behind which record they have.
     follows_time : bool
-        Whether it shows the stream time at each record (`CurrentRecord.reached`).
+        Whether it shows how far the task has come with each record (`CurrentRecord.reached`).
     """
 
     takes_headers = True
@@ -48,13 +48,8 @@ class ExitTarget:
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         rows: Iterable[Any] = zip(keys, values, cursor.timestamps, strict=False)
         if self._follows_time:
-            rows = self._following_time(rows, stream_times.tolist())
+            rows = self._current.following(rows, selected.reached(self._current.reached).tolist())
         return lambda: self._run(cursor, rows, headers)
-
-    def _following_time(self, rows: Iterable[Any], stream_times: list[int]) -> Iterator[Any]:
-        current = self._current
-        for row, current.reached in zip(rows, stream_times, strict=False):
-            yield row
 
     def _run(self, cursor: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
         current = self._current

@@ -119,12 +119,14 @@ class Region:
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         current, times = self._current, batch.timestamps.to_numpy()
+        reached = stream_times(batch.places, current.reached)
         # Without timestamps left to loop over, the cursor stands at its last record.
         at_end = RecordCursor(batch, batch.offsets, stream_times(times, current.stream_time), [])
         for act in prepared:
             current.move_to(at_end)
             act()
         current.move_to(at_end)
+        current.reached = int(reached[-1])
 
     def complete(self) -> None:
         """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""

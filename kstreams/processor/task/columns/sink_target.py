@@ -53,7 +53,7 @@ class SinkTarget:
         )
         if not self._outputs.takes(topic, columns):
             raise Inexact("a record that its topic refuses")
-        reached = selected.stream_times(self._current.stream_time) if self._merges else None
+        reached = selected.reached(self._current.reached) if self._merges else None
         return lambda: self._outputs.send_columns(topic, columns, reached)
 
     def complete(self) -> None:

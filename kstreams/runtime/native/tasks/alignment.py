@@ -37,6 +37,9 @@ class Alignment:
         By sub-topology.
     topics : dict of str to int
         Which sub-topology writes an internal topic.
+    timed : frozenset of str
+        The internal topics in a bounded run whose rows tell their readers how far the writer had come
+        (`Batch.written_at`): those of tasks that write to such a topic themselves, or read it beside another one.
     slices : mapping of int to Slice
         The latest of each sub-topology.
     settled : collection of int
@@ -57,11 +60,18 @@ class Alignment:
                 names = {sink.topic for sink in plan.sub_topology.sinks if isinstance(sink.topic, str)}
                 internal = names & layout.topic_names.keys()
                 self.topics |= dict.fromkeys((layout.topic_names[name] for name in internal), plan.id.sub_topology)
+        timed = (topic for topic in self.topics if not is_shared and self._meets_others(topic, layout))
+        self.timed = frozenset(timed)
         self.slices: Mapping[int, Slice] = {}
         self.settled: Collection[int] = ()
         self.changed = threading.Event()
         self._lock = threading.Lock()
         self._paces: dict[TaskId, Pace] = {}
+
+    def _meets_others(self, topic: str, layout: Layout) -> bool:
+        """Whether its records come to a task with others, or what follows from them is merged again."""
+        read = layout.inputs.items()
+        return any(topic in topics and (sub in self.writers or len(topics) > 1) for sub, topics in read)
 
     def slice_of(self, sub_topology: int) -> Slice:
         """The latest slice."""

@@ -89,8 +89,8 @@ class ActiveTask:
         )
 
     def process_until(self, time_ms: int) -> None:
-        """Process only records that do not take stream time beyond this, until the next call (see `TimeSlices`)."""
-        self._until_ms = time_ms if self.task.stream_time <= time_ms else NOTHING_MS
+        """Process only records that do not take the task beyond this time, until the next call (see `TimeSlices`)."""
+        self._until_ms = time_ms if self.task.reached <= time_ms else NOTHING_MS
 
     def has_records(self) -> bool:
         """Whether the next record is one that it may process now (see `process_until`), or would but for a stop."""

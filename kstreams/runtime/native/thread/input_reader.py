@@ -13,6 +13,7 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.row_tags import untagged
 from kstreams.runtime.native.thread.slice_buffer import SliceBuffer
 
 logger = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ class InputReader:
 
     def _add(self, rows: Batch) -> None:
         """Buffer rows; those of a repartition topic may have to wait for others."""
+        if not self._alignment.is_shared and rows.headers is not None and rows.source.topic in self._internal:
+            rows = untagged(rows).placed()
         held = self._held.get(rows.source)
         latest = Slice() if held is None else self._alignment.slice_of(self._alignment.topics[rows.source.topic])
         if held is None or (held.is_empty and latest.is_open_ended and rows.headers is None):

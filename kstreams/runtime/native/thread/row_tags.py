@@ -1,6 +1,7 @@
 """Row tags: a header that says in which slice, at which stream time and by which task a row was written.
 
 Rows of a repartition topic carry it while their writers keep in step (`Alignment`); whoever reads them takes it off.
+In a bounded run rows are put in order where they are written; then a tag has the time alone, for readers that need it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ class TaggedRows(NamedTuple):
     times: np.ndarray
     writers: np.ndarray
 
+    def placed(self) -> Batch:
+        """The rows, with the times at which they were written (`Batch.written_at`)."""
+        rows = self.rows
+        if not (self.times < 0).all():
+            rows.written_at = np.where(self.times < 0, rows.timestamps.to_numpy(), self.times)
+        return rows
+
 
 def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
     """The rows with a tag each.
@@ -52,6 +60,11 @@ def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
     tags = np.empty(len(rows.keys), _TAG)
     tags["slice"], tags["time"], tags["writer"] = number, rows.stream_times.to_numpy(), writer
     return rows._replace(headers=_appended(rows.headers, tags))
+
+
+def timed(rows: EncodedRows) -> EncodedRows:
+    """The rows with a tag each that has the time alone."""
+    return tagged(rows, -1, -1)
 
 
 def untagged(batch: Batch) -> TaggedRows:

@@ -10,7 +10,7 @@ from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
-from kstreams.runtime.native.thread.row_tags import tagged
+from kstreams.runtime.native.thread.row_tags import tagged, timed
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
@@ -64,7 +64,7 @@ class SinkBuffer:
         return self._partitions[topic]
 
     def merges(self, topic: str) -> bool:
-        """Whether what several tasks write to a topic is put in order of their stream times, here or by its readers."""
+        """Whether the rows of a topic are told at which times they were written, for their order here or at readers."""
         return topic in self._slices.topics
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
@@ -106,7 +106,8 @@ class SinkBuffer:
                 self._send(topic, parts)
 
     def _send(self, topic: str, parts: list[EncodedRows]) -> None:
-        keys, values, timestamps, headers, partitions, _ = concatenated(parts)
+        rows = concatenated(parts)
+        keys, values, timestamps, headers, partitions, _ = timed(rows) if topic in self._slices.timed else rows
         assert partitions is not None, "collectors choose them"
         self._rows.pop(topic, None)
         counted = self.repartitioned if topic in self._internal else self.records_out

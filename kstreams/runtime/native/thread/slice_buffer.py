@@ -115,17 +115,18 @@ class SliceBuffer:
 def _in_order(rows: TaggedRows) -> OrderedRows:
     """The rows of one slice in order."""
     if (rows.writers < 0).all():
-        return OrderedRows(rows.rows, None)
+        return OrderedRows(rows.placed(), None)
     order = np.lexsort((rows.writers, rows.times))
     offsets = rows.rows.offsets[order]
-    return OrderedRows(_reordered(rows.rows, order), SliceRegion.of(offsets))
+    return OrderedRows(_reordered(rows.placed(), order), SliceRegion.of(offsets))
 
 
 def _reordered(rows: Batch, order: np.ndarray[Any, Any]) -> Batch:
     indices = pa.array(order)
     keys, values, times = (column.take(indices) for column in (rows.keys, rows.values, rows.timestamps))
     headers = None if rows.headers is None else rows.headers.take(indices)
-    return Batch(rows.source, rows.offsets[order], keys, values, times, headers)
+    written_at = None if rows.written_at is None else rows.written_at[order]
+    return Batch(rows.source, rows.offsets[order], keys, values, times, headers, written_at)
 
 
 def _part(rows: TaggedRows, start: int, stop: int) -> TaggedRows:

@@ -44,4 +44,5 @@ class TimeMerge:
         rows = pa.array(np.argsort(whole.stream_times.to_numpy(), kind="stable"))
         key, value, time = (column.take(rows) for column in (whole.keys, whole.values, whole.timestamps))
         headers = None if whole.headers is None else whole.headers.take(rows)
-        return [EncodedRows(key, value, time, headers, whole.partitions[rows.to_numpy()])]
+        partitions = whole.partitions[rows.to_numpy()]
+        return [EncodedRows(key, value, time, headers, partitions, whole.stream_times.take(rows))]

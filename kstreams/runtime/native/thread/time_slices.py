@@ -76,5 +76,5 @@ def slice_end(task: ActiveTask, source: TopicPartition, drained: IsDrained, task
     records = min(max(1, task.run_length // tasks), count)
     if records == count and drained(source):
         return EVERYTHING_MS, source.partition
-    before_ms = task.task.stream_time
+    before_ms = task.task.reached
     return max(before_ms, task.group.latest_ms(source, records)) if count else before_ms, source.partition

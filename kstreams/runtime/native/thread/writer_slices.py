@@ -29,7 +29,10 @@ class WriterSlices:
     Attributes
     ----------
     topics : collection of str
-        Those that several tasks write: their rows are put in order of the stream times at which they were written.
+        Those whose rows are told at which times they were written: several tasks write them and they are put in order
+        by it, or their readers need to know.
+    timed : collection of str
+        The latter of them.
     """
 
     def __init__(self, alignment: Alignment) -> None:
@@ -39,7 +42,8 @@ class WriterSlices:
         self._caught_up: set[TaskId] = set()
         self._done: dict[TaskId, int] = {}
         several = {sub for sub, tasks in alignment.writers.items() if len(tasks) > 1}
-        self.topics: Collection[str] = {topic for topic, sub in alignment.topics.items() if sub in several}
+        self.timed: Collection[str] = alignment.timed
+        self.topics: Collection[str] = {topic for topic, sub in alignment.topics.items() if sub in several} | self.timed
 
     @property
     def is_open(self) -> bool:

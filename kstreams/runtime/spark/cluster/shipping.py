@@ -7,11 +7,12 @@ application's driver wrote is ever read this way, never bytes from a topic or a 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any, get_type_hints
 
 import msgspec
+import pyspark
 from pyspark import cloudpickle
 
 from kstreams.errors import TopologyError
@@ -26,8 +28,10 @@ from kstreams.package_folder import PACKAGE
 
 _INSTALLED = tuple(
     str(Path(folder).resolve())
-    for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE)}
+    for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE), *pyspark.__path__}
 )
+_OF_PACKAGES = {"site-packages", "dist-packages"}
+"""Folders of installed packages have such a name also where another environment is on the path."""
 _STRUCT_OPTIONS = (
     "array_like",
     "cache_hash",
@@ -51,18 +55,28 @@ def pack(thing: Any) -> bytes:
     Raises
     ------
     TopologyError
-        When something in it exists in this process only, such as an open file or a connection.
+        When something in it exists in this process only, such as an open file or a connection
+        (`unshippable.py` says before a start which one).
     """
     buffer = io.BytesIO()
     try:
-        with _users_modules_by_value():
+        with users_modules_by_value():
             _Pickler(buffer).dump(thing)
-    except (TypeError, AttributeError, cloudpickle.pickle.PicklingError) as error:
+    except Exception as error:  # a class of the user's, or of others, decides what it raises
         raise TopologyError(
             f"The topology cannot be sent to Spark's workers: {error}. A function of it refers to something that "
             "exists in this process only; make it inside the function or in a processor's init()."
         ) from error
     return buffer.getvalue()
+
+
+def packing(thing: Any) -> Exception | None:
+    """Why a thing cannot be packed; None when it can. To be called within `users_modules_by_value`."""
+    try:
+        _Pickler(io.BytesIO()).dump(thing)
+    except Exception as error:
+        return error
+    return None
 
 
 @lru_cache(maxsize=64)
@@ -76,19 +90,36 @@ _LOOKED_UP = "__msgspec_cache__"
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made."""
+    """cloudpickle, with what it does not do.
+
+    It cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made. It sends what an open file
+    holds instead of the file, without a word. It sends a function in `functools.cache` by its name.
+    """
 
     def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, io.IOBase) and not isinstance(thing, _IN_MEMORY) and thing not in _STANDARD:
+            raise cloudpickle.pickle.PicklingError(f"cannot pickle the open file {thing!r}")
+        if isinstance(thing, functools._lru_cache_wrapper) and is_users(inspect.getmodule(thing.__wrapped__)):
+            return _cached, (thing.__wrapped__, thing.cache_parameters())
         if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and _is_made_again(thing):
             return _reduced_struct(thing)
         reduced = super().reducer_override(thing)
         return _resolved(thing, reduced) if isinstance(thing, type) and _LOOKED_UP in vars(thing) else reduced
 
 
+_IN_MEMORY = (io.BytesIO, io.StringIO)
+_STANDARD = (sys.stdin, sys.stdout, sys.stderr)
+
+
+def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    """A function in a cache of its own, which is empty."""
+    return functools.lru_cache(**parameters)(function)
+
+
 def _is_made_again(struct: type) -> bool:
     """Whether a worker cannot import a struct: it is the user's, or stands in no module under its name."""
     module = sys.modules.get(struct.__module__)
-    return _is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
+    return is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
 
 
 def _resolved(kind: type, reduced: Any) -> Any:
@@ -151,8 +182,9 @@ def _set_methods(struct: type, methods: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _users_modules_by_value() -> Iterator[None]:
-    found = {id(module): module for module in list(sys.modules.values()) if _is_users(module)}  # some have two names
+def users_modules_by_value() -> Iterator[None]:
+    """What the user's own modules hold is sent as it is."""
+    found = {id(module): module for module in list(sys.modules.values()) if is_users(module)}  # some have two names
     modules = [module for module in found.values() if module.__name__ in sys.modules and module.__name__ != "__main__"]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
@@ -163,11 +195,12 @@ def _users_modules_by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_users(module: ModuleType | None) -> bool:
+def is_users(module: ModuleType | None) -> bool:
     """Whether a module is neither installed nor part of Python or kstreams."""
     if module is None or not isinstance(module, ModuleType):
         return False
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ == "__main__"
-    return not str(Path(file).resolve()).startswith(_INSTALLED)
+    path = Path(file).resolve()
+    return not (str(path).startswith(_INSTALLED) or _OF_PACKAGES.intersection(path.parts))

@@ -41,7 +41,7 @@ class MergedBlocks:
             unfinished = [(writer.last, place) for place, writer in enumerate(writers) if writer.has_more]
             until = min(unfinished, default=None)
             pieces = [writer.take(until, place) for place, writer in enumerate(writers)]
-            yield batch_of(self.source, _in_order([piece for piece in pieces if len(piece[1])]))
+            yield batch_of(self.source, *_in_order([piece for piece in pieces if len(piece[1])]))
 
 
 BEFORE_ALL = -(2**63)
@@ -93,12 +93,12 @@ class _Writer:
         return held.slice(0, count), times[:count]
 
 
-def _in_order(pieces: Sequence[Piece]) -> pa.Table:
-    rows = pa.concat_tables([table for table, _ in pieces])
+def _in_order(pieces: Sequence[Piece]) -> Piece:
     if len(pieces) == 1:
-        return rows
-    order = np.argsort(np.concatenate([times for _, times in pieces]), kind="stable")
-    return rows.take(pa.array(order))
+        return pieces[0]
+    rows, times = pa.concat_tables([table for table, _ in pieces]), np.concatenate([times for _, times in pieces])
+    order = np.argsort(times, kind="stable")
+    return rows.take(pa.array(order)), times[order]
 
 
 def merged(blocks: Iterable[Block]) -> dict[TopicPartition, MergedBlocks]:

@@ -80,18 +80,20 @@ def batches_of(rows: pa.Table) -> Iterator[Batch]:
         of_topic = rows.filter(pc.equal(rows["topic"], topic))
         for partition in sorted(pc.unique(of_topic["partition"]).to_pylist()):
             of_partition = of_topic.filter(pc.equal(of_topic["partition"], partition))
-            yield batch_of(TopicPartition(topic, partition), _sorted(of_partition))
+            yield batch_of(TopicPartition(topic, partition), *_sorted(of_partition))
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
     by_origin = np.lexsort((rows["offset"].to_numpy(), rows["origin"].to_numpy()))
     origins = rows["origin"].to_numpy()[by_origin]
     starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
-    return rows.take(pa.array(by_origin[merge_order(starts, rows["stream_time"].to_numpy()[by_origin])]))
+    reached = reached_by_writers(starts, rows["stream_time"].to_numpy()[by_origin])
+    order = np.argsort(reached, kind="stable")
+    return rows.take(pa.array(by_origin[order])), reached[order]
 
 
-def merge_order(starts: Longs, stream_times: Longs) -> Longs:
-    """Positions of rows by the stream times at which they were written; the rows of one writer keep their order.
+def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
+    """How far writers had come with each of their rows, by which all of them are put in order.
 
     In a circle of sub-topologies, a task writes in several rounds: what waited for the end of one round stands at
     earlier times than what came before it.
@@ -104,21 +106,22 @@ def merge_order(starts: Longs, stream_times: Longs) -> Longs:
 
     Examples
     --------
-    >>> merge_order(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
-    [0, 2, 3, 1]
+    >>> reached_by_writers(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
+    [5, 9, 7, 7]
     """
     reached = stream_times.copy()
     for start, stop in pairwise([*starts.tolist(), len(reached)]):
         np.maximum.accumulate(reached[start:stop], out=reached[start:stop])
-    return np.argsort(reached, kind="stable")
+    return reached
 
 
-def batch_of(source: TopicPartition, rows: pa.Table) -> Batch:
-    """Rows of one topic partition."""
+def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = None) -> Batch:
+    """Rows of one topic partition; `written_at` as in `Batch`."""
     rows = rows.combine_chunks()
     keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
     bare = headers.null_count == len(headers)
-    return Batch(source, rows["offset"].to_numpy(), keys, values, timestamps, None if bare else headers)
+    offsets = rows["offset"].to_numpy()
+    return Batch(source, offsets, keys, values, timestamps, None if bare else headers, written_at)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

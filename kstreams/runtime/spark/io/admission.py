@@ -153,26 +153,21 @@ def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartitio
     }
 
 
-def rest_of_moment(
-    source: TopicPartition, spans: Iterator[Span], read: Read, moment_ms: int
-) -> tuple[bool, int | None]:
-    """Whether records of a moment lie ahead, before any later one; and the offset of the first later one, if there is.
+def end_of_moment(source: TopicPartition, spans: Iterator[Span], read: Read, moment_ms: int) -> int | None:
+    """The offset of the first record that is later than a moment; None when there is none.
 
     Examples
     --------
     >>> times = np.array([5, 3, 5, 2, 6])
     >>> read = lambda source, start, end: (np.arange(start, end), times[start:end])
-    >>> rest_of_moment(TopicPartition("a", 0), iter([Span(0, 2, 2, 5), Span(2, 5, 3, 6)]), read, 5)
-    (True, 4)
+    >>> end_of_moment(TopicPartition("a", 0), iter([Span(0, 2, 2, 5), Span(2, 5, 3, 6)]), read, 5)
+    4
     """
-    is_there = False
     for span in spans:
         if span.latest_ms > moment_ms:
             offsets, times = read(source, span.start, span.end)
-            first = int(np.argmax(times > moment_ms))
-            return is_there or bool(np.any(times[:first] == moment_ms)), int(offsets[first])
-        is_there = is_there or span.latest_ms == moment_ms
-    return is_there, None
+            return int(offsets[np.argmax(times > moment_ms)])
+    return None
 
 
 def split_evenly(backlog: Mapping[Part, int], limit: int) -> dict[Part, int]:

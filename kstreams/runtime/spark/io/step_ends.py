@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.admission import admitted, rest_of_moment, split_evenly
+from kstreams.runtime.spark.io.admission import admitted, end_of_moment, split_evenly
 from kstreams.runtime.spark.io.ahead.greatest_times import GreatestTimes, Positions
 from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead, LogAhead
 from kstreams.runtime.spark.io.ahead.records_ahead import RecordsAhead
@@ -97,16 +97,20 @@ class StepEnds:
 def _with_moment(
     ahead: Ahead, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
 ) -> dict[TopicPartition, int]:
-    """Where the step ends when it takes all records of its last moment."""
+    """Where the step ends when it takes all records of its last moment.
+
+    Those too that are older, but follow one of the moment in their partition: tasks take them at the same moment.
+    """
     taken = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
     moment_ms = max((span.latest_ms for spans in taken for span in spans), default=NO_TIME)
-    left = [source for source in ends if stream_times.get(source.partition, NO_TIME) <= moment_ms]
-    spans = {source: ahead.spans(source, ends[source], ranges[source][1]) for source in left}
-    rest = {source: rest_of_moment(source, spans[source], ahead.times, moment_ms) for source in left}
-    if not any(is_there for is_there, _ in rest.values()):
-        return dict(ends)
-    later = {source: rest[source][1] if source in rest else end for source, end in ends.items()}
-    return {source: end for source, end in later.items() if end is not None}
+    found: dict[TopicPartition, int] = {}
+    for source, end in ends.items():
+        later: int | None = end
+        if stream_times.get(source.partition, NO_TIME) <= moment_ms:
+            later = end_of_moment(source, ahead.spans(source, end, ranges[source][1]), ahead.times, moment_ms)
+        if later is not None:
+            found[source] = later
+    return found
 
 
 def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:

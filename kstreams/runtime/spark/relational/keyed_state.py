@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kstreams.runtime.spark.exchange.rows import merge_order
+from kstreams.runtime.spark.exchange.rows import reached_by_writers
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 
@@ -167,4 +167,4 @@ def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
     runs = np.array([record[:2] for record in found], np.int64).reshape(-1, 2)
     starts = np.flatnonzero(np.diff(runs, axis=0, prepend=runs[:1] - 1).any(axis=1))
     times = np.array([record.timestamp for record in found], np.int64)
-    return [found[at] for at in merge_order(starts, times).tolist()]
+    return [found[at] for at in np.argsort(reached_by_writers(starts, times), kind="stable").tolist()]

@@ -135,7 +135,7 @@ def _attempt(
         opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state,
         writer(task) as opened,
     ):
-        yield from _Run(program, sub, partition, step, state, opened).outputs(feeds, files)
+        yield from TaskRun(program, sub, partition, step, state, opened).outputs(feeds, files)
     if _is_for_snapshots(program, step):
         SNAPSHOTS.offer(files, version, sub.stores)
 
@@ -144,7 +144,7 @@ def _is_for_snapshots(program: Program, step: Step) -> bool:
     return step.number > 0 and step.number % (2 * program.snapshot_every) == 0 and step.round_number == 0
 
 
-class _Run:
+class TaskRun:
     """What one call of `run_task` works with."""
 
     def __init__(
@@ -205,7 +205,8 @@ class _Run:
         first = self._metadata.get(key, 0)
         self._metadata[key] = first + len(batch)
         offsets = np.arange(first, first + len(batch), dtype=np.int64)
-        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
+        written_at = batch.written_at if batch.source.topic in self._program.timed else None
+        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers, written_at)
 
     def _commit(self, files: StateFiles) -> None:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}

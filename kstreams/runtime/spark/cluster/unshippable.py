@@ -1,0 +1,214 @@
+"""What of an application cannot be sent to Spark's workers: it is looked for, and named, before anything starts.
+
+Functions travel with all that they refer to. A lock, a connection, an open file or a session exists in one process
+only, and pickle says of it no more than its type. So what does not pickle is taken apart, down to the part to blame.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import singledispatch
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from kstreams.config import Config
+from kstreams.errors import TopologyError
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.cluster.shipping import is_users, packing, users_modules_by_value
+from kstreams.source_line import operator_at
+
+
+def require_shippable(topology: Topology, config: Config) -> None:
+    """Raise TopologyError when something of an application exists in this process only.
+
+    It names the operator, store or setting, the function or object that holds it, and the cure.
+    """
+    parts = list(_parts(topology, config))
+    with users_modules_by_value():
+        if packing([part for _, part in parts]) is None:
+            return
+        for name, part in parts:
+            if packing(part) is not None:
+                raise TopologyError(f"{name} cannot be sent to Spark's workers: {_said(part)}. {_CURE}")
+
+
+def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, Any]]:
+    """All that is sent, with its name."""
+    for sub in topology.sub_topologies:
+        yield from ((operator_at(node.name, node.declared_at), node) for node in sub.nodes)
+        yield from ((f"The store {store.name}", store) for store in sub.stores)
+    for feed in topology.feeds:
+        yield operator_at(feed.name, feed.declared_at), (feed.row, feed.key, feed.serdes)
+    yield from ((f"The setting {key}", value) for key, value in config.items())
+
+
+class Step(NamedTuple):
+    """One step from a thing to a part of it: how the part is called there, and the part."""
+
+    name: str
+    part: Any
+
+
+def _said(part: Any) -> str:
+    """Who holds what exists in this process only."""
+    way = _way_to_culprit(part)
+    own = [place for place, step in enumerate(way) if not _is_ours(step.part)]
+    holder, *steps = way[own[0] :] if own else way[-1:]
+    if not steps:
+        return f"it holds {_described(holder.part)}, which exists in this process only"
+    names = ", with ".join(step.name for step in steps)
+    return f"{_described(holder.part)} has {names}: {_described(steps[-1].part)}, which exists in this process only"
+
+
+def _way_to_culprit(thing: Any) -> list[Step]:
+    """From a thing that does not pickle down to the part of it that is to blame."""
+    seen: set[int] = set()
+
+    def look(step: Step) -> list[Step] | None:
+        seen.add(id(step.part))
+        bad = [part for part in parts_of(step.part) if packing(part.part) is not None]
+        if not bad:
+            return [step]
+        ways = (look(part) for part in bad if id(part.part) not in seen)
+        below = next((way for way in ways if way is not None), None)
+        return None if below is None else [step, *below]
+
+    whole = Step("", thing)
+    return look(whole) or [whole]
+
+
+@singledispatch
+def parts_of(thing: Any) -> Iterable[Step]:
+    """What a thing takes along, as far as it is the user's or ours: what others have made is to blame as a whole."""
+    if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
+        return ()
+    slots = [name for kind in type(thing).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
+    names = dict.fromkeys([*getattr(thing, "__dict__", ()), *slots])
+    return [Step(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
+
+
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
+    return [slots] if isinstance(slots, str) else slots
+
+
+@parts_of.register
+def _(function: FunctionType) -> Iterable[Step]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    yield from (Step(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
+    known, defaults = function.__globals__, [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    yield from (Step(f"the global `{name}`", known[name]) for name in _globals_of(function.__code__) if name in known)
+    yield from (Step("a default", default) for default in defaults)
+    yield from (Step(f"the attribute `{name}`", part) for name, part in vars(function).items())
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _globals_of(code: CodeType) -> dict[str, None]:
+    """The names that a function may look up in its module, those of functions in it too."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _globals_of(part)]
+    return dict.fromkeys([*code.co_names, *inner])
+
+
+@parts_of.register
+def _(method: MethodType) -> Iterable[Step]:
+    return [Step("its object", method.__self__), Step("its function", method.__func__)]
+
+
+@parts_of.register
+def _(partial: functools.partial) -> Iterable[Step]:  # type: ignore[type-arg]
+    given = [Step("an argument", part) for part in partial.args]
+    named = [Step(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
+    return [Step("its function", partial.func), *given, *named]
+
+
+@parts_of.register
+def _(mapping: Mapping) -> Iterable[Step]:  # type: ignore[type-arg]
+    return [Step(f"the entry {key!r}", part) for key, part in mapping.items()]
+
+
+@parts_of.register(list)
+@parts_of.register(tuple)
+@parts_of.register(set)
+@parts_of.register(frozenset)
+def _(items: Iterable[Any]) -> Iterable[Step]:
+    return [Step("an item", part) for part in items]
+
+
+@parts_of.register
+def _(kind: type) -> Iterable[Step]:
+    return [Step(f"the attribute `{name}`", part) for name, part in vars(kind).items()] if _is_sent(kind) else ()
+
+
+@parts_of.register
+def _(module: ModuleType) -> Iterable[Step]:
+    return [Step(f"the name `{name}`", part) for name, part in vars(module).items()] if is_users(module) else ()
+
+
+@parts_of.register(staticmethod)
+@parts_of.register(classmethod)
+@parts_of.register(functools._lru_cache_wrapper)
+def _(wrapper: Any) -> Iterable[Step]:
+    return [Step("its function", wrapper.__wrapped__)]
+
+
+def _is_sent(kind: type) -> bool:
+    return is_users(_module_of(kind))
+
+
+def _module_of(kind: type) -> ModuleType | None:
+    return sys.modules.get(kind.__module__)
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether a thing is no function or object of the user's, but what kstreams keeps it in."""
+    return type(thing).__module__.startswith("kstreams.") or isinstance(thing, list | tuple | dict)
+
+
+@singledispatch
+def _described(thing: Any) -> str:
+    kind = type(thing)
+    name = (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+@_described.register
+def _(file: io.IOBase) -> str:
+    return f"the open file {getattr(file, 'name', '(without a name)')}"
+
+
+@_described.register
+def _(function: FunctionType) -> str:
+    code = function.__code__
+    return f"the function {function.__name__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+@_described.register
+def _(method: MethodType) -> str:
+    return f"the method {method.__name__} of {_described(method.__self__)}"
+
+
+@_described.register
+def _(kind: type) -> str:
+    return f"the class {kind.__name__}"
+
+
+@_described.register
+def _(module: ModuleType) -> str:
+    return f"the module {module.__name__}"
+
+
+_CURE = (
+    "Make it where it is used: in `init` of a processor, or in a function that makes it when it is first called and "
+    "keeps it (`@functools.cache`)."
+)
