@@ -1,8 +1,9 @@
 """How a topology reaches Spark's Python workers: the user's functions and types travel by value.
 
 A worker has kstreams and installed packages, but not the folder in which `app.py` lies. So whatever belongs to the
-user's own modules is taken along as it is, and nothing has to be importable on the other side. Only what this
-application's driver wrote is ever read this way, never bytes from a topic or a store.
+user's own modules is taken along as it is, and nothing has to be importable on the other side. What its functions
+import when they are called goes along as text (`shipped_modules.py`). Only what this application's driver wrote is ever
+read this way, never bytes from a topic or a store.
 """
 
 from __future__ import annotations
@@ -10,24 +11,20 @@ from __future__ import annotations
 import inspect
 import io
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, get_type_hints
 
 import msgspec
 from pyspark import cloudpickle
 
 from kstreams.errors import TopologyError
-from kstreams.package_folder import PACKAGE
+from kstreams.package_folder import is_installed
+from kstreams.runtime.spark.cluster.shipped_modules import offer
+from kstreams.user_modules import sources_of
 
-_INSTALLED = tuple(
-    str(Path(folder).resolve())
-    for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE)}
-)
 _STRUCT_OPTIONS = (
     "array_like",
     "cache_hash",
@@ -54,21 +51,24 @@ def pack(thing: Any) -> bytes:
         When something in it exists in this process only, such as an open file or a connection.
     """
     buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
     try:
         with _users_modules_by_value():
-            _Pickler(buffer).dump(thing)
+            pickler.dump(thing)
     except (TypeError, AttributeError, cloudpickle.pickle.PicklingError) as error:
         raise TopologyError(
             f"The topology cannot be sent to Spark's workers: {error}. A function of it refers to something that "
             "exists in this process only; make it inside the function or in a processor's init()."
         ) from error
-    return buffer.getvalue()
+    return cloudpickle.dumps((sources_of(pickler.codes), buffer.getvalue()))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=64)
 def unpack(packed: bytes) -> Any:
     """What was packed; the same object for the same bytes, as long as the worker lives."""
-    return cloudpickle.loads(packed)
+    sources, pickled = cloudpickle.loads(packed)
+    offer(sources)
+    return cloudpickle.loads(pickled)
 
 
 _LOOKED_UP = "__msgspec_cache__"
@@ -76,9 +76,18 @@ _LOOKED_UP = "__msgspec_cache__"
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made."""
+    """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made.
+
+    `codes` are those of the user's functions that it met, each with the package of its function.
+    """
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.codes: list[tuple[CodeType, str]] = []
 
     def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, FunctionType) and _is_users(sys.modules.get(thing.__module__)):
+            self.codes.append((thing.__code__, thing.__globals__.get("__package__") or ""))
         if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and _is_made_again(thing):
             return _reduced_struct(thing)
         reduced = super().reducer_override(thing)
@@ -170,4 +179,4 @@ def _is_users(module: ModuleType | None) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ == "__main__"
-    return not str(Path(file).resolve()).startswith(_INSTALLED)
+    return not is_installed(file)
