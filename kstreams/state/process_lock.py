@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kstreams.errors import StateError
+from kstreams.forks import in_child
 from kstreams.open_files import opened
 from kstreams.private import private_file, private_folder
 
@@ -42,6 +43,7 @@ class ProcessLock:
             holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
             raise StateError(f"{what} is in use by process {holder}: stop that one first.") from None
+        in_child(self, ProcessLock.release)
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
 

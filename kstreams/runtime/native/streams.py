@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
+from kstreams.forks import of_one_process
 from kstreams.log.api import Log
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.built import built
@@ -75,6 +76,7 @@ class KafkaStreams(AskedStores):
         refuse_feeds(flow.feeds, "native")
         self._application_id = settings.application_id
         super().__init__(flow, Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore))
+        of_one_process(self, f"The application {settings.application_id!r}", StateError)
 
     @property
     def error(self) -> BaseException | None:

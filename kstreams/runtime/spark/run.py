@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from kstreams.batch import TopicPartition
 from kstreams.clock import SystemClock
 from kstreams.config import Config
-from kstreams.errors import LogError
+from kstreams.errors import LogError, StateError
+from kstreams.forks import of_one_process
 from kstreams.log import home_of
 from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
@@ -59,6 +60,7 @@ class SparkRun:
         arguments = {"once": once, "until_end": until_end, "stop": self._stop}
         self._thread = InheritableThread(target=self._run, kwargs=arguments, name="kstreams-spark", daemon=True)
         self._thread.start()
+        of_one_process(self, f"The run of {application_id!r}", StateError)
 
     @property
     def status(self) -> Status:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kstreams.forks import in_child
 from kstreams.log.embedded.disk import create_file, open_file
 from kstreams.log.groups.group import Member
 from kstreams.private import make_folder
@@ -40,6 +41,7 @@ class Presence:
         make_folder(path.parent)
         self._path, self._fd = path, create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
+        in_child(self, lambda copy: copy.close(leaves=False))
         self.give_sign(now_ms)
 
     def give_sign(self, now_ms: int) -> None:
