@@ -313,8 +313,17 @@ _USED = (
         "logging.format",
         choice("brief", "human", "json"),
         "brief",
-        "How `kstreams run` writes its lines on standard error. `brief`: warnings, without more; `human`: also what "
-        "goes on, with time, level, application, thread and task; `json`: the same as one JSON object per line.",
+        "How `kstreams run` writes its lines on standard error. `brief`: warnings, and the lines of your own loggers; "
+        "`human`: also what goes on, with time, level, application, thread and task; `json`: the same as one JSON "
+        "object per line.",
+        own=True,
+    ),
+    Key(
+        "logging.level",
+        choice("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO",
+        "From which level on `kstreams run` shows the lines of your own loggers, unless `app.py` configures `logging` "
+        "itself. Lines of installed packages are shown from `WARNING` on.",
         own=True,
     ),
     Key(
