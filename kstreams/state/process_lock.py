@@ -42,8 +42,8 @@ class ProcessLock:
         except BlockingIOError:
             holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
-            who = "this process" if holder == str(os.getpid()) else f"process {holder}"
-            raise StateError(f"{what} is in use by {who}: stop that one first.") from None
+            own = " (this one)" if holder == str(os.getpid()) else ""
+            raise StateError(f"{what} is in use by process {holder}{own}: stop that one first.") from None
         in_child(self, ProcessLock.release)
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
