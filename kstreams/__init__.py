@@ -252,6 +252,9 @@ __all__ = [
 ]
 
 
+DISTRIBUTION = "kstreams-dsl"
+"""Of which distribution this file is: another one has a package of the same name."""
+
 _ELSEWHERE = {
     **dict.fromkeys(("TopologyTestDriver", "MockProcessorContext"), "import it from kstreams.testing"),
     **dict.fromkeys(
@@ -278,7 +281,14 @@ def __getattr__(name: str) -> Any:
         near = get_close_matches(name, __all__, 1)
         hint = _ELSEWHERE.get(name) or (f"did you mean {near[0]}?" if near else "help(kstreams) lists what it has")
         raise AttributeError(f"module 'kstreams' has no attribute {name!r}: {hint}", name=name)
-    home = import_module(_HOME_OF[name])
+    try:
+        home = import_module(_HOME_OF[name])
+    except ImportError as error:
+        from kstreams.own_files import explanation
+
+        if sentence := explanation(error):
+            raise ImportError(sentence, name=error.name) from error
+        raise
     found = globals()[name] = home if name in _MODULES else getattr(home, name)
     return found
 

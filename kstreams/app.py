@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import logging
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from kstreams.app_module import Place, import_from, place_of, shadowing
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.processor.topology.topology import Topology
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark.engine"}
 """Each engine is a module with the functions of `EngineModule`; only the chosen one is imported."""
 
-_GENERAL_NAMES = ("app", "main", "topology")
+_GENERAL_NAMES = ("app", "main", "topology", "__init__", "__main__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,31 +87,34 @@ class EngineModule(Protocol):
 
 
 def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> App:
-    """Load an application from its file.
+    """Load an application by its file or by the name of its module.
 
-    The file holds a `topology` (a StreamsBuilder, a Topology, or a function that returns one) and, if it likes, a
-    `config` (a mapping or a Config). The environment and `kstreams.toml` fill in what it does not say.
+    A file in a package is imported as a part of it, under the name by which others import it. The module holds a
+    `topology` (a StreamsBuilder, a Topology, or a function that returns one) and, if it likes, a `config` (a mapping or
+    a Config). The environment and `kstreams.toml` fill in what it does not say.
 
     Parameters
     ----------
     name : str or Path
-        `app.py`, or `app.py:flow` when the topology has another name.
+        `app.py`, `pkg/app.py` or `pkg.app`; `app.py:flow` or `pkg.app:flow` when the topology has another name.
     overrides : mapping, optional
         Settings that win over all others.
 
     Raises
     ------
     TopologyError
-        When the file does not exist, or holds no such topology.
+        When the module does not exist, cannot be imported, or holds no such topology.
     ConfigError
         When a setting is unknown or wrong.
     """
-    file, _, attribute = str(name).partition(":")
-    path, attribute = Path(file), attribute or "topology"
-    _check_readable(path)
-    module = _import(path)
-    config = _config(module, path).replace(overrides).over({"application.id": _id_of(path)})
-    return App(_topology(module, path, attribute, config), config, path)
+    target, _, attribute = str(name).partition(":")
+    place = place_of(target)
+    with _own_errors(place, "loaded"):
+        module = import_from(place)
+    config = _config(module, place.file).replace(overrides).over({"application.id": _id_of(place.file)})
+    with _own_errors(place, "called"):
+        topology = _topology(module, target, attribute or "topology", config)
+    return App(topology, config, place.file)
 
 
 def run(
@@ -272,30 +274,8 @@ def engine_of(name: str) -> EngineModule:
     return engine  # type: ignore[no-any-return]
 
 
-def _check_readable(path: Path) -> None:
-    """Raise a TopologyError unless the path is that of a file that may be read."""
-    try:
-        path.open("rb").close()
-    except FileNotFoundError:
-        near = next(iter(difflib.get_close_matches(path.name, _siblings(path), 1)), None)
-        hint = f"did you mean {path.with_name(near)}?" if near else "name the Python file that holds the topology"
-        raise TopologyError(f"there is no file {path}: {hint}") from None
-    except IsADirectoryError:
-        raise TopologyError(f"{path} is a folder: name the Python file in it, such as {path / 'app.py'}") from None
-    except PermissionError:
-        raise TopologyError(
-            f"{path} may not be read: give yourself the permission, with chmod u+r {path}, or run as its owner"
-        ) from None
-    except OSError as error:
-        raise TopologyError(f"{path} cannot be read: {error.strerror}; name the Python file of the topology") from error
-
-
-def _siblings(path: Path) -> list[str]:
-    return [file.name for file in path.parent.glob("*.py")]
-
-
 @contextmanager
-def _own_errors(path: Path, doing: str) -> Iterator[None]:
+def _own_errors(place: Place, doing: str) -> Iterator[None]:
     """What the code of an application raises becomes one sentence that names its line."""
     try:
         yield
@@ -303,11 +283,14 @@ def _own_errors(path: Path, doing: str) -> Iterator[None]:
         raise
     except SystemExit as error:
         raise TopologyError(
-            f"{_place(error, path)} ends the process by sys.exit() while {path.name} is loaded: leave it out, or "
-            'put it below if __name__ == "__main__":'
+            f"{_line(error, place.file)} ends the process by sys.exit() while {place.file.name} is loaded: leave it "
+            'out, or put it below if __name__ == "__main__":'
         ) from error
     except Exception as error:
-        raise TopologyError(f"{_place(error, path)} cannot be {doing}: {type(error).__name__}: {error}") from error
+        text = f"{_line(error, place.file)} cannot be {doing}: {type(error).__name__}: {error}"
+        file = shadowing(place, error)
+        hint = "" if file is None else f"; {file} is imported in place of Python's own module {file.stem}: rename it"
+        raise TopologyError(f"{text}{hint}") from error
 
 
 def _config(module: ModuleType, path: Path) -> Config:
@@ -320,53 +303,30 @@ def _config(module: ModuleType, path: Path) -> Config:
     return Config.load(given)
 
 
-def _import(path: Path) -> ModuleType:
-    """Run the file as a module; its folder comes first where it imports from."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    loaded = sys.modules.get(path.stem)
-    taken = loaded is not None and getattr(loaded, "__file__", None) != str(path.resolve())
-    name = f"kstreams_app_{path.stem}" if taken else path.stem
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
-        raise TopologyError(f"{path} is no Python file: name the one that holds the topology")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        with _own_errors(path, "loaded"):
-            spec.loader.exec_module(module)
-    except KStreamsError:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _place(error: BaseException, path: Path) -> str:
+def _line(error: BaseException, path: Path) -> str:
     """`app.py:12`: the line of the application where an error arose, or the file alone."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
     return f"{path}:{lines[-1]}" if lines else str(path)
 
 
-def _topology(module: ModuleType, path: Path, attribute: str, config: Config) -> Topology:
-    found = getattr(module, attribute, None)
-    if found is None:
+def _topology(module: ModuleType, target: str, attribute: str, config: Config) -> Topology:
+    flow = getattr(module, attribute, None)
+    if flow is None:
         names = [name for name in vars(module) if not name.startswith("_")]
         near = difflib.get_close_matches(attribute, names, 1)
-        hint = f"did you mean {path}:{near[0]}?" if near else "name another one as app.py:name"
-        raise TopologyError(f"{path} holds no {attribute!r}; {hint}")
-    if callable(found) and not hasattr(found, "build"):
-        with _own_errors(path, "called"):
-            found = found()
-    if hasattr(found, "build"):
-        found = found.build(config)
-    if not isinstance(found, Topology):
+        hint = f"did you mean {target}:{near[0]}?" if near else f"name another one as {target}:name"
+        raise TopologyError(f"{target} holds no {attribute!r}; {hint}")
+    if callable(flow) and not hasattr(flow, "build"):
+        flow = flow()
+    if hasattr(flow, "build"):
+        flow = flow.build(config)
+    if not isinstance(flow, Topology):
         raise TopologyError(
-            f"{attribute!r} in {path} is a {type(found).__name__}: a StreamsBuilder, a Topology, "
+            f"{attribute!r} in {target} is a {type(flow).__name__}: a StreamsBuilder, a Topology, "
             "or a function that returns one is needed"
         )
-    return found
+    return flow
 
 
 def _id_of(path: Path) -> str:

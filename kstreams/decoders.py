@@ -12,10 +12,12 @@ from typing import Any, TypeVar, overload
 import msgspec
 import msgspec.inspect
 
+from kstreams.forks import of_module
+
 T = TypeVar("T")
 Data = bytes | str | memoryview | msgspec.Raw
 
-_taking_in = threading.Lock()
+_taking_in = of_module(threading.Lock())
 
 
 @overload

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kstreams.brief_lines import BriefLines, is_shown
 
 if TYPE_CHECKING:
     from kstreams.config import Config
 
 logger = logging.getLogger("kstreams.cli")
 
-_BRIEF = "kstreams: %(message)s"
 _DEBUG = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
 
 
@@ -30,34 +32,59 @@ class _ErrorOutput:
 
     def __init__(self) -> None:
         self.handler: logging.Handler | None = None
-        self.is_structured = self.is_json = False
+        self.is_structured = self.is_json = self.is_debug = False
 
 
 _lines = _ErrorOutput()
 
 
 def begin(debug: bool) -> None:
-    """Brief lines, of warnings; with `debug` all, and longer ones. Handlers that there are already stay as they are."""
-    root, _lines.is_structured, _lines.is_json = logging.getLogger(), False, False
+    """Brief lines: our warnings, and what the user's own loggers say; with `debug` all, and longer ones.
+
+    Handlers that there are already stay as they are.
+    """
+    root, _lines.is_debug = logging.getLogger(), debug
+    _lines.is_structured = _lines.is_json = False
     if not root.handlers:
-        _lines.handler = logging.StreamHandler(sys.stderr)
-        _lines.handler.setFormatter(logging.Formatter(_DEBUG if debug else _BRIEF))
-        root.addHandler(_lines.handler)
-        root.setLevel(logging.DEBUG if debug else logging.WARNING)
+        handler = _lines.handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(_DEBUG) if debug else BriefLines())
+        root.addHandler(handler)
+        root.setLevel(logging.DEBUG if debug else logging.INFO)
+        if not debug:
+            handler.addFilter(is_shown)
+            logging.getLogger("kstreams").setLevel(logging.WARNING)
+        logging.basicConfig = _yielding(handler, logging.basicConfig)
     if debug:
         logging.getLogger("py4j").setLevel(logging.INFO)
 
 
+def _yielding(handler: logging.Handler, configure: Callable[..., None]) -> Callable[..., None]:
+    """`logging.basicConfig` for who configures `logging` in an application: our handler does not stand in the way.
+
+    `logging.info` and the like call it without arguments, where there is no handler.
+    """
+
+    def basic_config(**settings: Any) -> None:
+        if settings:
+            logging.getLogger().removeHandler(handler)
+        configure(**settings)
+
+    return basic_config
+
+
 def structure(config: Config) -> None:
-    """From now on the form that these settings ask for."""
+    """From now on the form and the level that these settings ask for."""
     from kstreams.structured_logs import LINE_FORMATS
 
+    root = logging.getLogger()
+    if _lines.handler in root.handlers and not _lines.is_debug:
+        root.setLevel(config["logging.level"])
     form = LINE_FORMATS.get(config["logging.format"])
     if form is None or _lines.handler is None:
         return
     _lines.handler.setFormatter(form(config))
     _lines.is_structured, _lines.is_json = True, config["logging.format"] == "json"
-    if logging.getLogger().level > logging.INFO:
+    if not _lines.is_debug:
         logging.getLogger("kstreams").setLevel(logging.INFO)
     logging.captureWarnings(True)
 

@@ -13,6 +13,7 @@ from types import FrameType
 from kstreams.cli import lines
 from kstreams.cli.exit_status import INTERRUPTED, TERMINATED
 from kstreams.errors import KStreamsError
+from kstreams.own_files import explanation
 
 _FILE_ERRORS = {
     errno.ENOSPC: "the disk is full: {0}; free some space and run the command again",
@@ -65,6 +66,8 @@ def sentence(error: BaseException) -> str:
     """
     if isinstance(error, KStreamsError):
         return str(error)
+    if isinstance(error, ImportError) and (text := explanation(error)):
+        return text
     if isinstance(error, OSError):
         text = _FILE_ERRORS.get(error.errno or 0, "{1}")
         return text.format(error.filename or "what was to be read or written", error)

@@ -8,6 +8,7 @@ from kstreams.config.kinds import (
     FLAG,
     NAMES,
     OBJECT,
+    OFFSET_RESET,
     PATH,
     SERVERS,
     SIZE,
@@ -322,13 +323,31 @@ _USED = (
         "DEBUG also measures which part of the time each operator takes, by looking twenty times a second, how many "
         "records each passes to the next, and how often look-ups in stores need no read of RocksDB.",
     ),
+    Key(
+        "auto.offset.reset",
+        OFFSET_RESET,
+        None,
+        "Where an application begins in a topic for which nothing is committed, unless the source says it "
+        "(`offset_reset=`): at the `earliest` record, behind the `latest`, nowhere (`none`: an error), or a while back "
+        "from now. Also under `consumer.` and `main.consumer.`. Without it: `earliest`, but records that were deleted "
+        "before they were read are an error where state depends on them.",
+    ),
     Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window of metrics."),
     Key(
         "logging.format",
         choice("brief", "human", "json"),
         "brief",
-        "How `kstreams run` writes its lines on standard error. `brief`: warnings, without more; `human`: also what "
-        "goes on, with time, level, application, thread and task; `json`: the same as one JSON object per line.",
+        "How `kstreams run` writes its lines on standard error. `brief`: warnings, and the lines of your own loggers; "
+        "`human`: also what goes on, with time, level, application, thread and task; `json`: the same as one JSON "
+        "object per line.",
+        own=True,
+    ),
+    Key(
+        "logging.level",
+        choice("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO",
+        "From which level on `kstreams run` shows the lines of your own loggers, unless `app.py` configures `logging` "
+        "itself. Lines of installed packages are shown from `WARNING` on.",
         own=True,
     ),
     Key(

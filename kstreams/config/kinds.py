@@ -9,6 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from kstreams.errors import ConfigError
+from kstreams.offset_reset import offset_reset_of
+
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 ADDRESS_PATTERN = re.compile(r"([^/\s?#]+):([0-9]{1,5})((?:/[\w.~%-]+)*)/?")
@@ -150,7 +153,17 @@ def _address(value: Any) -> str:
     return value
 
 
+def _offset_reset(value: Any) -> str | timedelta | None:
+    try:
+        return offset_reset_of(value)
+    except ConfigError:
+        raise ValueError(
+            "allowed are earliest, latest, none, and a while back as by_duration:PT1H or a timedelta"
+        ) from None
+
+
 TEXT = Kind("text", _text)
+OFFSET_RESET = Kind("earliest | latest | none | by_duration:PT1H", _offset_reset)
 ADDRESS = Kind("host:port", _address)
 FLAG = Kind("true | false", _flag)
 PATH = Kind("path", _path)

@@ -1,5 +1,6 @@
 """State stores: what a task remembers, in memory or in RocksDB, and what of it goes to the changelog."""
 
+import kstreams.errors  # noqa: F401 (tells whose files these are)
 from kstreams.state.api import (
     NOT_PUT,
     VALID_TO_UNDEFINED,

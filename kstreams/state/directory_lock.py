@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 
 from kstreams.errors import StateError
+from kstreams.forks import in_child
 from kstreams.open_files import opened
 from kstreams.private import make_private, private_file, private_folder
 
@@ -49,6 +50,7 @@ class DirectoryLock:
         except OSError as error:
             self.release()
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
+        in_child(self, DirectoryLock.release)
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kstreams.errors import StateError
+from kstreams.forks import in_child
 from kstreams.open_files import opened
 from kstreams.private import private_file, private_folder
 
@@ -41,7 +42,9 @@ class ProcessLock:
         except BlockingIOError:
             holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
-            raise StateError(f"{what} is in use by process {holder}: stop that one first.") from None
+            own = " (this one)" if holder == str(os.getpid()) else ""
+            raise StateError(f"{what} is in use by process {holder}{own}: stop that one first.") from None
+        in_child(self, ProcessLock.release)
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
 

@@ -33,6 +33,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from kstreams.own_files import require_own
+
+    require_own()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +17,7 @@ from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
+from kstreams.forks import finalized_here, of_one_process
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
@@ -103,6 +104,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._group = JavaPartitionGroup()
         self._views = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
         self._topology = topology
+        of_one_process(self, "This TopologyTestDriver", StateError)
 
     # topics
 
@@ -245,10 +247,10 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         return task
 
     def _open(self, part: SubTopology) -> TaskState:
-        directory = tempfile.TemporaryDirectory(prefix="kstreams-")
-        state = open_task_state(part.stores, Path(directory.name), caching=self._config.caches)
-        left = weakref.finalize(self, _release, state.close_files, directory)
-        self._closing.callback(directory.cleanup)
+        directory = tempfile.mkdtemp(prefix="kstreams-")
+        state = open_task_state(part.stores, Path(directory), caching=self._config.caches)
+        left = finalized_here(self, _release, state.close_files, directory)
+        self._closing.callback(shutil.rmtree, directory)
         self._closing.callback(state.close)
         self._closing.callback(left.detach)
         return state
@@ -326,12 +328,12 @@ def _merged(parts: Sequence[SubTopology]) -> SubTopology:
     return SubTopology(0, nodes, tuple(stores.values()))
 
 
-def _release(close_files: Callable[[], None], directory: tempfile.TemporaryDirectory[str]) -> None:
+def _release(close_files: Callable[[], None], directory: str) -> None:
     """What becomes of a driver that nobody closed: RocksDB waits a second for files whose folder went before them."""
     try:
         close_files()
     finally:
-        directory.cleanup()
+        shutil.rmtree(directory)
 
 
 def _topics(part: SubTopology) -> set[str]:

@@ -187,3 +187,113 @@ def test_what_no_json_can_hold_is_a_line_too() -> None:
 
 def test_where_it_was_logged_is_in_the_line_when_asked_for() -> None:
     assert line_of("m", stack_info="Stack:\n  here")["stack"] == "Stack:\n  here"
+
+
+USERS = """
+import logging
+import kstreams as ks
+{configure}
+
+config = {{"application.id": "shop", "commit.interval.ms": 50}}
+log = logging.getLogger("shop.till")
+log.info("loading")
+
+
+def look(key, order):
+    log.debug("debug %s", order)
+    log.info("info %s", order)
+    logging.info("of the root %s", order)
+    print("printed", order)
+
+
+topology = ks.StreamsBuilder()
+orders = topology.stream("orders", key=str, value=str).peek(look)
+orders.group_by_key().count("counts").to_stream().to("counts", key=str, value=int)
+"""
+
+
+def lines_of(world: World, configure: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (world.folder / "app.py").write_text(USERS.format(configure=configure))
+    world.write("orders", [("a", "tea", 1)])
+    return run(world, "--once", *options)
+
+
+def test_what_the_users_loggers_say_is_shown_and_nobody_elses_noise(world: World) -> None:
+    done = lines_of(world, "")
+    shown = [line for line in done.stderr.splitlines() if line.startswith(("INFO", "DEBUG"))]
+    assert shown == [
+        "INFO shop.till: loading",
+        "INFO shop.till: info tea",
+        "INFO root: of the root tea",
+    ]
+    assert done.stdout == "printed tea\n"
+    assert "assigned" not in done.stderr
+
+
+def test_packages_are_quiet_unless_their_level_is_set(world: World) -> None:
+    package = world.folder / "lib/site-packages/loud"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("import logging\nlogging.getLogger('loud').info('noise of a package')\n")
+    begin = f"import sys; sys.path.append({str(package.parent)!r})\n"
+    assert "noise of a package" not in lines_of(world, begin + "import loud").stderr
+    aloud = begin + "logging.getLogger('loud').setLevel('INFO')\nimport loud"
+    assert "INFO loud: noise of a package\n" in lines_of(world, aloud).stderr
+
+
+def test_a_setting_says_from_which_level_on(world: World) -> None:
+    assert "debug tea" in lines_of(world, "", "-c", "logging.level=DEBUG").stderr
+    assert "info tea" not in lines_of(world, "", "-c", "logging.level=WARNING").stderr
+
+
+CONFIGURATIONS = {
+    "basicConfig": "logging.basicConfig(level='DEBUG', format='mine %(message)s')",
+    "forced": "logging.basicConfig(level='DEBUG', format='mine %(message)s', force=True)",
+    "dictConfig": """
+import logging.config
+logging.config.dictConfig({
+    "version": 1, "disable_existing_loggers": False, "formatters": {"mine": {"format": "mine %(message)s"}},
+    "handlers": {"mine": {"class": "logging.StreamHandler", "formatter": "mine"}},
+    "root": {"level": "DEBUG", "handlers": ["mine"]},
+})
+""",
+}
+
+
+@pytest.mark.parametrize("configure", CONFIGURATIONS)
+def test_an_application_that_configures_logging_has_what_it_asks_for(world: World, configure: str) -> None:
+    said = lines_of(world, CONFIGURATIONS[configure]).stderr
+    assert said.count("mine info tea\n") == said.count("info tea") == 1
+    assert "mine debug tea\n" in said
+    assert "INFO shop.till" not in said
+
+
+def test_the_level_of_a_logger_of_its_own_holds(world: World) -> None:
+    said = lines_of(world, "logging.getLogger('shop').setLevel(logging.DEBUG)").stderr
+    assert "DEBUG shop.till: debug tea\n" in said
+
+
+def test_info_lines_are_objects_too(world: World) -> None:
+    lines = as_json(lines_of(world, "", "--log-format", "json").stderr)
+    [line] = [line for line in lines if line["message"] == "info tea"]
+    assert (line["level"], line["logger"], line["task"]) == ("INFO", "shop.till", "0_0")
+
+
+def test_workers_say_it_as_it_happens(world: World) -> None:
+    (world.folder / "app.py").write_text(USERS.format(configure=""))
+    world.write("orders", [("a", "tea", 1)])
+    given = ["--log-dir", str(world.folder / "log"), "--state-dir", str(world.folder / "state")]
+    command = [COMMAND, "run", "app.py", "--workers", "2", *given]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=world.folder, **pipes) as supervisor:
+        assert supervisor.stdout is not None
+        assert re.fullmatch(r"worker [12]: printed tea\n", supervisor.stdout.readline())
+        supervisor.send_signal(signal.SIGTERM)
+        assert re.search(r"^worker [12]: INFO shop.till: info tea$", supervisor.communicate()[1], re.MULTILINE)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_on_spark_tasks_show_the_users_lines(world: World) -> None:
+    said = lines_of(world, "", "--engine", "spark").stderr
+    assert "INFO shop.till: info tea\n" in said
+    assert " INFO " not in said

@@ -38,7 +38,7 @@ FILES = [
 COMMANDS = [
     (("topology", "nowhere.py"), 1, "there is no file nowhere.py: name the Python file that holds the topology"),
     (("topology", "ap.py"), 1, "there is no file ap.py: did you mean app.py?"),
-    (("topology", "app"), 1, "there is no file app: did you mean app.py?"),
+    (("topology", "ap"), 1, "where else Python looks (PYTHONPATH): did you mean app?"),
     (("topology", "folder"), 1, "folder is a folder: name the Python file in it, such as folder/app.py"),
     (("topology", "app.py:flow"), 1, "app.py holds no 'flow'"),
     (("run", "app.py", "--once", "--engine", "flink"), 2, "'flink' is not one of 'native', "),

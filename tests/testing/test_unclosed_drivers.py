@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import tempfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,13 +40,13 @@ def test_a_driver_that_nobody_uses_any_more_leaves_no_file_open() -> None:
 
 def test_its_stores_are_closed_before_their_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     on_disk: list[list[Path]] = []
-    remove = tempfile.TemporaryDirectory.cleanup
+    remove = shutil.rmtree
 
-    def note(folder: tempfile.TemporaryDirectory[str]) -> None:
-        on_disk.append([*Path(folder.name).rglob("*.sst")])
+    def note(folder: str) -> None:
+        on_disk.append([*Path(folder).rglob("*.sst")])
         remove(folder)
 
-    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", note)
+    monkeypatch.setattr(shutil, "rmtree", note)
     used(counts())
     gc.collect()
     assert len(on_disk) == 1  # the folder of its only task

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from time import monotonic
+from typing import IO, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
 
+from kstreams.cli.csv_rows import CsvRows, checked_type, require_columns
 from kstreams.cli.home import open_home
+from kstreams.cli.instants import instant_ms
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
 from kstreams.decoders import json_decoder
 from kstreams.errors import KStreamsError, SerdeError
@@ -20,7 +23,8 @@ from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_type
 from kstreams.record import Headers
 from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, encode_json, encoder
 
-_LATEST_MS = 2**63 - 1
+_LOOK_EVERY = 10_000
+_TELL_EVERY_S = 5.0
 
 
 class InputRecord(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ class InputRecord(msgspec.Struct, forbid_unknown_fields=True):
 
     key: Any = None
     value: Any = None
-    timestamp: int | None = None
+    timestamp: int | str | None = None
     headers: list[tuple[str, Any]] = []
     partition: int | None = None
     topic: str | None = None
@@ -42,8 +46,38 @@ def produce(
     topic: TopicName,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Lines are objects with key, value, timestamp, headers, as `consume` prints them."),
+        typer.Option(
+            "--json",
+            help="Lines are objects with key, value, timestamp, headers, as `consume` prints them; a timestamp is in "
+            "milliseconds, or an ISO time.",
+        ),
     ] = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv", help="Rows of CSV below a header; each is an object (JSON) with the columns as its fields."
+        ),
+    ] = False,
+    key_column: Annotated[str | None, typer.Option(metavar="NAME", help="With --csv: the column of keys.")] = None,
+    timestamp_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --csv: the column of timestamps, in milliseconds or ISO (UTC without a zone)."
+        ),
+    ] = None,
+    value_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --csv: the only column that is written, as the value.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="NAME=TYPE",
+            help="With --csv: a column is `int`, `float`, `bool` or `str`; default: what its first 1,000 cells are.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str, typer.Option(metavar="CHARACTER", help="With --csv: what stands between cells; `tab` for a tab.")
+    ] = ",",
     separator: Annotated[
         str | None,
         typer.Option(
@@ -68,30 +102,81 @@ def produce(
     """Write each line of standard input as one record.
 
     Examples: `kstreams produce lines < book.txt`, `echo 'EWR:{"wind": 20}' | kstreams produce weather -s :`,
-    `kstreams produce images --file photo.jpg --whole --key photo`
+    `kstreams produce images --file photo.jpg --whole --key photo`,
+    `kstreams produce weather --csv --file weather.csv --key-column station --timestamp-column time`
     """
-    _check(as_json, separator, whole, key)
+    table = Table(key_column, timestamp_column, value_column, delimiter)
+    _check(_form(as_json, as_csv, separator, whole), key)
+    _check_table(as_csv, table, columns or [])
+    if as_csv and value_column is None:
+        value_type = value_type or "json"
     home = open_home(log_dir)
     with home.admin() as admin:
         types = _types(admin, topic, TopicTypes(key_type, value_type), whole)
     with home.producer() as producer, ExitStack() as opened:
         named: list[IO[bytes]] = [opened.enter_context(path.open("rb")) for path in files or ()]
         inputs = named or [_standard_input()]
-        send = _objects(producer, topic, types) if as_json else _lines(producer, topic, separator, key, types)
-        count = _send_all(_whole(inputs) if whole else _lines_of(inputs), send)
+        if as_csv:
+            rows = CsvRows(inputs, _character(delimiter), _column_types(columns or []))
+            sys.stderr.write(f"columns: {', '.join(f'{name} {kind}' for name, kind in rows.types.items())}\n")
+            count = _told(_send_rows(producer, topic, rows, table, types))
+        else:
+            send = _objects(producer, topic, types) if as_json else _lines(producer, topic, separator, key, types)
+            count = _told(_send_all(_whole(inputs) if whole else _lines_of(inputs), send))
         producer.flush()
     sys.stderr.write(f"wrote {count:,} record{'' if count == 1 else 's'} to {topic}\n")
 
 
-def _check(as_json: bool, separator: str | None, whole: bool, key: str | None) -> None:
+class Table(NamedTuple):
+    """What the columns of a CSV file are."""
+
+    key: str | None
+    timestamp: str | None
+    value: str | None
+    delimiter: str
+
+    def named(self) -> list[str]:
+        """The columns that are something else than fields."""
+        return [name for name in self[:3] if name is not None]
+
+
+def _form(as_json: bool, as_csv: bool, separator: str | None, whole: bool) -> str | None:
+    """The option that says what the input is, if there is one."""
     if separator == "":
         raise typer.BadParameter("it is empty: name what stands between key and value", param_hint="--separator")
-    given = {"--json": as_json, "--separator": separator is not None, "--whole": whole}
-    names = [name for name, is_given in given.items() if is_given]
+    forms = {"--json": as_json, "--csv": as_csv, "--separator": separator is not None, "--whole": whole}
+    names = [name for name, is_chosen in forms.items() if is_chosen]
     if len(names) > 1:
         raise typer.BadParameter(f"{' and '.join(names)} exclude each other", param_hint=names[0])
-    if key is not None and (as_json or separator is not None):
-        raise typer.BadParameter(f"with {names[0]}, each line has its own key", param_hint="--key")
+    return names[0] if names else None
+
+
+def _check(form: str | None, key: str | None) -> None:
+    if key is not None and form in ("--json", "--csv", "--separator"):
+        raise typer.BadParameter(f"with {form}, each line has its own key", param_hint="--key")
+
+
+def _check_table(as_csv: bool, table: Table, columns: list[str]) -> None:
+    if not as_csv and (table.named() or columns or table.delimiter != ","):
+        raise typer.BadParameter("columns are those of CSV: add --csv", param_hint="--csv")
+    _character(table.delimiter)
+
+
+def _character(delimiter: str) -> str:
+    character = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(character) != 1 or character in '"\r\n':
+        raise typer.BadParameter(f"{delimiter!r} is not one character, as ';' or tab", param_hint="--delimiter")
+    return character
+
+
+def _column_types(columns: list[str]) -> dict[str, str]:
+    types = {}
+    for column in columns:
+        name, equals, kind = column.rpartition("=")
+        if not equals:
+            raise typer.BadParameter(f"{column!r} is not NAME=TYPE", param_hint="--column")
+        types[name] = checked_type(kind)
+    return types
 
 
 def _types(admin: Admin, topic: str, asked: TopicTypes, whole: bool) -> TopicTypes:
@@ -131,15 +216,46 @@ def _whole(inputs: Iterable[IO[bytes]]) -> Iterator[bytes]:
     return (file.read() for file in inputs)
 
 
-def _send_all(records: Iterable[bytes], send: Send) -> int:
-    number = 0
-    try:
-        for record in records:
-            number += 1
+def _told(written: Iterator[int]) -> int:
+    """How many records were written; of many it is told how far it is."""
+    count, until = 0, monotonic() + _TELL_EVERY_S
+    for count in written:
+        if count % _LOOK_EVERY == 0 and monotonic() > until:
+            sys.stderr.write(f"{count:,} records so far\n")
+            until = monotonic() + _TELL_EVERY_S
+    return count
+
+
+def _send_all(records: Iterable[bytes], send: Send) -> Iterator[int]:
+    for number, record in enumerate(records, 1):
+        with _at_line(number):
             send(record)
+        yield number
+
+
+@contextmanager
+def _at_line(line: int) -> Iterator[None]:
+    """What cannot be written is told with its line."""
+    try:
+        yield
     except (KStreamsError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise KStreamsError(f"line {number} of the input was not written, nor what follows it: {error}") from error
-    return number
+        raise KStreamsError(f"line {line} of the input was not written, nor what follows it: {error}") from error
+
+
+def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, types: TopicTypes) -> Iterator[int]:
+    require_columns(table.named(), rows.columns)
+    key_bytes, value_bytes = encoder(types.key or AUTO), encoder(types.value or AUTO)
+    for number, row in enumerate(rows, 1):
+        key = row.cells[table.key] if table.key else ""
+        with _at_line(row.line):
+            value = (
+                encode_json(row.values, types.value or AUTO)
+                if table.value is None
+                else value_bytes(row.cells[table.value].encode())
+            )
+            time_ms = None if table.timestamp is None else instant_ms(row.cells[table.timestamp])
+            producer.send(topic, key_bytes(key.encode()) if key else None, value, timestamp=time_ms)
+        yield number
 
 
 def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, types: TopicTypes) -> Send:
@@ -168,18 +284,12 @@ def _objects(producer: Producer, topic: str, types: TopicTypes) -> Send:
             topic,
             encode_json(record.key, types.key or AUTO),
             encode_json(record.value, types.value or AUTO),
-            timestamp=_checked_time(record.timestamp),
+            timestamp=None if record.timestamp is None else instant_ms(record.timestamp),
             headers=_headers(record),
             partition=record.partition,
         )
 
     return send
-
-
-def _checked_time(timestamp_ms: int | None) -> int | None:
-    if timestamp_ms is not None and not 0 <= timestamp_ms <= _LATEST_MS:
-        raise KStreamsError(f"its timestamp {timestamp_ms} is no time: give the milliseconds since 1970-01-01T00:00Z")
-    return timestamp_ms
 
 
 def _headers(record: InputRecord) -> Headers:

@@ -11,6 +11,7 @@ from typing import Any
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import Time, time_ms, to_ms
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
 from kstreams.log.embedded.catalogue.group_offsets import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
@@ -58,6 +59,7 @@ class EmbeddedConsumer:
         self._woken = threading.Event()
         self._ended: set[TopicPartition] = set()
         self._group: str | None = self._settings["group.id"]
+        of_one_process(self, "This consumer", LogError)
         self._membership: Membership | None = None
         self._reports = CommitReports(self._group)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
+from kstreams.forks import of_one_process
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.boot import boot_id
@@ -86,6 +87,7 @@ class EmbeddedLog:
             folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend
         )
         self._housekeeper = Housekeeper(self._home)
+        of_one_process(self, "This log", LogError)
 
     @property
     def abilities(self) -> frozenset[Ability]:

@@ -11,6 +11,7 @@ from typing import Any
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import Time
 from kstreams.errors import BufferFullError, FencedError, LogError
+from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
@@ -67,6 +68,7 @@ class EmbeddedProducer:
         self._closed = False
         self._mutex = threading.Lock()
         self._linger = LingerTimer(settings["linger.ms"], self._write_lingering, home.tend)
+        of_one_process(self, "This producer", LogError)
 
     def send(
         self,

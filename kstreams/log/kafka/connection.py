@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.forks import of_one_process
 from kstreams.log.kafka.client_settings import client_settings, made
 from kstreams.log.kafka.failures import is_absent, passes, raised
 from kstreams.log.naming import did_you_mean
@@ -72,6 +73,7 @@ class Connection:
         self._facts: dict[str, TopicFacts] = {}
         self._in_vain: set[tuple[str, int]] = set()  # topics that were waited for, with so many partitions
         self._refusal = ""  # why brokers did not let a client in
+        of_one_process(self, "This log", LogError)
 
     @property
     def servers(self) -> str:

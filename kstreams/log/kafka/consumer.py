@@ -21,6 +21,7 @@ from confluent_kafka.admin import OffsetSpec
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.forks import of_one_process
 from kstreams.log.api import Span
 from kstreams.log.kafka.columns import batches_of, split_events
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, partitions_told
@@ -69,6 +70,7 @@ class KafkaConsumer:
         self._ended: set[TopicPartition] = set()
         self._failure: LogError | None = None
         self._woken = threading.Event()
+        of_one_process(self, "This consumer", LogError)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these; new ones start at the beginning of the log."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kstreams.errors import UnsupportedError
+from kstreams.errors import LogError, UnsupportedError
+from kstreams.forks import of_one_process
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.interceptors import consumer_with, producer_with
 from kstreams.log.kafka.admin import KafkaAdmin
@@ -20,6 +21,7 @@ class KafkaLog:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        of_one_process(self, "This log", LogError)
 
     @property
     def abilities(self) -> frozenset[Ability]:

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.groups.listeners import Listeners, Reading
 from kstreams.log.groups.refusals import no_member, replaced
@@ -74,6 +75,7 @@ class KafkaMembership:
         self._refused: LogError | None = None
         self._known = GroupMetadata(settings["group.id"], _NOT_IN, -1, settings["group.instance.id"])
         self._client = connection.client("consumer", _member_client, client_of_member(given, settings))
+        of_one_process(self, "This consumer", LogError)
 
     def metadata(self) -> GroupMetadata:
         """Who commits for the group. Of who is out, it is that by which it was in: the cluster refuses it."""

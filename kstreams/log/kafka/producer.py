@@ -19,6 +19,7 @@ from confluent_kafka import Producer as Client
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import Time
 from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
+from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
@@ -70,6 +71,7 @@ class KafkaProducer:
         self._batch_size = int(given["batch.size"])
         self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
+        of_one_process(self, "This producer", LogError)
         self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
         self._turn, self._closed, self._is_abandoned = 0, False, False
         name = given.get("transactional.id")

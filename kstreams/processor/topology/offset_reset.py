@@ -19,8 +19,17 @@ Reset: TypeAlias = str | timedelta
 
 
 def default_reset(config: Config) -> Reset | None:
-    """What the configuration says for sources that say nothing themselves (`consumer.auto.offset.reset`)."""
-    return offset_reset_of(config.prefixed("consumer.").get("auto.offset.reset"))
+    """What the configuration says for sources that say nothing themselves, of the main consumer before all consumers.
+
+    Examples
+    --------
+    >>> default_reset(Config.of({"auto.offset.reset": "latest"}))
+    'latest'
+    >>> default_reset(Config.of({"auto.offset.reset": "latest", "main.consumer.auto.offset.reset": "earliest"}))
+    'earliest'
+    """
+    named = (config.get(f"{prefix}auto.offset.reset") for prefix in ("main.consumer.", "consumer.", ""))
+    return offset_reset_of(next(filter(None, named), None))
 
 
 def reset_of(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset:

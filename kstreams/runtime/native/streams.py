@@ -9,6 +9,7 @@ from kstreams.advice import Advising
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
+from kstreams.forks import of_one_process
 from kstreams.log.api import Log
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.built import built
@@ -20,12 +21,14 @@ from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Value
 from kstreams.runtime.native.hung_threads import places
-from kstreams.runtime.native.lifecycle import State, StateListener
+from kstreams.runtime.native.lifecycle import TERMINAL, State, StateListener
 from kstreams.runtime.native.progress import Progress
+from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stores.asked_stores import AskedStores
 from kstreams.runtime.native.stores.metadata import TaskMetadata, ThreadMetadata
 from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
+from kstreams.runtime.running_here import RunHere, make_room, note
 
 
 class KafkaStreams(AskedStores, metaclass=Advising):
@@ -74,8 +77,9 @@ class KafkaStreams(AskedStores, metaclass=Advising):
         settings = Config.of(config)
         flow: Topology = built(topology, settings, "KafkaStreams")
         refuse_feeds(flow.feeds, "native")
-        self._application_id = settings.application_id
+        self._application_id, self._settings, self._source = settings.application_id, settings, topology
         super().__init__(flow, Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore))
+        of_one_process(self, f"The application {settings.application_id!r}", StateError)
 
     @property
     def error(self) -> BaseException | None:
@@ -129,10 +133,19 @@ class KafkaStreams(AskedStores, metaclass=Advising):
         ------
         KStreamsError
             When a topic is missing or does not fit, another process runs the application, or `start` was called before.
+
+        Notes
+        -----
+        A run of the same application and state folder in this process, by another topology, is closed first: a cell of
+        a notebook that is run again replaces what it started before.
         """
         self._before_start()
         if once and until_end:
             raise ConfigError("once and until_end exclude each other: choose one")
+        name = f"the application {self._application_id!r}"
+        folder = str(state_folder(self._settings).absolute())
+        make_room(folder, self._source)
+        note(folder, RunHere(name, self._source, self._is_at_work, self.close))
         self._client.start(RunEnd.INPUT if until_end else RunEnd.ONCE if once else RunEnd.NEVER)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -252,6 +265,9 @@ class KafkaStreams(AskedStores, metaclass=Advising):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _is_at_work(self) -> bool:
+        return self.state is not State.CREATED and self.state not in TERMINAL
 
     def _before_start(self) -> None:
         if self.state is not State.CREATED:

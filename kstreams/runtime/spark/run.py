@@ -14,10 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from kstreams.batch import TopicPartition
 from kstreams.clock import SystemClock
 from kstreams.config import Config
-from kstreams.errors import LogError
+from kstreams.errors import LogError, StateError
+from kstreams.forks import of_one_process
 from kstreams.log import home_of
 from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
+from kstreams.runtime.running_here import RunHere, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable
 from kstreams.runtime.spark.cluster.unshippable import require_shippable
@@ -60,6 +62,7 @@ class SparkRun:
         arguments = {"once": once, "until_end": until_end, "stop": self._stop}
         self._thread = InheritableThread(target=self._run, kwargs=arguments, name="kstreams-spark", daemon=True)
         self._thread.start()
+        of_one_process(self, f"The run of {application_id!r}", StateError)
 
     @property
     def status(self) -> Status:
@@ -107,6 +110,16 @@ class SparkRun:
         self._stop.set()
         if wait:
             self._thread.join()
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._thread.is_alive()
+
+    def stopped(self, seconds: float) -> bool:
+        """End it within so many seconds; whether that was done."""
+        self._stop.set()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def to_dataframe(self, topic: str, *, last_of_each_key: bool = False) -> DataFrame:
         """The records of a topic that the topology writes or reads, as they are whenever the DataFrame is evaluated.
@@ -184,6 +197,8 @@ def start(
     require_shippable(made, settings)
     session = spark or spark_session(of_spark, say)
     require_suitable(session, of_spark, made.feeds)
+    checkpoint = of_spark.checkpoint_of(settings.application_id)
+    make_room(checkpoint, topology)
     with ExitStack() as resources:
         resources.enter_context(driver_lock(settings, shared=True))
         log = resources.enter_context(home_of(settings).open(settings))
@@ -191,4 +206,6 @@ def start(
         runner = SparkRunner(made, settings, own, log, SystemClock(), on_progress, session)
         results = Results(session, made, settings, of_spark.prefix)
         of_run = settings.application_id, runner, results, resources.pop_all()
-        return SparkRun(*of_run, once=once, until_end=until_end)
+        run = SparkRun(*of_run, once=once, until_end=until_end)
+    note(checkpoint, RunHere(f"the application {settings.application_id!r}", topology, run.is_alive, run.stopped))
+    return run

@@ -10,6 +10,8 @@ entries at once stop every other thread for 75 ms.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -20,6 +22,7 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import StateError
+from kstreams.forks import of_module, of_one_process
 from kstreams.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.directory_lock import DirectoryLock
@@ -67,6 +70,7 @@ class RocksDatabase:
         self._lock, self._options = DirectoryLock(directory), _options(limits)
         if measured:
             self._options.enable_statistics()
+        of_one_process(self, "This state store", StateError)
         try:
             self._db = self._open(stores)
         except BaseException:
@@ -87,6 +91,7 @@ class RocksDatabase:
             raise
 
     def _open(self, stores: Sequence[str]) -> Any:
+        _require_threads()
         path, options = self._directory / "rocksdb", self._options
         is_known = (path / "CURRENT").exists()
         if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
@@ -96,6 +101,7 @@ class RocksDatabase:
             families = {_family_name(store): options for store in stores}
             families |= {name: options for name in known if name != "default"}
             path.mkdir(mode=0o700, exist_ok=True)
+            _Threads.process = os.getpid()
             return rocksdict.Rdict(str(path), options, column_families=families)
         except Exception as error:  # rocksdict raises nothing more special
             raise unreadable(path, error) from error
@@ -303,7 +309,33 @@ def _without_log() -> Any:
     return options
 
 
-_shared_lock = threading.Lock()
+class _Threads:
+    """In which process RocksDB has threads: none of any other can flush, and whoever waits for it waits for ever."""
+
+    process: int | None = None
+
+
+def _leave_at_once() -> None:
+    """Let a child that was forked beside RocksDB's threads end without its exit handler, which waits for them."""
+    with suppress(AttributeError):  # a C library without on_exit
+        libc = ctypes.CDLL(None)
+        if _Threads.process is not None:
+            libc.on_exit(libc._exit, None)
+
+
+os.register_at_fork(after_in_child=_leave_at_once)
+
+
+def _require_threads() -> None:
+    if _Threads.process not in (None, os.getpid()):
+        raise StateError(
+            f"state stores were open in process {_Threads.process} when this one was forked from it, and RocksDB's "
+            'threads stayed behind: start processes with multiprocessing.get_context("spawn"), or before any store is '
+            "opened"
+        )
+
+
+_shared_lock = of_module(threading.Lock())
 _shared: list[Any] = []  # the process's block cache and write buffer manager, once a database was opened
 
 

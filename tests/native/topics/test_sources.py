@@ -11,7 +11,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.clock import ManualClock
-from kstreams.errors import LogError, ProcessingError, TopologyError, UnknownTopicError
+from kstreams.errors import ConfigError, LogError, ProcessingError, TopologyError, UnknownTopicError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, tasks_of, until
@@ -81,12 +81,28 @@ def test_a_committed_offset_goes_before_every_reset(old: World) -> None:
     assert len(values(old)) == 5
 
 
+@pytest.mark.parametrize("prefix", ["", "consumer.", "main.consumer."])
 @pytest.mark.parametrize(("setting", "count"), [("latest", 0), ("by_duration:PT1H", 2)])
-def test_the_configuration_speaks_for_sources_that_say_nothing(old: World, setting: str, count: int) -> None:
-    old.settings["consumer.auto.offset.reset"] = setting
+def test_the_configuration_speaks_for_sources_that_say_nothing(
+    old: World, setting: str, count: int, prefix: str
+) -> None:
+    old.settings[f"{prefix}auto.offset.reset"] = setting
     run_at_three(old)
     assert len(old.rows("out") if "out" in old.topics() else []) == count
     assert old.topics().count("in") == 1
+
+
+def test_what_is_said_for_the_main_consumer_goes_first(old: World) -> None:
+    old.settings |= {"auto.offset.reset": "none", "consumer.auto.offset.reset": "none"}
+    old.settings["main.consumer.auto.offset.reset"] = "latest"
+    run_at_three(old)
+    assert "out" not in old.topics() or not old.rows("out")
+
+
+def test_a_reset_that_there_is_not_is_refused(old: World) -> None:
+    old.settings["auto.offset.reset"] = "newest"
+    with pytest.raises(ConfigError, match=r"auto\.offset\.reset cannot be 'newest': allowed are earliest"):
+        run_at_three(old)
 
 
 # patterns

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
+from kstreams.forks import of_one_process, still_while_forking
 from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy
@@ -70,9 +69,10 @@ class Catalogue:
         self.path = folder / DATABASE
         self._mutex = threading.RLock()
         make_folder(folder)
-        self._open = functools.partial(JournaledDatabase, folder, durability, disk, decide)
         with self._errors():
-            self._database, self._pid = self._open(), os.getpid()
+            self._database = JournaledDatabase(folder, durability, disk, decide)
+        of_one_process(self, "This log", LogError)
+        still_while_forking(self, self._mutex)
 
     @property
     def boot(self) -> bytes:
@@ -87,13 +87,13 @@ class Catalogue:
     def read(self, sql: str, *values: Any) -> Rows:
         """The rows of one query."""
         with self._mutex, self._errors():
-            return self._mine().execute(sql, values).fetchall()
+            return self._database.connection.execute(sql, values).fetchall()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of what is done in it, or nothing."""
         with self._mutex, self._errors():
-            connection, database, state = self._mine(), self._database, None
+            connection, database, state = self._database.connection, self._database, None
             try:
                 state = database.begin()
                 yield connection
@@ -134,11 +134,6 @@ class Catalogue:
 
     def _topic(self, row: Row) -> Topic:
         return Topic(row[0], row[1], row[2], topic_config(row, str(self.path)))
-
-    def _mine(self) -> sqlite3.Connection:
-        if self._pid != os.getpid():
-            self._database, self._pid = self._open(), os.getpid()
-        return self._database.connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

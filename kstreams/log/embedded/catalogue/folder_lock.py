@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kstreams.forks import in_child
 from kstreams.log.embedded.disk import create_file
 from kstreams.open_files import opened
 
@@ -23,6 +24,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         self._lock = folder / "lock"
         self._folder = -1
+        in_child(self, FolderLock.close)
         self._folder = opened(lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     @contextmanager

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kstreams.forks import in_child
 from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.disk import create_file, open_file
 from kstreams.log.groups.group import Member
@@ -56,6 +57,7 @@ class Presence:
         os.close(create_file(appends_file(log, member)))
         self._log, self._member, self._fd = log, member, create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
+        in_child(self, lambda copy: copy.close(leaves=False))
         self.give_sign(uptime_ms)
 
     def give_sign(self, uptime_ms: int) -> None:

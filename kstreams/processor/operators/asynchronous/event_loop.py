@@ -16,10 +16,12 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Any, TypeVar
 
+from kstreams.forks import of_module
+
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
-_starting = threading.Lock()
+_starting = of_module(threading.Lock())
 
 
 def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:

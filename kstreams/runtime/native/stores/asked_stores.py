@@ -11,6 +11,7 @@ import pyarrow as pa
 from kstreams.config import Config
 from kstreams.durations import Time
 from kstreams.errors import StateError, StoreNotAvailableError
+from kstreams.forks import of_one_process
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State
@@ -120,6 +121,7 @@ class AskedStores:
             which = "no partition" if partition is None else f"not the partition {partition}"
             raise StoreNotAvailableError(f"this process has {which} of the store {name!r} now: others may have it")
         found: ReadOnlyStore = builder.read_only(wanted, partition_of=local.partition_of(builder))
+        of_one_process(found, f"The store {name!r}", StateError)
         return found
 
     def sql(self, query: str, *, isolation: Isolation | None = None, as_of: Time | None = None) -> pa.Table:

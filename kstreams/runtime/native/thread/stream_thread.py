@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 from collections import Counter
@@ -13,6 +14,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 
 from kstreams.errors import LogError
+from kstreams.forks import end_child_of, in_child
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
@@ -107,7 +109,8 @@ class StreamThread:
 
     def run(self) -> None:
         """Work until stopped or done, and close. Raises what went wrong."""
-        self._ident = threading.get_ident()
+        self._ident, process = threading.get_ident(), os.getpid()
+        in_child(self, StreamThread._interrupt)
         try:
             self.state = ThreadState.STARTING
             if self.plans:
@@ -121,7 +124,8 @@ class StreamThread:
         except OUT_OF_GROUP:
             self._producer.abandon()
             raise
-        except Exception:
+        except Exception as error:
+            end_child_of(process, self.name, error)
             self._send_dead_letters()
             raise
         finally:
@@ -131,9 +135,13 @@ class StreamThread:
     def stop(self) -> None:
         """Stop soon, between two records, and commit; may be called from any thread."""
         self.stopping.set()
+        self._interrupt()
+        self._wake()
+
+    def _interrupt(self) -> None:
+        """Take no further record of what its tasks have."""
         for task in list(self.tasks):
             task.interrupt()
-        self._wake()
 
     def _wake(self) -> None:
         """Let it go on where it waits for records, or rests; may be called from any thread."""

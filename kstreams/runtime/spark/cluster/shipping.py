@@ -1,8 +1,9 @@
 """How a topology reaches Spark's Python workers: the user's functions and types travel by value.
 
 A worker has kstreams and installed packages, but not the folder in which `app.py` lies. So whatever belongs to the
-user's own modules is taken along as it is, and nothing has to be importable on the other side. Only what this
-application's driver wrote is ever read this way, never bytes from a topic or a store.
+user's own modules is taken along as it is, and nothing has to be importable on the other side. What its functions
+import when they are called goes along as text (`shipped_modules.py`). Only what this application's driver wrote is ever
+read this way, never bytes from a topic or a store.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import functools
 import inspect
 import io
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, get_type_hints
 
 import msgspec
@@ -24,14 +24,12 @@ import pyspark
 from pyspark import cloudpickle
 
 from kstreams.errors import TopologyError
-from kstreams.package_folder import PACKAGE
+from kstreams.package_folder import is_installed
+from kstreams.runtime.spark.cluster.shipped_modules import offer
+from kstreams.user_modules import sources_of
 
-_INSTALLED = tuple(
-    str(Path(folder).resolve())
-    for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE), *pyspark.__path__}
-)
-_OF_PACKAGES = {"site-packages", "dist-packages"}
-"""Folders of installed packages have such a name also where another environment is on the path."""
+_OF_PYSPARK = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
+"""A cluster may have it in a folder of its own (`SPARK_HOME`)."""
 _STRUCT_OPTIONS = (
     "array_like",
     "cache_hash",
@@ -59,15 +57,16 @@ def pack(thing: Any) -> bytes:
         (`unshippable.py` says before a start which one).
     """
     buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
     try:
         with users_modules_by_value():
-            _Pickler(buffer).dump(thing)
+            pickler.dump(thing)
     except Exception as error:  # a class of the user's, or of others, decides what it raises
         raise TopologyError(
             f"The topology cannot be sent to Spark's workers: {error}. A function of it refers to something that "
             "exists in this process only; make it inside the function or in a processor's init()."
         ) from error
-    return buffer.getvalue()
+    return cloudpickle.dumps((sources_of(pickler.codes), buffer.getvalue()))  # type: ignore[no-any-return]
 
 
 def packing(thing: Any) -> Exception | None:
@@ -82,7 +81,9 @@ def packing(thing: Any) -> Exception | None:
 @lru_cache(maxsize=64)
 def unpack(packed: bytes) -> Any:
     """What was packed; the same object for the same bytes, as long as the worker lives."""
-    return cloudpickle.loads(packed)
+    sources, pickled = cloudpickle.loads(packed)
+    offer(sources)
+    return cloudpickle.loads(pickled)
 
 
 _LOOKED_UP = "__msgspec_cache__"
@@ -94,13 +95,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     It cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made. It sends what an open file
     holds instead of the file, without a word. It sends a function in `functools.cache` by its name.
+
+    `codes` are those of the user's functions that it met, each with the package of its function.
     """
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.codes: list[tuple[CodeType, str]] = []
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, io.IOBase) and not isinstance(thing, _IN_MEMORY) and thing not in _STANDARD:
             raise cloudpickle.pickle.PicklingError(f"cannot pickle the open file {thing!r}")
         if isinstance(thing, functools._lru_cache_wrapper) and is_users(inspect.getmodule(thing.__wrapped__)):
             return _cached, (thing.__wrapped__, thing.cache_parameters())
+        if isinstance(thing, FunctionType) and is_users(sys.modules.get(thing.__module__)):
+            self.codes.append((thing.__code__, thing.__globals__.get("__package__") or ""))
         if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and _is_made_again(thing):
             return _reduced_struct(thing)
         reduced = super().reducer_override(thing)
@@ -202,5 +211,4 @@ def is_users(module: ModuleType | None) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ == "__main__"
-    path = Path(file).resolve()
-    return not (str(path).startswith(_INSTALLED) or _OF_PACKAGES.intersection(path.parts))
+    return not (is_installed(file) or str(Path(file).resolve()).startswith(_OF_PYSPARK))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from kstreams.app_module import Place, imports_from, place_of
 from kstreams.errors import EngineUnavailableError
 from kstreams.package_folder import PACKAGE
 from kstreams.runtime.spark.cluster.session import COMMON, DELTA, QUIET, quiet, require_java, require_pyspark, with_jars
@@ -27,6 +28,7 @@ from kstreams.runtime.spark.cluster.submit_arguments import (
     require_files,
 )
 from kstreams.runtime.spark.settings import OWN, SparkSettings
+from kstreams.user_modules import Source, sources_of
 
 _READ_BY_US = (OWN, "spark.hadoop.")
 
@@ -123,15 +125,54 @@ def submit_command(
 
 
 def _application(app: str, how: Submission, folder: Path) -> list[str]:
-    """The script and what it is to run: in cluster mode both are shipped, and the file lies beside the script there."""
+    """The script and what it is to run: in cluster mode the script brings the user's modules along as text."""
     if how.deploy_mode == "client":
         return [str(PACKAGE / "__main__.py"), "run", app, "--engine", "spark"]
-    file, _, name = app.partition(":")
-    require_files([file], "the command line")
+    target, _, attribute = app.partition(":")
+    place = place_of(target)
     script = folder / "kstreams_driver.py"
-    script.write_text("from kstreams.cli import main\n\nraise SystemExit(main())\n")
-    there = f"{Path(file).name}:{name}" if name else Path(file).name
-    return ["--files", str(Path(file).resolve()), str(script), "run", there, "--engine", "spark"]
+    script.write_text(driver_script(place, attribute))
+    return [str(script), "run", "--engine", "spark"]
+
+
+def driver_script(place: Place, attribute: str) -> str:
+    """The text of a script that lays the modules of an application down where it runs, and runs the command line.
+
+    They lie in a folder of the same name as here, after which an application may be called.
+    """
+    file = place.file.resolve()
+    code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+    with imports_from(place):
+        sources = sources_of([(code, place.package)])
+    texts = {_file_in_root(name, source): source.text for name, source in sources.items()}
+    own = str(file.relative_to(place.root))
+    texts[own] = file.read_text()
+    named = f"{own}:{attribute}" if attribute else own
+    return _DRIVER.format(texts=texts, root=place.root.name or "app", named=named)
+
+
+def _file_in_root(name: str, source: Source) -> str:
+    path = Path(*name.split("."))
+    return str(path / "__init__.py" if source.is_package else path.with_suffix(".py"))
+
+
+_DRIVER = """
+import sys
+import tempfile
+from pathlib import Path
+
+from kstreams.cli import main
+
+TEXTS = {texts!r}
+
+root = Path(tempfile.mkdtemp(prefix="kstreams-"), {root!r})
+for name, text in TEXTS.items():
+    file = root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+command, *others = sys.argv[1:]
+raise SystemExit(main([command, str(root / {named!r}), *others]))
+"""
 
 
 def submit_environment(how: Submission) -> dict[str, str]:

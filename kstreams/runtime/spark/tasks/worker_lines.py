@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from kstreams.brief_lines import BriefLines, is_shown
 from kstreams.config import Config
 from kstreams.structured_logs import LINE_FORMATS
 
 _handler = logging.StreamHandler()
+_handler.addFilter(is_shown)
 
 
 def write_lines(config: Config) -> None:
@@ -15,10 +17,11 @@ def write_lines(config: Config) -> None:
 
     A process may work for another application next: the lines are those of the last one that asked.
     """
-    form, root = LINE_FORMATS.get(config["logging.format"]), logging.getLogger()
-    if form is None:
-        root.removeHandler(_handler)
-        return
+    root = logging.getLogger()
     if not root.handlers:
         root.addHandler(_handler)
-    _handler.setFormatter(form(config))
+        logging.getLogger("kstreams").setLevel(logging.WARNING)
+    if _handler in root.handlers:
+        root.setLevel(config["logging.level"])
+    form = LINE_FORMATS.get(config["logging.format"])
+    _handler.setFormatter(BriefLines() if form is None else form(config))

@@ -1,0 +1,78 @@
+"""Which applications run in this process, so that one that is started anew takes the place of the former.
+
+In a notebook a cell is run again to try other functions. The application that it started before still runs, in threads
+that nobody refers to any more; a second one beside it would share its tasks, and the old functions would go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kstreams.errors import StateError
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_S = 60.0
+
+
+class RunHere(NamedTuple):
+    """An application that runs in this process.
+
+    Parameters
+    ----------
+    name : str
+        As errors call it.
+    source : Any
+        What the user made: a builder or a topology. Runs of the same one share tasks.
+    is_alive : callable
+    stop : callable
+        Ends it within so many seconds; whether that is done.
+    """
+
+    name: str
+    source: Any
+    is_alive: Callable[[], bool]
+    stop: Callable[[float], bool]
+
+
+_runs: dict[str, list[RunHere]] = {}
+os.register_at_fork(after_in_child=_runs.clear)
+
+
+def make_room(key: str, source: Any) -> None:
+    """Stop the runs of other topologies that have the same state.
+
+    Parameters
+    ----------
+    key : str
+        What only one topology may have: the folder of its state.
+    source : Any
+        What is to run.
+
+    Raises
+    ------
+    StateError
+        When one of them does not stop.
+    """
+    for former in [run for run in _runs.get(key, []) if run.is_alive() and run.source is not source]:
+        _stop(former)
+
+
+def note(key: str, run: RunHere) -> None:
+    """Remember a run that starts."""
+    _runs[key] = [*(other for other in _runs.get(key, []) if other.is_alive()), run]
+
+
+def _stop(former: RunHere) -> None:
+    if not former.stop(_PATIENCE_S):
+        raise StateError(
+            f"{former.name} runs in this process already, by another topology, and did not stop within "
+            f"{_PATIENCE_S:g} s: close it, or restart the process (the kernel of a notebook)"
+        )
+    logger.warning(
+        "%s ran in this process already, by another topology: that run was closed, and the new one takes its place",
+        former.name,
+    )

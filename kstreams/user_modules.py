@@ -1,0 +1,107 @@
+"""`sources_of`: the user's own modules that code imports, as text, for a machine that does not have them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import resolve_name
+from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
+
+from kstreams.imported_names import Import, imports_of
+from kstreams.package_folder import is_installed
+
+
+class Source(NamedTuple):
+    """A module as text.
+
+    Parameters
+    ----------
+    file : str
+        Where it lies here; of a package, its `__init__.py`, which need not exist.
+    text : str
+    """
+
+    file: str
+    text: str
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is a package."""
+        return Path(self.file).name == "__init__.py"
+
+
+def sources_of(codes: Iterable[tuple[CodeType, str]]) -> dict[str, Source]:
+    """The user's modules that pieces of code import, and those that these import, by name.
+
+    Parameters
+    ----------
+    codes : iterable of (code, str)
+        Each with the package that it lies in, which may be empty.
+    """
+    sources: dict[str, Source] = {}
+    waiting = [name for code, package in codes for name in _imported_by(code, package)]
+    while waiting:
+        name = waiting.pop()
+        spec = None if name in sources else _spec_of(name)
+        source = None if spec is None else _source_of(spec)
+        if source is None:
+            continue
+        sources[name] = source
+        package = name if source.is_package else name.rpartition(".")[0]
+        waiting += _imported_by(compile(source.text, source.file, "exec", dont_inherit=True), package)
+    return sources
+
+
+def specs_of(name: str, folders: list[str]) -> Iterator[ModuleSpec]:
+    """Those of a module and of the packages around it, from the outermost, as far as they exist; nothing is imported.
+
+    Parameters
+    ----------
+    name : str
+    folders : list of str
+        Where the outermost is looked for.
+    """
+    top, *others = name.split(".")
+    spec = next(filter(None, (finder.find_spec(top, folders) for finder in sys.meta_path)), None)
+    while spec is not None:
+        yield spec
+        if not others:
+            return
+        # By its own name alone: a full one makes Python look for the package among those that are imported.
+        spec = PathFinder.find_spec(others.pop(0), list(spec.submodule_search_locations or ()))
+
+
+def _imported_by(code: CodeType, package: str) -> list[str]:
+    """The names of modules that code may import: what it takes from a package may be modules too."""
+    return [name for each in imports_of(code) for name in _modules_of(each, package)]
+
+
+def _modules_of(imported: Import, package: str) -> Iterator[str]:
+    if imported.level and not package:
+        return  # Python refuses it
+    try:
+        module = resolve_name(str(imported), package)
+    except ImportError:
+        return
+    parts = module.split(".")
+    yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    yield from (f"{module}.{name}" for name in imported.names)
+
+
+def _spec_of(name: str) -> ModuleSpec | None:
+    specs = list(specs_of(name, sys.path))
+    return specs[-1] if len(specs) == name.count(".") + 1 else None
+
+
+def _source_of(spec: ModuleSpec) -> Source | None:
+    """The text of a module; None for one that is installed or has none."""
+    folders = list(spec.submodule_search_locations or ())
+    file = Path(spec.origin) if spec.has_location and spec.origin else None
+    if file is None:  # a package without __init__.py
+        return Source(str(Path(folders[0], "__init__.py")), "") if folders and not is_installed(folders[0]) else None
+    if file.suffix != ".py" or is_installed(file) or not file.is_file():
+        return None
+    return Source(str(file), file.read_text())
