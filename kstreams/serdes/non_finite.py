@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from functools import singledispatch
+from collections.abc import Callable, Iterator
+from functools import partial, singledispatch
 from typing import Any
 
 import msgspec
@@ -39,6 +39,20 @@ def json_forms(builtins: Any) -> Iterator[bytes]:
     if _holds_non_finite(builtins):
         yield msgspec.json.encode(_quoted(builtins))
         yield json.dumps(builtins, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def with_texts(value: Any) -> Any:
+    """A value with texts in place of NaN and infinities; the value itself where it holds none.
+
+    Examples
+    --------
+    >>> with_texts({"a": float("inf")}), with_texts(2.5)
+    ({'a': 'Infinity'}, 2.5)
+    """
+    if b"null" not in msgspec.json.encode(value, enc_hook=str):
+        return value
+    builtins = msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+    return _quoted(builtins) if _holds_non_finite(builtins) else value
 
 
 def _holds_non_finite(value: Any) -> bool:
@@ -77,6 +91,20 @@ def read_non_finite(data: bytes, kind: Any) -> Any:
         raise ValueError("it holds neither NaN nor infinities")
     builtins = json.loads(data)
     return convert(_revived(type_info(kind), builtins), kind, str_keys=True)
+
+
+def with_numbers(kind: Any) -> Callable[[Any], Any]:
+    """What turns the texts of `with_texts` into numbers again, where a type says so; of no type nothing.
+
+    Examples
+    --------
+    >>> with_numbers(dict[str, float])({"a": "Infinity"})
+    {'a': inf}
+    """
+    try:
+        return partial(_revived, type_info(kind))
+    except (TypeError, NameError):
+        return partial(_revived, None)
 
 
 @singledispatch

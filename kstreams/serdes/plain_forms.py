@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ from kstreams.serdes import (
     WindowRowSerde,
     type_name,
 )
+from kstreams.serdes.non_finite import with_texts
 
 
 def shown(value: Any) -> Any:
@@ -29,16 +29,14 @@ def shown(value: Any) -> Any:
 
     Examples
     --------
-    >>> shown(Windowed("EWR", Window(0, 60)))
-    {'key': 'EWR', 'window': {'start_ms': 0, 'end_ms': 60}}
+    >>> shown(Windowed("EWR", Window(0, 60))), shown([float("nan")])
+    ({'key': 'EWR', 'window': {'start_ms': 0, 'end_ms': 60}}, ['NaN'])
     """
     if isinstance(value, bytes):
         return in_base64(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     names = getattr(value, "_fields", None)
     if names is None:
-        return value
+        return value if isinstance(value, str | int) else with_texts(value)
     return {name: shown(part) for name, part in zip(names, value, strict=True)}
 
 

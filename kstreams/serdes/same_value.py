@@ -41,7 +41,7 @@ def _comparison(kind: type) -> Callable[[Any, Any], bool]:
 def _fields(kind: Any) -> tuple[str, ...] | None:
     """The names of the fields of a class; None for a class without."""
     if issubclass(kind, msgspec.Struct):
-        return kind.__struct_fields__
+        return tuple(kind.__struct_fields__)
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(kind.model_fields) if hasattr(kind, "model_fields") else None

@@ -9,12 +9,12 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kstreams.serdes.non_finite import with_numbers
 from kstreams.server.refusal import Refusal
 from kstreams.state.api import StoreBuilder
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
-_NO_NUMBERS_IN_JSON = "nan", "inf", "-inf"
 
 
 class Page(msgspec.Struct):
@@ -75,7 +75,7 @@ def as_response(page: Page, request: Request, store: StoreBuilder) -> Response:
 
 def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
     """The rows as an Arrow IPC stream; the metadata of its schema (`kstreams`) is the rest of the page as JSON."""
-    rows = [_with_numbers(row, store) for row in msgspec.to_builtins(page.rows, enc_hook=str)]
+    rows = _with_numbers(msgspec.to_builtins(page.rows, enc_hook=str), store)
     try:
         table = pa.Table.from_pylist(rows)
     except (pa.ArrowException, OverflowError):
@@ -89,7 +89,11 @@ def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
     return written
 
 
-def _with_numbers(row: dict[str, Any], store: StoreBuilder) -> dict[str, Any]:
-    """A row with the numbers for which JSON has words alone."""
-    floats = [name for name, serde in (("key", store.key), ("value", store.value)) if serde and serde.type is float]
-    return {**row, **{name: float(row[name]) for name in floats if row[name] in _NO_NUMBERS_IN_JSON}}
+def _with_numbers(rows: list[dict[str, Any]], store: StoreBuilder) -> list[dict[str, Any]]:
+    """Rows with the numbers for which JSON has words alone."""
+    kinds = {
+        "key": None if store.key is None else store.key.type,
+        "value": store.result_type or (None if store.value is None else store.value.type),
+    }
+    read = {name: with_numbers(kind) for name, kind in kinds.items()}
+    return [{**row, **{name: of_text(row[name]) for name, of_text in read.items()}} for row in rows]

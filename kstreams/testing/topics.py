@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from kstreams.advice import AdvisedCalls
@@ -164,10 +164,16 @@ class TestOutputTopic(AdvisedCalls):
         return [(record.key, record.value) for record in self.read_records()]
 
     def read_key_values_to_map(self) -> dict[Any, Any]:
-        """The last value of each key; raises LookupError for a record without a key."""
+        """The last value of each key; raises LookupError for a record without a key, or with one that has no hash."""
         records = self.read_records()
         if any(record.key is None for record in records):
             raise LookupError(f"Topic {self.name} holds a record without a key, which a map cannot hold.")
+        for record in records:
+            if not isinstance(record.key, Hashable):
+                raise LookupError(
+                    f"Topic {self.name} holds the key {record.key!r}, which cannot be hashed, so that no map holds it: "
+                    "read the topic by read_key_values()."
+                )
         return {record.key: record.value for record in records}
 
     def __repr__(self) -> str:

@@ -147,7 +147,7 @@ def test_a_type_that_does_not_exist_is_asked_wrongly(kstreams, name):
         ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
         ("json", '{"a": 1}', {"a": 1}),
         ("bytes", "AAH/", {"base64": "AAH/"}),
-        ("float", "nan", "nan"),
+        ("float", "nan", "NaN"),
     ],
 )
 def test_every_type_is_written_and_shown(kstreams, kind, text, shown):

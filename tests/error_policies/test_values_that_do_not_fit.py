@@ -119,8 +119,8 @@ def test_columns_agree_with_records(world: World, build: Any, rows: int) -> None
     with world.log() as log, log.producer() as producer:
         for key, reading, time in readings:
             producer.send("in", key.encode(), json.dumps(reading).encode(), timestamp=time)
-    handlers = {name.replace(".", "_"): value for name, value in ON.items()}
-    world.run(application(build), once=True, columns_min_rows=rows, **handlers)
+    policies = {name.replace(".", "_"): value for name, value in ON.items()}
+    world.run(application(build), once=True, columns_min_rows=rows, **policies)
     of_keys = {str(key): [float(n) for n in range(key, 40, 7) if n not in (3, 20)] for key in range(7)}
     nulls = {"6": 1}  # number 20 comes when there is a mean already; number 3 comes first, and is refused
     assert world.table("out", value=Stat) == {

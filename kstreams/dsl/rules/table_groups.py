@@ -16,14 +16,17 @@ from kstreams.processor.operators.stateless import pair_of
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
-from kstreams.serdes import ChangeSerde
+from kstreams.serdes import ChangeSerde, serde_of
 from kstreams.state import store_kinds
 
 Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
 
 
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
-    return build.processor(node, GroupRowsOperator(_grouping(node, build), build.is_versioned(build.parent(node))))
+    kind = build.types[node.name].key.kind
+    key = None if kind is None else serde_of(kind)
+    versioned = build.is_versioned(build.parent(node))
+    return build.processor(node, GroupRowsOperator(_grouping(node, build), versioned, key))
 
 
 def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import eq
 from typing import Any
 
 from kstreams.processor.context.operator_binding import ClosureOperator
@@ -13,6 +14,8 @@ from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
+from kstreams.serdes import Serde
+from kstreams.serdes.registry import same_bytes_when_equal
 
 Pair = tuple[Any, Any] | None
 
@@ -27,13 +30,16 @@ class GroupRowsOperator(ClosureOperator):
         `(key, value) -> (key, value)`; a row whose new key or value is None belongs to no group.
     versioned : bool
         Whether the table has a history: an update that comes after a later one of its key moves no row.
+    key : Serde, optional
+        Of the groups' keys, where it is known: groups are the same if their keys have the same bytes.
     """
 
     function: Callable[[Any, Any], tuple[Any, Any]]
     versioned: bool = False
+    key: Serde[Any] | None = None
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        function, versioned = self.function, self.versioned
+        function, versioned, is_same = self.function, self.versioned, self._is_same()
 
         def group_of(key: Any, value: Any) -> Pair:
             if value is None:
@@ -47,7 +53,7 @@ class GroupRowsOperator(ClosureOperator):
                 context.dropped(OUT_OF_ORDER)
                 return
             joining, leaving = group_of(key, new), group_of(key, old)
-            if joining is not None and leaving is not None and joining[0] == leaving[0]:
+            if joining is not None and leaving is not None and is_same(joining[0], leaving[0]):
                 forward(joining[0], Change(joining[1], leaving[1], is_latest), timestamp)
                 return
             if leaving is not None:
@@ -56,6 +62,12 @@ class GroupRowsOperator(ClosureOperator):
                 forward(joining[0], Change(joining[1], None, is_latest), timestamp)
 
         return process
+
+    def _is_same(self) -> Callable[[Any, Any], bool]:
+        if self.key is None or same_bytes_when_equal(self.key):
+            return eq
+        write = self.key.serialize
+        return lambda one, other: write(one) == write(other)
 
 
 @dataclass(frozen=True, slots=True)
