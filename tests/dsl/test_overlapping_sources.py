@@ -58,9 +58,7 @@ def values_of(topology: Topology, topic: str, *outputs: str) -> list[list[str]]:
     ],
 )
 def test_a_topic_that_one_source_names_and_anothers_pattern_matches_is_refused(sources: list[Any]) -> None:
-    with pytest.raises(
-        TopologyError, match=r"reads topic 'in', which.*pattern 'i\.\*'|'i\.\*' of .* matches topic 'in'"
-    ):
+    with pytest.raises(TopologyError, match=r"topic 'in' is read by .*: one names it, and the pattern 'i\.\*' of the"):
         built(*sources)
 
 
@@ -136,7 +134,7 @@ def by_hand(*topics: Any) -> Topology:
 
 @pytest.mark.parametrize("topics", [("in", ANY_I), (ANY_I, "in"), (["x", "in"], ANY_I)])
 def test_by_hand_a_name_and_a_pattern_that_matches_it_are_refused(topics: tuple[Any, ...]) -> None:
-    with pytest.raises(TopologyError, match=r"'in'.*'i\.\*'|'i\.\*'.*'in'"):
+    with pytest.raises(TopologyError, match=r"topic 'in' is read by source-1 .* and by source-0 .*'i\.\*'"):
         by_hand(*topics)
 
 

@@ -41,11 +41,11 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     versioned = build.is_versioned(build.parent(node))
     join = node.names.send
     select = _foreign_key(node, build, right)
-    primary_key = build.key_serde(node, PURPOSE, left)
-    send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, primary_key, versioned=versioned)
+    send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, versioned)
     build.processor(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
     view, names = build.view_of_table(node), node.names
+    primary_key = build.key_serde(node, PURPOSE, left)
     resolve = ResponseJoinOperator(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
     build.processor(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
     return table_of_records(node, build, (names.resolver,))

@@ -382,17 +382,16 @@ def _check_overlap(topology: Topology, source: SourceNode, other: SourceNode) ->
             f"{reader} reads topic {taken[0]!r}, which {former} reads already: read it once and use that stream or "
             "table twice"
         )
-    cure = "let the pattern leave it out, or read all once and use that stream twice"
-    for topic in topology.not_internal(source.topics):
-        if matches(other, topic):
-            pattern = f"the pattern {other.pattern.pattern!r} of {former}" if other.pattern else former
-            raise TopologyError(f"{reader} reads topic {topic!r}, which {pattern} matches: {cure}")
-    for topic in () if topology.fills_global_store(other) else topology.not_internal(other.topics):
-        if source.pattern is not None and matches(source, topic):
-            raise TopologyError(
-                f"the pattern {source.pattern.pattern!r} of {reader} matches topic {topic!r}, which {former} reads: "
-                f"{cure}"
-            )
+    named_by_other = () if topology.fills_global_store(other) else topology.not_internal(other.topics)
+    matched = [topic for topic in named_by_other if matches(source, topic)]
+    matched += [topic for topic in topology.not_internal(source.topics) if matches(other, topic)]
+    if matched:
+        pattern = source.pattern or other.pattern
+        raise TopologyError(
+            f"topic {matched[0]!r} is read by {reader} and by {former}: one names it, and the pattern "
+            f"{'' if pattern is None else pattern.pattern!r} of the other matches it. Let the pattern leave it out, or "
+            "read all topics once and use that stream twice"
+        )
 
 
 def _check_stores(topology: Topology, step: ProcessorNode) -> None:

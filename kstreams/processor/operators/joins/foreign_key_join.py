@@ -47,20 +47,34 @@ class SubscriptionRequester:
     ----------
     ask : callable
         Asks once more.
-    deletions : set of bytes
-        Keys of left rows whose deletion is still to be answered.
     """
 
-    __slots__ = ("ask", "deletions")
+    __slots__ = ("_unanswered", "_write_key", "ask")
 
     ask: Ask
 
     def __init__(self) -> None:
-        self.deletions = set[bytes]()
+        self._unanswered = set[bytes]()
 
     def asks_by(self, ask: Ask) -> None:
         """The left side was bound: this asks."""
         self.ask = ask
+
+    def writes_keys_by(self, write_key: Callable[[Any], bytes]) -> None:
+        """The right side was bound: this serializes the keys of left rows."""
+        self._write_key = write_key
+
+    def deletion_asked(self, key: Any) -> None:
+        """The deletion of a left row was sent, and will be answered."""
+        self._unanswered.add(self._write_key(key))
+
+    def deletion_answered(self, key: Any) -> None:
+        """The answer has come."""
+        self._unanswered.discard(self._write_key(key))
+
+    def is_deletion_unanswered(self, key: Any) -> bool:
+        """Whether the answer to a deletion is still to come."""
+        return self._write_key(key) in self._unanswered
 
 
 def inner_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
@@ -102,8 +116,6 @@ class SubscriptionSendOperator(ClosureOperator):
         Whether rows without a partner have a result.
     join : str
         Names the join: `ResponseJoinOperator` has the same.
-    primary_key : Serde
-        Of keys of left rows.
     versioned : bool
         Whether the left table has a history: an update that comes after a later one changes nothing.
     """
@@ -113,15 +125,13 @@ class SubscriptionSendOperator(ClosureOperator):
     row_serde: Serde[Any]
     left: bool
     join: str
-    primary_key: Serde[Any]
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         shared = context.shared(self.join, SubscriptionRequester)
         shared.asks_by(self._asking(context, forward))
-        write_primary, deletions = self.primary_key.serialize, shared.deletions
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
-        write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
+        is_same, write_row, partition = self._is_same, self.row_serde.serialize, context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
 
         def subscribe(key: Any, change: Any, timestamp: int) -> None:
@@ -135,14 +145,19 @@ class SubscriptionSendOperator(ClosureOperator):
             new_key = None if new is None else foreign_key(key, new)
             if new is not None and new_key is None and not left:
                 context.dropped(NULL_FOREIGN_KEY)
-            same = new_key is not None and old_key is not None and write(new_key) == write(old_key)
+            same = is_same(old_key, new_key)
             row_hash = None if new is None else hash128(write_row(new))
             for asked_key, instruction in subscriptions(old_key, new_key, same=same):
                 if new is None:
-                    deletions.add(write_primary(key))
+                    shared.deletion_asked(key)
                 forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
 
         return subscribe
+
+    def _is_same(self, old_key: Any, new_key: Any) -> bool:
+        """Whether two foreign keys are the same, by their bytes."""
+        write = self.key_serde.serialize
+        return old_key is not None and new_key is not None and write(old_key) == write(new_key)
 
     def _asking(self, context: OperatorContext, forward: Forward) -> Ask:
         foreign_key, write_row, partition = self.foreign_key, self.row_serde.serialize, context.task.partition
@@ -312,13 +327,13 @@ class ResponseJoinOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
         too_late = self._asking_again(context, look_up, forward)
-        deletions = context.shared(self.join, SubscriptionRequester).deletions
-        write_key = self.key_serde.serialize
+        shared = context.shared(self.join, SubscriptionRequester)
+        shared.writes_keys_by(self.key_serde.serialize)
 
         def resolve(key: Any, response: SubscriptionResponse, timestamp: int) -> None:
             row_hash, right, _ = response
             if row_hash is None:
-                deletions.discard(write_key(key))
+                shared.deletion_answered(key)
             found = look_up(key)
             row = None if found is None else found[0]
             if row_hash != (None if row is None else hash128(write(row))):
@@ -346,11 +361,11 @@ class ResponseJoinOperator(ClosureOperator):
             rows[write_key(key)] = key, timestamp
 
         def ask_again() -> None:
-            asked = list(rows.items())
+            asked = list(rows.values())
             rows.clear()
-            for data, (key, timestamp) in asked:
+            for key, timestamp in asked:
                 row = look_up(key)
-                if row is None and data in shared.deletions:
+                if row is None and shared.is_deletion_unanswered(key):
                     continue
                 if row is None or (not left and foreign_key(key, row[0]) is None):
                     forward(key, None, timestamp)
