@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -55,7 +55,7 @@ class RecordLoop:
         cursor = RecordCursor(batch, batch.offsets, highest, timestamps.tolist())
         self._current.move_to(cursor)
         self._interrupt.guard(rows[0])
-        records = zip(*rows, cursor.timestamps, strict=False)
+        records: Iterator[Any] = zip(*rows, cursor.timestamps, strict=False)
         if self._notes_reached:
             records = self._current.following(records, stream_times(batch.places, self._current.reached).tolist())
         if batch.headers is not None or self._follows_stream_time:
@@ -74,7 +74,7 @@ class RecordLoop:
         times = given.times(self._current.stream_time)
         cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
         self._interrupt.guard(*(keys for keys, _ in rows))
-        records = [
+        records: list[Iterator[Any]] = [
             zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
         ]
         if self._notes_reached:

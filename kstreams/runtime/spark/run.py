@@ -113,7 +113,7 @@ class SparkRun:
 
     def is_alive(self) -> bool:
         """Whether it has not ended yet."""
-        return self._thread.is_alive()
+        return bool(self._thread.is_alive())
 
     def stopped(self, seconds: float) -> bool:
         """End it within so many seconds; whether that was done."""

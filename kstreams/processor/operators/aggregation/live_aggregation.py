@@ -1,8 +1,8 @@
 """The live parts of aggregations, which their closures and their columnar forms share.
 
-Where final results are emitted, the windows that close by a record are emitted before the record enters its own: what it
-puts into the store may let others expire there, and nothing may go that was not emitted. (Kafka Streams puts first, so
-that windows are lost when stream time jumps.)
+Where final results are emitted, the windows that a record closes are emitted before the record enters its own. A write
+to the store lets windows expire, and none may expire before it was emitted. (Kafka Streams writes first, so it loses
+windows when stream time jumps.)
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ class LiveWindows(AggregateHandle):
         """
         self.closed_until_ms = context.keep_in_metadata("closed-until", lambda: self.closed_until_ms)
         self._close = close
-        context.at_end_of_input(lambda: self.pass_time(closes_after_ms))
+
+        def close_all() -> None:
+            self.pass_time(closes_after_ms)
+
+        context.at_end_of_input(close_all)
 
     def close_windows(self) -> None:
         if self._close is not None:
