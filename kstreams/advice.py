@@ -129,10 +129,10 @@ def spoken(error: BaseException) -> str:
     ...     print(spoken(error))
     'Record' object has no attribute 'withValue': it is called with_value here
     """
-    kind = type(getattr(error, "obj", None))
+    kind: Any = type(getattr(error, "obj", None))
     if not isinstance(error, AttributeError) or issubclass(kind, Advised) or not hasattr(kind, "_spellings"):
         return str(error)
-    return f"{error}: {name_advice(error.name, public_names(kind), kind._spellings)}"
+    return f"{error}: {name_advice(str(error.name), public_names(kind), kind._spellings)}"
 
 
 class Advising(type):
@@ -152,7 +152,7 @@ class Advising(type):
         try:
             return super().__call__(*given, **named)
         except TypeError:
-            signature = inspect.signature(cls.__init__)
+            signature = inspect.signature(cls.__init__)  # type: ignore[misc]
             shown = signature.replace(parameters=list(signature.parameters.values())[1:])
             advice = call_advice(cls.__name__, shown, given, named)
             if advice is None:

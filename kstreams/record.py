@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
@@ -132,13 +132,6 @@ class Window(NamedTuple):
     start_ms: int
     end_ms: int
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            near = next((each for each in self._fields if name.lower().startswith(each[:3])), None)
-            hint = f"write {near}" if near else "there are start_ms and end_ms"
-            raise AttributeError(f"Window has no {name}: {hint}, milliseconds since 1970", name=name, obj=self)
-
 
 class Windowed(NamedTuple, Generic[K]):
     """A key within one window: what the keys of windowed tables are."""
@@ -146,13 +139,21 @@ class Windowed(NamedTuple, Generic[K]):
     key: K
     window: Window
 
-    if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
-            place = "window.start_ms and window.end_ms" if name[:3] in ("sta", "end") else f"key, as key.{name}"
-            raise AttributeError(
-                f"Windowed, a key within its window, has no {name}: write {place}", name=name, obj=self
-            )
+def _of_no_window(window: Window, name: str) -> NoReturn:
+    near = next((each for each in window._fields if name.lower().startswith(each[:3])), None)
+    hint = f"write {near}" if near else "there are start_ms and end_ms"
+    raise AttributeError(f"Window has no {name}: {hint}, milliseconds since 1970", name=name, obj=window)
+
+
+def _of_no_windowed_key(key: Windowed[Any], name: str) -> NoReturn:
+    place = "window.start_ms and window.end_ms" if name[:3] in ("sta", "end") else f"key, as key.{name}"
+    raise AttributeError(f"Windowed, a key within its window, has no {name}: write {place}", name=name, obj=key)
+
+
+if not TYPE_CHECKING:  # a type checker would take every name to be there
+    Window.__getattr__ = _of_no_window
+    Windowed.__getattr__ = _of_no_windowed_key
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):

@@ -96,8 +96,8 @@ def _check_fields(expr: Expr, made: Any) -> None:
         raise TopologyError(
             f"{expr!r} makes fields, which {name} has not: declare a Struct, a dataclass, a TypedDict or dict"
         )
-    for field in expr.detail if fields.names is not None else ():
-        if field not in fields.names:
+    for field in expr.detail:
+        if fields.names is not None and field not in fields.names:
             raise TopologyError(
                 f"{expr!r} makes the field {field!r}, which {name} has not; it has: {', '.join(fields.names)}"
             )

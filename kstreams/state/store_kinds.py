@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde
@@ -31,7 +31,7 @@ from kstreams.state.read_only_store import (
 from kstreams.state.rows.version_rows import in_rows
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
-from kstreams.state.timed_store import taken_bound, taken_session, taken_time, taken_value
+from kstreams.state.timed_store import Places, Times, taken_bound, taken_session, taken_time, taken_value
 
 DAY_MS = 86_400_000
 """How much longer than a store its changelog keeps a record, as in Kafka Streams."""
@@ -67,23 +67,22 @@ def _window_writes(pair: Written) -> Mapping[str, Written | None]:
     return {"put": pair, "put_many": None}
 
 
-_Takes = Mapping[int, Callable[[Any], Any]]
-_ONE_START: _Takes = {1: taken_time}
-_SPAN: _Takes = {1: taken_time, 2: taken_time}
-_WINDOW_READS: Mapping[str, _Takes] = {
+_ONE_START: Places = {1: taken_time}
+_SPAN: Places = {1: taken_time, 2: taken_time}
+_WINDOW_READS: Times = {
     "get": _ONE_START,
     "fetch": _SPAN,
     "backward_fetch": _SPAN,
     "fetch_all": {0: taken_time, 1: taken_time},
     "backward_fetch_all": {0: taken_time, 1: taken_time},
 }
-_VERSION_TIMES: Mapping[str, _Takes] = {
+_VERSION_TIMES: Times = {
     "put": {2: taken_time},
     "delete": {1: taken_time},
     "get": {1: taken_bound},
     "history": {1: taken_bound, 2: taken_bound},
 }
-_SESSION_TIMES: Mapping[str, _Takes] = {
+_SESSION_TIMES: Times = {
     "put": {0: taken_session},
     "remove": {0: taken_session},
     "fetch_session": _SPAN,

@@ -13,6 +13,10 @@ from kstreams.record import ValueAndTimestamp, Window, Windowed
 
 Taken: TypeAlias = Callable[[Any], Any]
 """Takes an argument of a user, gives the one of the store."""
+Places: TypeAlias = Mapping[int, Taken]
+"""Which arguments of a method hold times, by place, and how they are taken."""
+Times: TypeAlias = Mapping[str, Places]
+"""The same by method."""
 
 
 def taken_time(time: Any) -> int:
@@ -77,7 +81,7 @@ class TimedStore:
         By method: which arguments hold times, by place, and how they are taken.
     """
 
-    def __init__(self, store: Any, times: Mapping[str, Mapping[int, Taken]]) -> None:
+    def __init__(self, store: Any, times: Times) -> None:
         self._store = store
         for method, places in times.items():
             setattr(self, method, _taking(getattr(store, method), tuple(places.items())))
