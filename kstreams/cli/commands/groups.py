@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,10 +19,20 @@ from kstreams.durations import to_ms
 from kstreams.errors import ConfigError, LogError
 from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
 from kstreams.log.naming import did_you_mean
+from kstreams.log.readable_ends import readable_ends
 from kstreams.offset_reset import offset_reset_of
 
 groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group; an application's id is one.")]
+
+
+class Bounds(NamedTuple):
+    """Where a partition begins, where its last record that can be read ends, and where the partition ends."""
+
+    begin: int
+    readable_end: int
+    end: int
 
 
 @groups.command("list")
@@ -31,8 +41,8 @@ def list_(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
     Example: `kstreams groups list --json`
     """
-    with open_home(log_dir).admin() as admin:
-        print_rows(_summaries(admin), as_json=as_json, title="Groups")
+    with opened(home_named(log_dir)) as log, log.admin() as admin:
+        print_rows(_summaries(log, admin), as_json=as_json, title="Groups")
 
 
 @groups.command()
@@ -48,13 +58,13 @@ def describe(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -
 
 @groups.command()
 def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Show how far a group is behind, partition by partition.
+    """Show how far a group is behind, partition by partition: 0 when it has read every record that can be read.
 
     Example: `kstreams groups lag flight-counts`
     """
-    with open_home(log_dir).admin() as admin:
+    with opened(home_named(log_dir)) as log, log.admin() as admin:
         group, committed = _known(admin, name), admin.committed(name, _everything(admin))
-        bounds = _bounds(admin, committed.keys() | _readers(group).keys())
+        bounds = _bounds(log, admin, {name: group}, {name: committed})
         print_rows(_lags(group, committed, bounds), as_json=as_json, title=name)
 
 
@@ -116,12 +126,11 @@ def _known(admin: Admin, name: str) -> GroupDescription:
     return admin.describe_group(name)
 
 
-def _summaries(admin: Admin) -> Iterator[dict[str, Any]]:
+def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, Any]]:
     """A row per group; the ends of partitions are asked for once, for all groups."""
     groups, everything = admin.describe_groups(admin.groups()), _everything(admin)
     committed = committed_by(admin, groups, everything)
-    sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
-    bounds = _bounds(admin, sources)
+    bounds = _bounds(log, admin, groups, committed)
     for name, group in groups.items():
         behind = sum(row["lag"] for row in _lags(group, committed[name], bounds))
         yield {"group": name, "state": group.state, "members": len(group.members), "lag": behind}
@@ -149,28 +158,34 @@ def _readers(group: GroupDescription) -> dict[TopicPartition, str]:
     return {source: member.id for member in group.members for source in member.partitions}
 
 
-def _bounds(admin: Admin, sources: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Where partitions begin and end."""
+def _bounds(
+    log: Log, admin: Admin, groups: Mapping[str, GroupDescription], committed: Mapping[str, Committed]
+) -> dict[TopicPartition, Bounds]:
+    """Where the partitions begin and end that the groups have committed or read."""
+    sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
     begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
-    return {source: (begins[source], ends[source]) for source in sources}
+    positions = {source: [of[source].offset for of in committed.values() if source in of] for source in sources}
+    first = {source: min(at, default=begins[source]) for source, at in positions.items()}
+    readable = readable_ends(log, first, ends)
+    return {source: Bounds(begins[source], readable[source], ends[source]) for source in sources}
 
 
 def _lags(
     group: GroupDescription,
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
-    bounds: Mapping[TopicPartition, tuple[int, int]],
+    committed: Committed,
+    bounds: Mapping[TopicPartition, Bounds],
 ) -> Iterator[dict[str, Any]]:
     """A row per partition that is committed or read."""
     readers = _readers(group)
     for source in sorted(readers.keys() | committed.keys()):
-        begin, end = bounds[source]
+        begin, readable_end, end = bounds[source]
         at = committed[source].offset if source in committed else None
         yield {
             "topic": source.topic,
             "partition": source.partition,
             "committed": at,
             "end": end,
-            "lag": max(0, end - (begin if at is None else at)),
+            "lag": max(0, readable_end - (begin if at is None else at)),
             "member": readers.get(source),
         }
 

@@ -14,6 +14,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.log.api import Ability, Log
+from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
@@ -244,7 +245,8 @@ class SparkRunner:
             groups = [self._prepared.group, *self._windowed_groups()]
             done = [admin.committed(group, sources) for group in groups]
         positions = {source: max((of[source].offset for of in done if source in of), default=0) for source in sources}
-        return {source: max(0, ends[source] - at) for source, at in positions.items()}
+        readable = readable_ends(self._log, positions, ends)
+        return {source: max(0, readable[source] - at) for source, at in positions.items()}
 
     def _windowed_groups(self) -> list[str]:
         return [windowed_group_of(self._config.application_id, number) for number in self._plan.queries]

@@ -53,12 +53,20 @@ def told_late(act: Callable[[], object]) -> Iterator[None]:
 
 def creation(kafka: KafkaCluster, topic: str = "words", partitions: int = 2) -> Callable[[], None]:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    return lambda: admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+    def create() -> None:
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+    return create
 
 
 def growth(kafka: KafkaCluster) -> Callable[[], None]:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    return lambda: admin.create_partitions([NewPartitions("words", 2)])["words"].result()
+
+    def grow() -> None:
+        admin.create_partitions([NewPartitions("words", 2)])["words"].result()
+
+    return grow
 
 
 def sent(log: Log, partition: int | None = None) -> None:

@@ -15,6 +15,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, StateError
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
+from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.bundle_check import require_fitting
@@ -100,8 +101,10 @@ class StoppedApplication:
         """The partitions that hold records which are not processed."""
         existing = self._admin.topics()
         inputs = [source for plan in layout.tasks for source in plan.inputs if source.topic in existing]
-        ends, done = self._admin.end_offsets(inputs), self._admin.committed(self._config.application_id, inputs)
-        return [source for source, end in ends.items() if end > (done[source].offset if source in done else 0)]
+        committed = self._admin.committed(self._config.application_id, inputs)
+        done = {source: committed[source].offset if source in committed else 0 for source in inputs}
+        ends = readable_ends(self._log, done, self._admin.end_offsets(inputs))
+        return [source for source, end in ends.items() if end > done[source]]
 
     def write(self, folder: Path) -> Bundle:
         """Write its state.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.group.member import GroupMember
@@ -75,7 +76,8 @@ class StorePlaces:
             for store in plan.sub_topology.stores
             if (source := changelog_of(store, plan, self.job.config.application_id)) is not None
         }
-        ends = self.job.admin.end_offsets({source for source, _ in places.values()})
+        reached = dict(places.values())
+        ends = readable_ends(self.job.log, reached, self.job.admin.end_offsets(reached))
         found: dict[str, dict[int, LagInfo]] = {}
         for (name, number), (source, offset) in sorted(places.items()):
             found.setdefault(name, {})[number] = LagInfo(offset, ends[source])

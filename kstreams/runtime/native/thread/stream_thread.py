@@ -231,6 +231,8 @@ class StreamThread:
             worked = [self._work(task) for task in self.tasks]
             self.store_queries.answer(self._complete)
         self.is_busy = polled > 0 or any(worked)
+        if not self.is_busy:
+            self._skip_gaps()
         self.sink_buffer.flush()
         if not self._slices.is_open:
             self.sink_buffer.flush_merged()
@@ -274,8 +276,7 @@ class StreamThread:
         """Commit all tasks of the thread together."""
         started_ms, begun = self._job.clock.uptime_ms(), monotonic()
         with self._job.global_tables.reading():
-            for task in self.tasks:
-                task.skip_gaps(self._input.read_up_to)
+            self._skip_gaps()
             worked = [task.plan for task in self.tasks if task.uncommitted]
             self.committer.commit(self.tasks)
         self._job.rebuilds.committed(worked)
@@ -370,12 +371,17 @@ class StreamThread:
         for task in self.tasks:
             if bounds.phase(task.plan.id.sub_topology) is Phase.ENDING and not task.ended:
                 task.end_input()
-            task.skip_gaps(self._input.read_up_to)
+        self._skip_gaps()
         if any(task.uncommitted for task in self.tasks):
             self.commit()
         for task in self.tasks:
             bounds.report(task.plan.id, task.next_offsets, task.ended)
         bounds.advance()
+
+    def _skip_gaps(self) -> None:
+        """Skip what no task is given, such as the mark of a transaction at the end of an input."""
+        for task in self.tasks:
+            task.skip_gaps(self._input.read_up_to)
 
 
 def _raise(error: BaseException) -> None:

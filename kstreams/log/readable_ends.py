@@ -1,0 +1,90 @@
+"""`readable_ends`: where the last record that can be read ends.
+
+A partition may end with what no reader is given: on Kafka the mark that ends a transaction, on both homes records of a
+transaction that was aborted. Who has read all records may have committed a position before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from time import monotonic
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Consumer, Log
+
+_GROWTH = 8  # each look goes so many times as far back as the one before
+_TIMEOUT_S = 30.0
+_POLL_S = 0.1
+
+
+def readable_ends(
+    log: Log, after: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The offsets after the last records that can be read.
+
+    Parameters
+    ----------
+    log : Log
+    after : mapping of TopicPartition to int
+        Up to where readers are: what lies before that is not looked at.
+    ends : mapping of TopicPartition to int
+        Where the partitions end.
+
+    Returns
+    -------
+    dict of TopicPartition to int
+        `after` where no record can be read from there on.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kstreams.log import open_log
+    >>> words = TopicPartition("words", 0)
+    >>> with open_log(tempfile.mkdtemp()) as log, log.admin() as admin:
+    ...     admin.create_topic("words")
+    ...     with log.producer({"transactional.id": "writer"}) as producer:
+    ...         producer.begin_transaction()
+    ...         producer.send("words", None, b"a")
+    ...         producer.commit_transaction()
+    ...         producer.begin_transaction()
+    ...         producer.send("words", None, b"b")
+    ...         producer.flush()
+    ...         producer.abort_transaction()
+    ...     admin.end_offsets([words])[words], readable_ends(log, {words: 0}, {words: 2})[words]
+    (2, 1)
+    """
+    found = {source: min(at, ends[source]) for source, at in after.items()}
+    behind = [source for source, at in found.items() if at < ends[source]]
+    if not behind:
+        return found
+    width = 1
+    with log.consumer() as consumer:
+        while behind:
+            starts = {source: max(found[source], ends[source] - width) for source in behind}
+            last = _last_records(consumer, starts, ends)
+            behind = [source for source, at in starts.items() if source not in last and at > found[source]]
+            found |= {source: offset + 1 for source, offset in last.items()}
+            width *= _GROWTH
+    return found
+
+
+def _last_records(
+    consumer: Consumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The offsets of the last records from `starts` on, before `ends`; those of partitions without any are left out."""
+    consumer.assign(list(starts))
+    for source, offset in starts.items():
+        consumer.seek(source, offset)
+    last: dict[TopicPartition, int] = {}
+    until = monotonic() + _TIMEOUT_S
+    while (unread := _unread(consumer, starts, ends)) and monotonic() < until:
+        for batch in consumer.poll(_POLL_S):
+            if count := int(batch.offsets.searchsorted(ends[batch.source])):
+                last[batch.source] = int(batch.offsets[count - 1])
+    return last | {source: ends[source] - 1 for source in unread}
+
+
+def _unread(
+    consumer: Consumer, sources: Collection[TopicPartition], ends: Mapping[TopicPartition, int]
+) -> list[TopicPartition]:
+    return [source for source in sources if consumer.position(source) < ends[source]]
