@@ -3,7 +3,9 @@
     python -m tests.conformance.fuzz [--seed N] [--count N] [--only FAMILY] [--keep FILE.jsonl]
 
 Needs Java 17 and Maven, which fetches Kafka Streams' test driver. A case is named by its family and seed, and comes out
-the same from the same seed. Where Kafka Streams loses results, the full answer takes their place (`better.py`). The last line printed is `N passed, N failed`; the exit status is 0 when nothing failed.
+the same from the same seed. Where Kafka Streams loses results, the full answer takes their place (`better.py`).
+
+The last line printed is `N passed, N failed`; the exit status is 0 when nothing failed.
 """
 
 from __future__ import annotations

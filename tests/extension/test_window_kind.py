@@ -16,10 +16,12 @@ from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.operators.aggregation.emission import emitter
+from kstreams.processor.operators.aggregation.emission import emit_nothing, emitter
+from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.operators.windowed.rows import WindowStoreView
+from kstreams.record import Change
 from kstreams.serdes import Serde, WindowedSerde, serde_of
 from kstreams.state import store_kinds
 from kstreams.testing import TopologyTestDriver
@@ -76,24 +78,34 @@ class MonthSerde(WindowedSerde):
 
 @dataclass(frozen=True)
 class MonthlyOperator(ClosureOperator):
-    """One aggregate per key and month, emitted at every update; late records are dropped."""
+    """One aggregate per key and month, emitted at every update or once the month is over; late records are dropped."""
 
     aggregator: Aggregator
     kept: KeptRows
     months: CalendarMonths
+    emits_on_close: bool
 
     def bind(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
-        store, months, current = context.state_store(self.kept.store), self.months, context.current
-        settings = {"caching": self.kept.caching, "sends_old": self.kept.sends_old, "store": self.kept.store}
-        emit = emitter(context, forward, result=self.aggregator.result, **settings)
+        live = LiveWindows(context, self.kept.store, lambda start_ms: self._emit(context, forward))
         step, wrap = self.aggregator.bind()
-        stream_time_ms = -1
-        stream_time_ms = context.keep_in_metadata("stream-time", lambda: stream_time_ms)
+        process = self._process(context, live, step)
+        if not self.emits_on_close:
+            return wrap(process)
+        self._emit_at_close(context, live, forward)
+        return wrap(live.closing_first(process))
+
+    def _emit(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
+        if self.emits_on_close:
+            return emit_nothing
+        settings = {"caching": self.kept.caching, "sends_old": self.kept.sends_old, "store": self.kept.store}
+        return emitter(context, forward, result=self.aggregator.result, **settings)
+
+    def _process(self, context: Any, live: LiveWindows, step: Callable[..., Any]) -> Callable[..., None]:
+        store, months, current, emit = live.store, self.months, context.current, live.emit_of(0)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            nonlocal stream_time_ms
-            stream_time_ms, month = max(stream_time_ms, timestamp), months.window_at(timestamp)
-            if key is None or month.end_ms + months.grace_ms <= stream_time_ms:
+            live.stream_time_ms, month = max(live.stream_time_ms, timestamp), months.window_at(timestamp)
+            if key is None or month.end_ms + months.grace_ms <= live.stream_time_ms:
                 context.dropped("null key, or late: its month is over")
                 return
             row = store.get(key, month.start_ms)
@@ -102,23 +114,38 @@ class MonthlyOperator(ClosureOperator):
             store.put(key, None if new is None else ks.ValueAndTimestamp(new, latest), month.start_ms)
             emit(ks.Windowed(key, month), new, old, latest, current.headers)
 
-        return wrap(process)
+        return process
+
+    def _emit_at_close(self, context: Any, live: LiveWindows, forward: Callable[..., None]) -> None:
+        months = self.months
+
+        def close() -> int:
+            running = months.window_at(max(0, live.stream_time_ms - months.grace_ms))
+            if running.start_ms > live.closed_until_ms:
+                for (key, window), (value, timestamp) in live.store.started_between(
+                    max(0, live.closed_until_ms), running.start_ms - 1
+                ):
+                    forward(ks.Windowed(key, months.window_at(window.start_ms)), Change(value), timestamp)
+                live.closed_until_ms = running.start_ms
+            return running.end_ms + months.grace_ms
+
+        live.closes_by(context, close, lambda stream_time_ms: months.window_at(stream_time_ms).end_ms + months.grace_ms)
 
 
 MONTHS = WindowKind(
     windows=CalendarMonths,
     key_serde=MonthSerde,
     store=store_kinds.TIMESTAMPED_WINDOW,
-    operator=lambda aggregator, merger, kept, months, on_close: MonthlyOperator(aggregator, kept, months),
+    operator=lambda aggregator, merger, kept, months, on_close: MonthlyOperator(aggregator, kept, months, on_close),
     view=WindowStoreView,
     store_settings=lambda months, retention_ms, on_close: {
         "retention_ms": retention_ms,
         "window_size_ms": LONGEST_MS,
     },
-    closes=False,
 )
 register_window_kind(MONTHS)
 
+ON_UPDATE, ON_CLOSE = ks.EmitStrategy.ON_WINDOW_UPDATE, ks.EmitStrategy.ON_WINDOW_CLOSE
 ZONE = "America/New_York"
 TYPES = {"in": (str, int), "out": (str, int)}
 DAYS = [
@@ -129,9 +156,9 @@ TIMES = [_ms(datetime(2024, month, day, hour, tzinfo=UTC)) for month, day, hour 
 ROWS = [Row("in", "ab"[i % 5 == 0], i + 1, time, 0) for i, time in enumerate(TIMES)]
 
 
-def topology(windows: Any = CalendarMonths(ZONE)) -> ks.Topology:
+def topology(windows: Any = CalendarMonths(ZONE), emit: Any = ON_UPDATE) -> ks.Topology:
     builder = ks.StreamsBuilder()
-    months = builder.stream("in", key=str, value=int).group_by_key().windowed_by(windows)
+    months = builder.stream("in", key=str, value=int).group_by_key().windowed_by(windows).emit_strategy(emit)
     totals = months.reduce(lambda total, value: total + value, materialized="totals")
     named = totals.to_stream(lambda key, total: f"{key.key} {key.window.start_ms} {key.window.end_ms}", key=str)
     named.to("out", value=int)
@@ -184,11 +211,33 @@ def test_its_keys_pass_through_topics_and_its_rows_are_found_by_tests() -> None:
     assert driver.get_window_store("totals").get("a", month.start_ms) == 1
 
 
-def test_it_cannot_be_emitted_on_close_and_is_registered_once() -> None:
-    builder = ks.StreamsBuilder()
-    months = builder.stream("in", key=str, value=int).group_by_key().windowed_by(CalendarMonths(ZONE))
-    with pytest.raises(ValueError, match="never close"):
-        months.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+def at_close() -> Updates:
+    """Of each month, the last update: also of those that a jump of years closes."""
+    return Updates({key: updates[-1:] for key, updates in expected().items()})
+
+
+LEAPING = [*ROWS, Row("in", "a", 1, _ms(datetime(2031, 7, 4, tzinfo=UTC)), 0)]
+
+
+def leapt() -> Updates:
+    final, (start, end) = at_close(), (datetime(2031, month, 1, tzinfo=ZoneInfo(ZONE)) for month in (7, 8))
+    return Updates({**final, f"a {_ms(start)} {_ms(end)}": [(1, LEAPING[-1].timestamp)]})
+
+
+def test_months_that_are_over_are_emitted_once_on_the_test_driver() -> None:
+    assert on_driver(topology(emit=ON_CLOSE), TYPES, LEAPING) == at_close()  # its input does not end
+
+
+def test_months_that_are_over_are_emitted_once_natively_with_restarts(tmp_path: Path) -> None:
+    assert natively(tmp_path, topology(emit=ON_CLOSE), TYPES, LEAPING, stays_open=True) == leapt()
+
+
+@pytest.mark.spark
+def test_months_that_are_over_are_emitted_once_on_spark(spark: Any, tmp_path: Path) -> None:
+    assert on_spark(spark, tmp_path, topology(emit=ON_CLOSE), TYPES, LEAPING, stays_open=True) == leapt()
+
+
+def test_it_is_registered_once() -> None:
     with pytest.raises(TopologyError, match="CalendarMonths are registered already"):
         register_window_kind(MONTHS)
 

@@ -20,23 +20,41 @@ def on_driver(topology: ks.Topology, types: Types, rows: Sequence[Row], topic: s
     return changelog(application.driver_rows(topic, rows))
 
 
-def natively(folder: Path, topology: ks.Topology, types: Types, rows: Sequence[Row], topic: str = "out") -> Updates:
-    """What the native engine writes in three runs: the second finds its state, the third restores it."""
+def natively(
+    folder: Path,
+    topology: ks.Topology,
+    types: Types,
+    rows: Sequence[Row],
+    topic: str = "out",
+    *,
+    stays_open: bool = False,
+) -> Updates:
+    """What the native engine writes in three runs: the second finds its state, the third restores it.
+
+    `stays_open`: the input ends with the last run only.
+    """
     application = Application(None, folder, topology, types).create("in", topic)
     for number, part in enumerate(_parts(rows)):
-        application.write(part).run_natively()
+        application.write(part).run_natively(until_end=number == 2 or not stays_open)
         if number:
             shutil.rmtree(folder / "state")
     return changelog(application.rows(topic, prefix=""))
 
 
 def on_spark(
-    spark: Any, folder: Path, topology: ks.Topology, types: Types, rows: Sequence[Row], topic: str = "out"
+    spark: Any,
+    folder: Path,
+    topology: ks.Topology,
+    types: Types,
+    rows: Sequence[Row],
+    topic: str = "out",
+    *,
+    stays_open: bool = False,
 ) -> Updates:
-    """What Spark writes in three runs, on the task path."""
+    """What Spark writes in three runs, on the task path; see `natively`."""
     application = Application(spark, folder, topology, types).create("in", topic)
-    for part in _parts(rows):
-        application.write(part).run()
+    for number, part in enumerate(_parts(rows)):
+        application.write(part).run(until_end=number == 2 or not stays_open)
     return changelog(application.rows(topic))
 
 

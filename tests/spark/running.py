@@ -100,11 +100,11 @@ class Application:
             runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock(), note)
             return runner.run(once=not until_end, until_end=until_end, stop=stop)
 
-    def run_natively(self, **settings: Any) -> NativeProgress:
+    def run_natively(self, *, until_end: bool = True, **settings: Any) -> NativeProgress:
         """The same application on the native engine, to the end of its input; its topics have no prefix."""
         given = {**self.settings, "state.dir": str(self.folder / "state"), **settings}
         with KafkaStreams(self.topology, given) as streams:
-            streams.start(until_end=True)
+            streams.start(once=not until_end, until_end=until_end)
             assert streams.wait(600.0)
             return streams.progress()
 

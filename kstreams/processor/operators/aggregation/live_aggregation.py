@@ -57,21 +57,22 @@ class LiveWindows(AggregateHandle):
         context.at_idle(self.pass_time)
         context.share_with_columns(self)
 
-    def closes_by(self, context: OperatorContext, close: Close, closes_after_ms: int) -> None:
+    def closes_by(self, context: OperatorContext, close: Close, last_close_ms: Callable[[int], int]) -> None:
         """Final results are wanted.
 
         Parameters
         ----------
         context : OperatorContext
         close : callable
-        closes_after_ms : int
-            How far stream time must pass a time until all windows that begin or end there have closed.
+        last_close_ms : callable
+            Of the stream time, that by which every window has closed that may hold a record: the end of bounded input
+            moves on to it. What comes in a later run is late for these windows.
         """
         self.closed_until_ms = context.keep_in_metadata("closed-until", lambda: self.closed_until_ms)
         self._close = close
 
         def close_all() -> None:
-            self.pass_time(closes_after_ms)
+            self.pass_time(last_close_ms(self.stream_time_ms) - self.stream_time_ms)
 
         context.at_end_of_input(close_all)
 

@@ -134,7 +134,7 @@ class SessionAggregateOperator(ClosureOperator):
                 live.closed_until_ms = until_ms  # what ended before this was emitted
             return live.stream_time_ms + 1
 
-        live.closes_by(context, close, closes_after_ms + 1)
+        live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + closes_after_ms + 1)
 
 
 def _note_nothing(session: Windowed[Any], new: Any, old: Any) -> None:

@@ -109,7 +109,7 @@ class WindowedAggregateOperator(ClosureOperator):
                 live.closed_until_ms = until  # the greatest start that was emitted
             return max(0, until + windows.advance_ms) + size_ms + grace_ms
 
-        live.closes_by(context, close, size_ms + grace_ms)
+        live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + size_ms + grace_ms)
 
 
 def _no_emit(start_ms: int) -> Emit:

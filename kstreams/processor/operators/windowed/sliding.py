@@ -126,7 +126,7 @@ class SlidingAggregateOperator(ClosureOperator):
                 live.closed_until_ms = until_ms  # what ended before this was emitted
             return live.stream_time_ms + 1
 
-        live.closes_by(context, close, difference_ms + grace_ms + 1)
+        live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + difference_ms + grace_ms + 1)
 
 
 def _cutting_out(
