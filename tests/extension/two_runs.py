@@ -28,6 +28,7 @@ def natively(
     topic: str = "out",
     *,
     stays_open: bool = False,
+    **settings: Any,
 ) -> Updates:
     """What the native engine writes in three runs: the second finds its state, the third restores it.
 
@@ -35,7 +36,7 @@ def natively(
     """
     application = Application(None, folder, topology, types).create("in", topic)
     for number, part in enumerate(_parts(rows)):
-        application.write(part).run_natively(until_end=number == 2 or not stays_open)
+        application.write(part).run_natively(until_end=number == 2 or not stays_open, **settings)
         if number:
             shutil.rmtree(folder / "state")
     return changelog(application.rows(topic, prefix=""))

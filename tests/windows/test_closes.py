@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from tests.support.examples import examples
+from kstreams.testing import TopologyTestDriver
+from tests.extension.two_runs import natively, on_spark
+from tests.spark.running import Row
+from tests.support.examples import examples, few_of
 from tests.windows.aggregating import ON_CLOSE
 from tests.windows.final_windows import final_windows
 from tests.windows.one_task import output
@@ -81,3 +87,94 @@ def test_every_closed_window_is_emitted_once(windows, rows, cuts, at_a_time, cac
     materialized = ks.Materialized("store", caching=caching, retention=retention)
     builder = application(windows, aggregate, materialized)
     assert output(builder, cache_bytes, rows, cuts, at_a_time) == wanted(windows, rows)
+
+
+KINDS = [
+    ks.TimeWindows(size=10, grace=5),
+    ks.TimeWindows(size=10, advance=4, grace=5),
+    ks.SlidingWindows(difference=10, grace=5),
+    ks.SessionWindows(gap=8, grace=5),
+]
+JUMPS = moved([
+    ("a", 0), ("b", 3), ("a", 4), ("b", 2_000), ("a", 3), ("b", -9), ("a", HOUR), ("c", 5), ("c", 60 * HOUR),
+    ("a", 1), ("b", -2), ("a", 9_000 * HOUR), ("c", 20), ("b", 40), ("a", 70_000), ("a", 2), ("b", -60),
+])  # fmt: skip
+"""Time jumps by seconds, an hour, days and a year; some records are late."""
+TYPES = {"in": (str, str), "out": (str, int)}
+ROWS = [Row("in", key, "v", time, 0) for key, time in JUMPS]
+
+
+def by_key(rows: Any) -> dict[str, list[tuple[int, int]]]:
+    updates: dict[str, list[tuple[int, int]]] = {}
+    for key, value, time in rows:
+        updates.setdefault(key, []).append((value, time))
+    return updates
+
+
+@pytest.mark.parametrize("windows", KINDS, ids=str)
+@pytest.mark.parametrize("cache_bytes", [0, 100_000])
+def test_natively_windows_that_a_jump_closes_survive_restarts(tmp_path: Path, windows: Any, cache_bytes: int) -> None:
+    topology = application(windows).build()
+    expected = by_key(wanted(windows, JUMPS))
+    settings = {"statestore.cache.max.bytes": cache_bytes}
+    assert natively(tmp_path, topology, TYPES, ROWS, stays_open=True, **settings) == expected
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("windows", few_of(KINDS, 1), ids=str)
+def test_on_spark_windows_that_a_jump_closes_survive_steps(spark: Any, tmp_path: Path, windows: Any) -> None:
+    assert on_spark(spark, tmp_path, application(windows).build(), TYPES, ROWS, stays_open=True) == by_key(
+        wanted(windows, JUMPS)
+    )
+
+
+@pytest.mark.parametrize("windows", KINDS, ids=str)
+def test_what_comes_after_the_end_of_the_input_is_late_for_what_it_closed(windows: Any) -> None:
+    builder = application(windows)
+    with TopologyTestDriver(builder.build()) as driver:
+        topic, out = (
+            driver.create_input_topic("in", key=str, value=str),
+            driver.create_output_topic("out", key=str, value=int),
+        )
+        topic.pipe_input("a", "v", 5)
+        driver.end_of_input()
+        closed = [record.key for record in out.read_records()]
+        topic.pipe_input("a", "v", 5)
+        topic.pipe_input("a", "v", HOUR)
+        driver.end_of_input()
+        later = [record.key for record in out.read_records()]
+    assert closed
+    assert later
+    assert not set(closed) & set(later)
+    assert all(int(key.partition("@")[2].partition("/")[0]) > HOUR // 2 for key in later)
+
+
+@pytest.mark.parametrize("windows", KINDS, ids=str)
+@pytest.mark.parametrize("cache_bytes", [0, 100_000])
+def test_suppress_loses_none_in_a_jump(windows: Any, cache_bytes: int) -> None:
+    builder = ks.StreamsBuilder()
+    table = builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count()
+    final = table.suppress(ks.Suppressed.until_window_closes())
+    final.to_stream(lambda k, v: f"{k.key}@{k.window.start_ms}/{k.window.end_ms}", key=str).to("out", value=int)
+    for cuts in (set(), {4, 7, 12}):
+        assert by_key(output(builder, cache_bytes, JUMPS, cuts)) == by_key(wanted(windows, JUMPS))
+
+
+def test_an_outer_join_loses_no_unmatched_row_in_a_jump() -> None:
+    builder = ks.StreamsBuilder()
+    left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
+    joined = left.outer_join(
+        right,
+        lambda one, other: f"{one}+{other}",
+        windows=ks.JoinWindows.of(10, grace=5),
+        key=str, value=str, other_value=str,
+    )  # fmt: skip
+    joined.to("out", value=str)
+    with TopologyTestDriver(builder.build()) as driver:
+        topics = [driver.create_input_topic(name, key=str, value=str) for name in ("left", "right")]
+        for at, (key, time) in enumerate(JUMPS):
+            topics[at % 2].pipe_input(f"{key}{at}", str(at), time)
+        driver.end_of_input()
+        records = driver.create_output_topic("out", key=str, value=str).read_records()
+    sides = [f"{at}+None" if at % 2 == 0 else f"None+{at}" for at in range(len(JUMPS))]
+    assert sorted(record.value for record in records) == sorted(sides)
