@@ -69,10 +69,6 @@ WINDOWS = [
         "grouped.windowed_by(hour).count().to_stream(lambda w, n: w.start_ms, key=int).to('o')" + PIPE,
         "write window.start_ms and window.end_ms",
     ),
-    (
-        "grouped.windowed_by(hour).count().to_stream(lambda w, n: w.upper(), key=str).to('o')" + PIPE,
-        "has no upper: write key, as key.upper",
-    ),
 ]
 RESULTS = [
     ("words.map(lambda k, v: v, key=str, value=str).to('o')" + PIPE, "returned 'v': return a pair, as (key, value)"),
