@@ -51,7 +51,7 @@ class JsonSerde(TypedSerde):
 
     def encode_rows(self, values: list[Any]) -> pa.Array:
         lines = None
-        if len(values) > _FEW and self._takes_lines() and all(map(self._is_plain, values)):
+        if len(values) > _FEW and self._takes_lines() and self._are_plain(values):
             with suppress(*UNWRITABLE):  # which one, the rows tell
                 lines = as_lines(self.encoder, values)
         return super().encode_rows(values) if lines is None else lines

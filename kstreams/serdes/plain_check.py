@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, singledispatch
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import inspect
@@ -19,6 +19,15 @@ from msgspec import inspect
 from kstreams.decoders import type_info
 
 Check: TypeAlias = Callable[[Any], bool]
+
+
+class PlainCheck(NamedTuple):
+    """Whether a value is plainly of a type, and whether all of many are."""
+
+    one: Check
+    all: Callable[[Iterable[Any]], bool]
+
+
 Lines: TypeAlias = list[str]
 
 _WHOLE_FLOATS = 2**53
@@ -29,12 +38,12 @@ class _NotPlain(Exception):
     """A type, or a part of one, that no check is compiled for."""
 
 
-def plain_check(kind: Any) -> Check:
+def plain_check(kind: Any) -> PlainCheck:
     """The test of a type; of a type that it cannot be compiled for, a test that no value passes.
 
     Examples
     --------
-    >>> check = plain_check(dict[str, float | None])
+    >>> check = plain_check(dict[str, float | None]).one
     >>> check({"a": 1.5, "b": None, "c": 2}), check({"a": float("nan")}), check({"a": "1"}), check({1: 1.5})
     (True, False, False, False)
     """
@@ -44,11 +53,11 @@ def plain_check(kind: Any) -> Check:
         return _compile(kind)
 
 
-def _compile(kind: Any) -> Check:
+def _compile(kind: Any) -> PlainCheck:
     try:
         return _Source().check(type_info(kind))
     except _NotPlain:
-        return _never
+        return PlainCheck(_never, _never)
 
 
 _compiled = lru_cache(maxsize=256)(_compile)
@@ -65,13 +74,14 @@ class _Source:
         self.names: dict[str, Any] = {"is_json": is_json}
         self.within: tuple[type, ...] = ()  # the classes whose fields are being written
 
-    def check(self, info: Any) -> Check:
-        """The function that tells whether a value is plainly of a type."""
-        lines = ["def check(v0):", *indented(self.test(info, 0)), "    return True"]
+    def check(self, info: Any) -> PlainCheck:
+        """The functions that tell whether values are plainly of a type."""
+        lines = self.test(info, 0)
+        one = ["def one(v0):", *indented([*lines, "return True"])]
+        every = ["def every(values):", *indented(["for v0 in values:", *indented(lines), "return True"])]
         namespace = dict(self.names)
-        exec("\n".join(lines), namespace)  # the text is made of constants of this module and names of `bound`
-        check: Check = namespace["check"]
-        return check
+        exec("\n".join([*one, *every]), namespace)  # made of constants of this module and names of `bound` alone
+        return PlainCheck(namespace["one"], namespace["every"])
 
     def test(self, info: Any, depth: int) -> Lines:
         """The lines that return False unless `v<depth>` is of a type."""
@@ -228,14 +238,21 @@ def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
 
 @_cases.register
 def _(info: inspect.TypedDictType, source: _Source, depth: int) -> list[Case]:
-    required = {repr(field.name): field for field in info.fields if field.required}
-    optional = {repr(field.name): field for field in info.fields if not field.required}
-    lines = [line for name in required for line in (f"if {name} not in v{depth}:", "    return False")]
-    lines += _parts({f"v{depth}[{name}]": field.type for name, field in required.items()}, source, depth)
-    for name, field in optional.items():
-        lines += [f"if {name} in v{depth}:", *indented(_parts({f"v{depth}[{name}]": field.type}, source, depth))]
-    names = source.bound({field.name for field in info.fields})
-    return [(f"{source.of_class(dict, depth)} and v{depth}.keys() <= {names}", lines)]
+    """A dict with so many keys as there are fields in it: then it has no others."""
+    missing, value, count = source.bound(object()), f"v{depth + 1}", f"n{depth}"
+    fields = [field for field in info.fields if field.required]
+    lines = [line for field in fields for line in _entry(field, missing, source, depth)]
+    lines.append(f"{count} = {len(fields)}")
+    for field in info.fields:
+        if not field.required:
+            read, *test = _entry(field, missing, source, depth)
+            lines += [read, f"if {value} is not {missing}:", *indented([f"{count} += 1", *test])]
+    return [(source.of_class(dict, depth), [*lines, f"if len(v{depth}) != {count}:", "    return False"])]
+
+
+def _entry(field: Any, missing: str, source: _Source, depth: int) -> Lines:
+    """Read an entry of the dict `v<depth>`, and test it; what is missing is of no type."""
+    return _parts({f"v{depth}.get({field.name!r}, {missing})": field.type}, source, depth)
 
 
 def _object(info: Any, source: _Source, depth: int) -> list[Case]:

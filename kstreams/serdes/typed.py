@@ -10,7 +10,7 @@ import msgspec
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error
-from kstreams.serdes.plain_check import Check, plain_check
+from kstreams.serdes.plain_check import plain_check
 from kstreams.serdes.plain_classes import plain_classes
 from kstreams.serdes.same_value import same_value
 
@@ -41,7 +41,7 @@ class TypedSerde(Serde[Any]):
                 "Serde of your own"
             )
         self.type, self._decode = kind, self._decoder.decode
-        self._is_plain: Check = plain_check(kind)
+        self._is_plain, self._are_plain = plain_check(kind)
 
     def serialize(self, value: Any) -> bytes:
         try:
