@@ -18,8 +18,8 @@ AppFile = Annotated[
     str,
     typer.Argument(
         metavar="APP",
-        help="The application: its file (`app.py`, `pkg/app.py`) or module (`pkg.app`); `app.py:name` if its variable is "
-        "not called `topology`.",
+        help="The application: its file (`app.py`, `pkg/app.py`) or module (`pkg.app`); `app.py:name` if its "
+        "variable is not called `topology`.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

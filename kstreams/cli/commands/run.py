@@ -69,7 +69,8 @@ def run(
     the current folder, in its `src`, and where Python looks. Lines that your own loggers write at INFO are shown
     (`logging.level`), unless the application configures `logging` itself.
 
-    Examples: `kstreams run app.py`, `kstreams run shop.app`, `kstreams run app.py --workers 4`, `kstreams run app.py --serve 127.0.0.1:8080`,
+    Examples: `kstreams run app.py`, `kstreams run shop.app`, `kstreams run app.py --workers 4`,
+    `kstreams run app.py --serve 127.0.0.1:8080`,
     `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """
     if workers > 1 and (until_end or once or engine is not EngineName.NATIVE):
