@@ -95,9 +95,10 @@ def import_from(place: Place) -> ModuleType:
 
 def shadowing(place: Place, error: BaseException) -> Path | None:
     """The file beside the application that was imported in place of Python's own module, and so led to an error."""
-    wanted = getattr(error, "name", None) if isinstance(error, ImportError) else None
-    module = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
-    name = str(wanted or getattr(module, "__name__", "")).partition(".")[0]
+    module = error.name if isinstance(error, ImportError) else None
+    if isinstance(error, AttributeError):
+        module = getattr(error.obj, "__name__", None)
+    name = (module or "").partition(".")[0]
     file = place.folder / f"{name}.py"
     return file if name in sys.stdlib_module_names and file.is_file() else None
 

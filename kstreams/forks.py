@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
@@ -83,7 +82,6 @@ def _refuse(thing: Any, error: type[KStreamsError], message: str) -> None:
     thing.__class__ = _refusing(type(thing), error, message)  # type: ignore[arg-type]
 
 
-@cache
 def _refusing(kind: type, error: type[KStreamsError], message: str) -> type:
     def refuse(self: Any, name: str) -> Any:
         if name == "close":

@@ -17,7 +17,9 @@ KINDS: Final = (
 AppFile = Annotated[
     str,
     typer.Argument(
-        metavar="APP", help="The application: `app.py`, or `app.py:name` if its variable is not called `topology`."
+        metavar="APP",
+        help="The application: its file (`app.py`, `pkg/app.py`) or module (`pkg.app`); `app.py:name` if its "
+        "variable is not called `topology`.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

@@ -11,7 +11,10 @@ from kstreams.cli.options import AsJson, Settings, settings_of
 
 def check(
     old: Annotated[
-        str, typer.Argument(metavar="OLD", help="The application that wrote the state: its file, or `app.py:name`.")
+        str,
+        typer.Argument(
+            metavar="OLD", help="The application that wrote the state: its file or module, or `app.py:name`."
+        ),
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new version of the application.")],
     as_json: AsJson = False,

@@ -65,7 +65,12 @@ def run(
     Settings on the command line take precedence over those of the application, of the environment and of
     `kstreams.toml`, in this order.
 
-    Examples: `kstreams run app.py`, `kstreams run app.py --workers 4`, `kstreams run app.py --serve 127.0.0.1:8080`,
+    The file of a package is imported as a part of it, so that `from .rules import ...` works; modules are looked for in
+    the current folder, in its `src`, and where Python looks. Lines that your own loggers write at INFO are shown
+    (`logging.level`), unless the application configures `logging` itself.
+
+    Examples: `kstreams run app.py`, `kstreams run shop.app`, `kstreams run app.py --workers 4`,
+    `kstreams run app.py --serve 127.0.0.1:8080`,
     `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """
     if workers > 1 and (until_end or once or engine is not EngineName.NATIVE):
