@@ -51,11 +51,12 @@ def on_spark(
     topic: str = "out",
     *,
     stays_open: bool = False,
+    **settings: Any,
 ) -> Updates:
-    """What Spark writes in three runs, on the task path; see `natively`."""
+    """What Spark writes in three runs, on the task path unless settings say otherwise; see `natively`."""
     application = Application(spark, folder, topology, types).create("in", topic)
     for number, part in enumerate(_parts(rows)):
-        application.write(part).run(until_end=number == 2 or not stays_open)
+        application.write(part).run(until_end=number == 2 or not stays_open, **settings)
     return changelog(application.rows(topic))
 
 

@@ -128,6 +128,17 @@ def test_on_spark_windows_that_a_jump_closes_survive_steps(spark: Any, tmp_path:
     )
 
 
+@pytest.mark.spark
+def test_on_the_relational_path_windows_that_a_jump_closes_survive_batches(spark: Any, tmp_path: Path) -> None:
+    windows = ks.TimeWindows(size=10, grace=5)
+    on_time = [(key, max(time for _, time in JUMPS[: at + 1])) for at, (key, time) in enumerate(JUMPS)]
+    rows = [Row("in", key, "v", time, 0) for key, time in on_time]
+    relational = {"spark.kstreams.path": "relational"}
+    topology = application(windows, by_expressions).build()
+    written = on_spark(spark, tmp_path, topology, TYPES, rows, stays_open=True, **relational)
+    assert written == by_key(wanted(windows, on_time))
+
+
 @pytest.mark.parametrize("windows", KINDS, ids=str)
 def test_what_comes_after_the_end_of_the_input_is_late_for_what_it_closed(windows: Any) -> None:
     builder = application(windows)
