@@ -79,7 +79,7 @@ def _only_in(process: int, function: Callable[..., None], *arguments: Any) -> No
 def _refuse(thing: Any, error: type[KStreamsError], message: str) -> None:
     # Kept for ever: RocksDB, SQLite and Kafka's client wait for their threads when they are released.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    thing.__class__ = _refusing(type(thing), error, message)  # type: ignore[arg-type]
+    thing.__class__ = _refusing(type(thing), error, message)
 
 
 def _refusing(kind: type, error: type[KStreamsError], message: str) -> type:
