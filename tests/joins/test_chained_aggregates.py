@@ -275,6 +275,7 @@ def cases(draw: st.DrawFn) -> tuple[Chain, list[Rows]]:
     return chain, batches
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 @settings(max_examples=2_000, deadline=None)
 @given(cases())
