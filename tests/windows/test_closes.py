@@ -71,22 +71,41 @@ rows_ = st.lists(st.tuples(st.sampled_from("abc"), steps_), min_size=1, max_size
 cuts_ = st.sets(st.integers(0, 30), max_size=4)
 
 
-@settings(max_examples=examples(2_100), deadline=None)
-@given(
-    windows=windows_,
-    rows=rows_,
-    cuts=cuts_,
-    at_a_time=st.sampled_from([None, 1, 3]),
-    cache_bytes=st.sampled_from([0, 100_000]),
-    aggregate=st.sampled_from([counted, folded, by_expressions]),
-    kept=st.builds(lambda more, caching: (more, caching), st.sampled_from([None, 0, 13, HOUR]), st.booleans()),
-)
-def test_every_closed_window_is_emitted_once(windows, rows, cuts, at_a_time, cache_bytes, aggregate, kept) -> None:
-    more_ms, caching = kept
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[Any, ...]:
+    """A kind of windows, records, where restarts cut them, and how they are aggregated and retained."""
+    retained = st.tuples(st.sampled_from([None, 0, 13, HOUR]), st.booleans())
+    return (
+        draw(windows_),
+        draw(rows_),
+        draw(cuts_),
+        draw(st.sampled_from([None, 1, 3])),
+        draw(st.sampled_from([0, 100_000])),
+        draw(st.sampled_from([counted, folded, by_expressions])),
+        draw(retained),
+    )
+
+
+def check_each_once(run: tuple[Any, ...]) -> None:
+    windows, rows, cuts, at_a_time, cache_bytes, aggregate, (more_ms, caching) = run
     retention = None if more_ms is None else windows.retention_ms + more_ms
     materialized = ks.Materialized("store", caching=caching, retention=retention)
     builder = application(windows, aggregate, materialized)
     assert output(builder, cache_bytes, rows, cuts, at_a_time) == wanted(windows, rows)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(runs())
+def test_every_closed_window_is_emitted_once(run: tuple[Any, ...]) -> None:
+    check_each_once(run)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(max_examples=2_000, deadline=None)
+@given(runs())
+def test_every_closed_window_is_emitted_once_in_many_examples(run: tuple[Any, ...]) -> None:
+    check_each_once(run)
 
 
 KINDS = [
