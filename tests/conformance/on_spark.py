@@ -191,7 +191,8 @@ def _rows(items: Iterable[Case], app: Any, offsets: dict[str, int]) -> pa.Table:
             None if item[part] is None else serde_of(types[part]).serialize(item[part]) for part in ("key", "value")
         )
         headers = [{"name": name, "value": text.encode()} for name, text in item.get("headers", [])]
-        place = {"topic": topic, "partition": 0, "offset": offsets[topic], "timestamp": item["ts"], "origin": 0}
+        times = {"timestamp": item["ts"], "stream_time": item["ts"]}
+        place = {"topic": topic, "partition": 0, "offset": offsets[topic], "origin": 0, **times}
         rows.append({**place, "key": key, "value": value, "headers": headers or None})
         offsets[topic] += 1
     return pa.Table.from_pylist(rows, schema=ARROW_OUT_SCHEMA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -103,6 +104,7 @@ def tasks_of(streams: KafkaStreams) -> set[str]:
     return {task.task_id for thread in streams.metadata_for_local_threads() for task in thread.tasks}
 
 
+@cache  # instances in one process share the tasks of one topology
 def word_count(topic: str = "lines") -> ks.Topology:
     """Lines to words to counts, with a repartition between: two sub-topologies."""
     builder = ks.StreamsBuilder()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ DAY = 86_400_000
 ITEMS = ("tea", "coffee", "milk", "bread")
 
 
+@cache  # instances in one process share the tasks of one topology
 def shop() -> ks.Topology:
     builder = ks.StreamsBuilder()
     customers = builder.table("customers", key=str, value=str)

@@ -163,8 +163,8 @@ def total(streams: KafkaStreams, *, stale: bool) -> int:
 
 
 def test_a_standby_answers_for_what_runs_elsewhere_when_stale_answers_will_do(world: World) -> None:
-    settings = {"num_standby_replicas": 1}
-    with world.streams(counts(), **settings) as one, world.streams(counts(), **settings) as other:
+    settings, topology = {"num_standby_replicas": 1}, counts()
+    with world.streams(topology, **settings) as one, world.streams(topology, **settings) as other:
         both = one, other
         for streams in both:
             streams.start()

@@ -154,8 +154,8 @@ def test_each_partition_says_why_it_has_no_answer(world: World) -> None:
 
 
 def test_a_standby_answers_unless_active_ones_are_asked_for(world: World) -> None:
-    settings = {"num_standby_replicas": 1}
-    with world.streams(topology(), **settings) as one, world.streams(topology(), **settings) as other:
+    settings, both = {"num_standby_replicas": 1}, topology()
+    with world.streams(both, **settings) as one, world.streams(both, **settings) as other:
         for streams in (one, other):
             streams.start()
 

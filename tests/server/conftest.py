@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ TEXTS: dict[str, Any] = {"key": str, "value": str}
 LONG = 10**9
 
 
+@cache  # instances in one process share the tasks of one topology
 def every_kind() -> ks.Topology:
     builder = ks.StreamsBuilder()
     grouped = builder.stream("in", **TEXTS).group_by_key()

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ COUNTS = "/v1/stores/counts"
 Pair = list[tuple[Client, KafkaStreams]]
 
 
+@cache  # instances in one process share the tasks of one topology
 def counts() -> ks.Topology:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).group_by_key().count(ks.Materialized("counts", queryable=True))

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,6 +21,7 @@ from tests.server.served import Client, served
 TEXTS = {"key": str, "value": str}
 
 
+@cache  # instances in one process share the tasks of one topology
 def lengths() -> ks.Topology:
     builder = ks.StreamsBuilder()
     words = builder.stream("words", **TEXTS)

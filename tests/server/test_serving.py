@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
+@cache  # instances in one process share the tasks of one topology
 def counts() -> ks.Topology:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).group_by_key().count(ks.Materialized("counts", queryable=True))

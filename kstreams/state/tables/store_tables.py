@@ -20,6 +20,7 @@ from kstreams.serdes import Serde, WindowedSerde
 from kstreams.serdes.pydantic_models import is_model
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers
+from kstreams.state.rows.version_rows import versions_of
 from kstreams.state.tables.declared_types import completed, in_utc
 
 _BOUNDS = "window_start", "window_end"
@@ -107,10 +108,10 @@ def sessions(part: StoreRows, as_of_ms: int | None) -> pa.Table:
 def versions(part: StoreRows, as_of_ms: int | None) -> pa.Table:
     """A row per version that is not a deletion: key, valid_from, valid_to (null: it still holds), value."""
     builder, rows, observed_ms = part
-    order = pc.sort_indices(
-        pa.table({"key": rows.keys, "time": rows.timestamps}), [("key", "ascending"), ("time", "ascending")]
-    )
-    keys, values, times = (column.take(order) for column in rows)
+    stored = versions_of(rows)
+    by_key = pa.table({"key": stored.keys, "time": stored.times, "value": stored.values})
+    by_key = by_key.filter(pc.invert(stored.are_gone)).sort_by([("key", "ascending"), ("time", "ascending")])
+    keys, times, values = (column.combine_chunks() for column in by_key.columns)
     begin = times.to_numpy(zero_copy_only=False)
     last = np.ones(len(keys), bool)
     last[:-1] = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)

@@ -112,7 +112,8 @@ def test_a_process_that_ends_with_an_error_leaves_its_tasks_to_others(world: Wor
         return builder.build()
 
     world.create("out")
-    with world.streams(copying("one")) as one, world.streams(copying("two")) as two:
+    elsewhere = world.folder / "state of the other process"
+    with world.streams(copying("one")) as one, world.streams(copying("two"), state_dir=elsewhere) as two:
         one.start()
         until(lambda: len(tasks_of(one)) == 2)
         two.start()

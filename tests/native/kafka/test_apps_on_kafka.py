@@ -193,7 +193,8 @@ def test_history_in_skewed_partitions_gives_what_one_partition_gives(
     alone.run(hourly_counts())
     home = {"bootstrap.servers": world.settings["bootstrap.servers"], "processing.guarantee": guarantee}
     many = world_of(tmp_path / "many", skewed(rows), **home)
-    with many.streams(hourly_counts()) as one, many.streams(hourly_counts(), num_stream_threads=2) as two:
+    topology = hourly_counts()
+    with many.streams(topology) as one, many.streams(topology, num_stream_threads=2) as two:
         one.start()
         two.start()
         until(lambda: windowed(many) + dropped([one, two]) >= len(rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ YEAR_MS = 365 * 24 * HOUR_MS
 SETTINGS = {"commit.interval.ms": 50, "statestore.cache.max.bytes": 0}
 
 
+@cache  # instances in one process share the tasks of one topology
 def hourly_counts() -> ks.Topology:
     """Readings counted by their sensor and hour; what is more than ten minutes late does not count."""
     builder = ks.StreamsBuilder()

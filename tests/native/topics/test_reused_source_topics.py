@@ -141,7 +141,8 @@ def test_a_killed_process_leaves_a_table_that_is_brought_up_to_date(topics: Worl
 @BOTH
 def test_a_standby_follows_the_topic_as_far_as_it_is_processed(topics: World, guarantee: str) -> None:
     settings = {"num_standby_replicas": 1, "processing_guarantee": guarantee, "commit_interval_ms": 20, "poll_ms": 10}
-    with topics.streams(lookup(), **settings) as one, topics.streams(lookup(), **settings) as two:
+    topology = lookup()
+    with topics.streams(topology, **settings) as one, topics.streams(topology, **settings) as two:
         one.start()
         two.start()
         until(lambda: all(len(tasks_of(streams)) == 1 for streams in (one, two)))

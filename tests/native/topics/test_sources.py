@@ -221,7 +221,8 @@ def test_a_running_application_reads_partitions_that_are_added(world: World, pro
     world.create("in", 2)
     world.create("out", 1)
     with ExitStack() as running:
-        streams = [running.enter_context(world.streams(copied("in"))) for _ in range(processes)]
+        topology = copied("in")
+        streams = [running.enter_context(world.streams(topology)) for _ in range(processes)]
         for each in streams:
             each.start()
         until(lambda: sum(len(tasks_of(each)) for each in streams) == 2)
