@@ -175,7 +175,11 @@ def test_a_handler_is_named_with_its_setting() -> None:
 
 
 def test_a_session_of_spark_is_named_as_such(spark: Any) -> None:
-    said = refused(lambda builder: read(builder).map_values(lambda value: spark.range(value).count()).to("out"))
+
+    def declared(builder: ks.StreamsBuilder) -> None:
+        read(builder).map_values(lambda value: spark.range(value).count(), value=int).to("out")
+
+    said = refused(declared)
     assert "has the variable `spark`: a pyspark.sql.session.SparkSession" in said or "SparkSession" in said
 
 
