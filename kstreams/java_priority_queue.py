@@ -20,7 +20,7 @@ def push(heap: list[E], entry: E) -> None:
     >>> for entry in [(1, "a"), (1, "b"), (1, "c"), (0, "d")]:
     ...     push(heap, entry)
     >>> [pop(heap)[1] for _ in range(4)]
-    ['d', 'a', 'c', 'b']
+    ['d', 'b', 'c', 'a']
     """
     at = len(heap)
     heap.append(entry)
