@@ -112,7 +112,8 @@ def test_without_an_answer_the_client_shuts_down(world: World, handler: Any) -> 
 
 def test_shutting_down_the_application_reaches_all_its_processes(world: World) -> None:
     world.create("in", 2)
-    asking, asked = world.streams(counting(Stumbles(10**9))), world.streams(counting(Stumbles(10**9)))
+    topology = counting(Stumbles(10**9))
+    asking, asked = world.streams(topology), world.streams(topology)
     for streams, answer in ((asking, Answer.SHUTDOWN_APPLICATION), (asked, Answer.SHUTDOWN_APPLICATION)):
         streams.set_uncaught_exception_handler(lambda error, answer=answer: answer)
         streams.start()
