@@ -1,8 +1,12 @@
 """Processes that copy a topic as members of a group, exactly once; they can be killed."""
 
+import os
+import signal
+import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from kstreams.batch import TopicPartition
@@ -65,6 +69,15 @@ class Copiers:
         self.running[name] = start(COPIER, self._address, self._folder, name, self._strategy, pause)
         return name
 
+    def hang(self, name: str) -> None:
+        """Stop a process at a moment when it holds no lock of the log: others would wait for that, too."""
+        with no_locks_of(self._address):
+            os.kill(self.running[name].pid, signal.SIGSTOP)
+            wait_until(lambda: is_stopped(self.running[name].pid))
+
+    def go_on(self, name: str) -> None:
+        os.kill(self.running[name].pid, signal.SIGCONT)
+
     def kill(self, name: str) -> str:
         output = kill(self.running.pop(name))
         self._log.producer({"transactional.id": name}).close()  # ends what it left open, as a restart would
@@ -87,6 +100,22 @@ class Copiers:
         for process in self.running.values():
             process.kill()
             process.wait()
+
+
+@contextmanager
+def no_locks_of(address: str) -> Iterator[None]:
+    """Keep all other processes from holding a lock of an embedded log's catalogue; brokers have none."""
+    if not address.startswith("log:"):
+        yield
+        return
+    with closing(sqlite3.connect(Path(address.removeprefix("log:"), "catalogue.sqlite"), timeout=60)) as catalogue:
+        catalogue.execute("BEGIN EXCLUSIVE")
+        yield
+        catalogue.rollback()
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def fill_words(log: Log) -> None:

@@ -1,8 +1,6 @@
 """Members of a group in several processes, some of which are killed or hang: everything is copied once."""
 
-import os
 import random
-import signal
 from pathlib import Path
 
 import pytest
@@ -38,12 +36,12 @@ def test_a_member_that_hangs_loses_its_partitions_and_what_it_does_later_is_refu
 ) -> None:
     fill_words(log)
     with Copiers(log, address, tmp_path, "cooperative-sticky") as copiers:
-        hung = copiers.start(pause=0.3)  # so it is stopped while it holds no lock of the log
+        hung = copiers.start(pause=0.3)
         wait_until(lambda: copied(log) >= 100)
-        os.kill(copiers.running[hung].pid, signal.SIGSTOP)
+        copiers.hang(hung)
         copiers.start()
         wait_until(lambda: copied(log) == ROWS * PARTITIONS)
-        os.kill(copiers.running[hung].pid, signal.SIGCONT)
+        copiers.go_on(hung)
         wait_until(lambda: len(log.admin().describe_group("copiers").members) == 2)
         said = copiers.finish()
         assert "!" in said[hung]

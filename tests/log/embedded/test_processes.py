@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from kstreams.batch import TopicPartition
+from kstreams.errors import LogError
 from kstreams.log import open_log, verify
+from tests.log.contract.copiers import no_locks_of
 from tests.log.contract.reading import sources, values_of
 from tests.log.embedded.files import kill, start
 from tests.support.examples import few_of
@@ -158,3 +160,12 @@ def test_what_other_processes_prepared_is_committed_though_they_are_killed(tmp_p
         coordinator.commit(names[:2])
         assert sorted(value or b"" for value in values_of(log, "words", 2)) == [b"a", b"b"]
     assert verify(tmp_path) == []
+
+
+def test_a_process_that_keeps_the_catalogue_for_itself_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kstreams.log.embedded.catalogue.journaled_database._WAIT_S", 0.1)
+    folder = created(tmp_path)
+    with no_locks_of(f"log:{folder}"), pytest.raises(LogError, match=r"Another process holds it .* let it go on"):
+        open_log(folder)

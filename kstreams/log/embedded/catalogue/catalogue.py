@@ -14,7 +14,7 @@ from kstreams.errors import CorruptLogError, LogError, TopicExistsError, Unknown
 from kstreams.forks import of_one_process, still_while_forking
 from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
-from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy
+from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy, is_passing
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.growth import check_total
@@ -22,6 +22,11 @@ from kstreams.log.naming import did_you_mean
 from kstreams.private import make_folder
 
 Rows = list[tuple[Any, ...]]
+
+HELD_BY_ANOTHER = (
+    " Another process holds it for long: if one that uses this log stands still (stopped by a signal or a debugger), "
+    "let it go on or end it."
+)
 
 
 class Topic(NamedTuple):
@@ -140,7 +145,8 @@ class Catalogue:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise LogError(f"The catalogue {self.path} cannot be used: {error}.") from error
+            hint = HELD_BY_ANOTHER if is_passing(error) else ""
+            raise LogError(f"The catalogue {self.path} cannot be used: {error}.{hint}") from error
         except DAMAGE as error:
             raise CorruptLogError(
                 f"The catalogue {self.path} is damaged: {error}. Stop all processes that use the log and start them "
