@@ -23,6 +23,18 @@ class SerdeError(KStreamsError):
     """A value that does not encode or bytes that do not decode."""
 
 
+class RegistryError(KStreamsError):
+    """A schema registry that does not answer, or refuses what it is asked."""
+
+
+class SchemaNotFoundError(RegistryError):
+    """A subject, version or id that the schema registry does not have."""
+
+
+class IncompatibleSchemaError(RegistryError):
+    """A schema that the rule of compatibility of its subject forbids."""
+
+
 class TopologyError(KStreamsError):
     """A topology that cannot be built: wrong names, unknown types, topics that do not fit together."""
 

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import types
 import typing
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
 
+if TYPE_CHECKING:
+    from kstreams.config import Config
+    from kstreams.schemas import SchemaRegistry
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SerdeUse:
+    """What a serde is used for.
+
+    Parameters
+    ----------
+    topic : str
+        The topic whose records it reads or writes; of a store its changelog topic.
+    is_key : bool
+        Whether it is for keys, not for values.
+    config : Config
+        The configuration of the application.
+    registry : callable
+        `() -> SchemaRegistry`: the one that the configuration names; the same one for all serdes of an application.
+    """
+
+    topic: str
+    is_key: bool
+    config: Config
+    registry: Callable[[], SchemaRegistry]
 
 
 class Serde(Generic[T]):
@@ -39,6 +67,13 @@ class Serde(Generic[T]):
     def deserialize(self, data: bytes) -> T:
         """The value of bytes; raises SerdeError when they do not decode."""
         raise NotImplementedError
+
+    def of_topic(self, use: SerdeUse) -> Serde[T]:
+        """The serde for the keys or values of one topic; itself, unless it asks a schema registry.
+
+        Kafka Streams: `configure(configs, isKey)` and the topic that its methods are given.
+        """
+        return self
 
     def encode_rows(self, values: list[T | None]) -> pa.Array:
         """Many values, as an Arrow binary array."""
