@@ -16,7 +16,8 @@ from kstreams.errors import RegistryError
 from kstreams.schemas.registry import Schema
 
 _NAMESPACE = uuid.UUID("e6d1a2f7-5f0e-4f53-9a35-5c1b7a3f7b0d")
-_AVRO_ORDER = ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default", "order")
+_TYPE_ORDER = ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default")
+_FIELD_ORDER = ("name", "type", "doc", "default", "order")
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 _PROTO_TOKEN = re.compile(
     r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/|[\w.]+|[^\s\w]""", re.DOTALL
@@ -85,17 +86,23 @@ def _written(node: Any, *, sort: bool) -> str:
     return json.dumps(node, sort_keys=sort, separators=(",", ":"), ensure_ascii=False)
 
 
-def _ordered(node: Any) -> Any:
+def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
     """A part of an Avro schema with its attributes in Avro's order; a primitive type stands for itself."""
     if isinstance(node, list):
-        return [_ordered(each) for each in node]
+        return [_ordered(each, order) for each in node]
     if not isinstance(node, dict):
         return node
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
         return node["type"]
-    known = [name for name in _AVRO_ORDER if name in node]
+    known = [name for name in order if name in node]
     names = [*known, *sorted(name for name in node if name not in known)]
-    return {name: _ordered(node[name]) if name in _WITH_TYPES else node[name] for name in names}
+    return {name: _part(name, node[name]) for name in names}
+
+
+def _part(attribute: str, value: Any) -> Any:
+    if attribute == "fields":
+        return _ordered(value, _FIELD_ORDER)
+    return _ordered(value) if attribute in _WITH_TYPES else value
 
 
 _WITH_TYPES = ("type", "fields", "items", "values")
