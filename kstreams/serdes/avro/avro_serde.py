@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kstreams.errors import ConfigError, SerdeError
+from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.derived import derived_schema
-from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
+from kstreams.serdes.avro.kinds import PLAIN, kind_of
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
 from kstreams.serdes.avro.writing import AvroWriter
+from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 
 
@@ -88,17 +91,25 @@ class Avro(SchemaSerde[Any]):
             references=tuple(references),
         )
         super().__init__(options)
-        self._text = _schema_text(kind, namespace)
-        self.type = type if kind is None or isinstance(kind, str | Path) else kind
+        is_schema = kind is None or isinstance(kind, str | Path)
+        self._text = _schema_text(kind) if is_schema else derived_schema(kind, namespace)
+        self.type = type if is_schema else kind
         self._kind = PLAIN if self.type is None else kind_of(self.type)
         if self._text is not None and not references:
             parsed(self._text)
+
+    @classmethod
+    def of_options(cls, text: str | None, kind: Any, options: SchemaOptions) -> Avro:
+        """The serde of a schema and a class, where both are there already."""
+        made = cls(text, type=kind, references=options.references)
+        made.options = options
+        return made
 
     def declared_schema(self) -> Schema | None:
         return None if self._text is None else Schema(self._text, "AVRO", self.options.references)
 
     def record_name(self, schema: Schema) -> str:
-        return parsed(schema.text).record_name if not schema.references else _name_in(schema.text)
+        return _name_in(schema.text)
 
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
         by_writer, declared = _loaded(written.schema, registry), self.declared_schema()
@@ -116,19 +127,12 @@ class Avro(SchemaSerde[Any]):
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
         return Writer(writer.one, writer.many)
 
-    def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
-        try:
-            AvroReader(_loaded(declared, registry), _loaded(latest.schema, registry), PLAIN)
-        except SerdeError as error:
-            return (str(error),)
-        return ()
-
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self.type, self.options
 
     def __reduce__(self) -> Any:
         """Readers and writers do not travel: they are made anew."""
-        return _remade, (*self._arguments(), self._schemas)
+        return _remade, (*self._arguments(), self._schemas.portable_use())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Avro) and self._arguments() == other._arguments()
@@ -140,3 +144,38 @@ class Avro(SchemaSerde[Any]):
         if self.type is not None:
             return f"Avro({getattr(self.type, '__name__', self.type)})"
         return "Avro()" if self._text is None else f"Avro({_name_in(self._text)})"
+
+
+def _schema_text(schema: str | Path | None) -> str | None:
+    """The text of a schema: of a file where it is the path of one."""
+    if schema is None:
+        return None
+    if isinstance(schema, str) and (schema in PRIMITIVES or schema.lstrip()[:1] in ("{", "[", '"')):
+        return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
+    try:
+        return Path(schema).expanduser().read_text()
+    except OSError as error:
+        raise SerdeError(
+            f"{str(schema)!r} is neither a schema of Avro in JSON nor a file with one: {error.strerror or error}"
+        ) from None
+
+
+def _name_in(text: str) -> str:
+    """The full name of the type that a schema defines."""
+    schema = json.loads(text)
+    if not isinstance(schema, dict):
+        return "union" if isinstance(schema, list) else str(schema)
+    name, namespace = str(schema.get("name", schema.get("type"))), schema.get("namespace")
+    return f"{namespace}.{name}" if namespace and "." not in name else name
+
+
+def _loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
+    """A schema with those of other subjects that it names."""
+    resolved = resolved_by(registry, schema)
+    return parsed(resolved.text, [text for _, text in resolved.imports])
+
+
+def _remade(text: str | None, cls: Any, options: SchemaOptions, use: SerdeUse | None) -> Avro:
+    """A serde that was sent here."""
+    made = Avro.of_options(text, cls, options)
+    return made if use is None else made.of_topic(use)

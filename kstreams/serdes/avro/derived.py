@@ -80,9 +80,10 @@ class _Derivation:
             return {"type": "array", "items": self.of(kind.arguments[0], path)}
         make = self._special(kind)
         if make is None:
+            place = f"field {path}: " if path else ""
             raise SerdeError(
-                f"{f'field {path}: ' if path else ''}{kind} has no counterpart in Avro: declare a class, a list or dict "
-                "of a type, or pass a schema, as in ks.Avro('order.avsc')"
+                f"{place}{kind} has no counterpart in Avro: declare a class, a list or dict of a type, or pass a "
+                "schema, as in ks.Avro('order.avsc')"
             )
         return make(kind, path)
 
@@ -104,7 +105,9 @@ class _Derivation:
         if kind.base is decimal.Decimal:
             precision, scale = kind.extra.get("precision", PRECISION), kind.extra.get("scale", SCALE)
             return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-        return self._once("Duration", lambda name: {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"})
+        return self._once(
+            "Duration", lambda name: {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
+        )
 
     def _union(self, kind: Kind, path: str) -> Any:
         """None first: it is the default of most."""
@@ -139,7 +142,9 @@ class _Derivation:
         record: dict[str, Any] = {"type": "record", "name": name}
         if self._namespace and not path:
             record["namespace"] = self._namespace
-        record["fields"] = [self._field(field, f"{path}.{field.name}" if path else field.name) for field in shape.fields.values()]
+        record["fields"] = [
+            self._field(field, f"{path}.{field.name}" if path else field.name) for field in shape.fields.values()
+        ]
         return record
 
     def _field(self, field: FieldOfClass, path: str) -> Any:

@@ -119,19 +119,16 @@ PLAIN: Final = Kind(Any, Any)
 
 def kind_of(hint: Any) -> Kind:
     """An annotation taken apart."""
-    if hint in (Any, object):
-        return PLAIN
     if isinstance(hint, typing.NewType):
         return kind_of(hint.__supertype__)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return _annotated(hint, kind_of(arguments[0]), arguments[1:])
-    if origin in (Union, types.UnionType):
-        return Kind(hint, Union, tuple(map(kind_of, arguments)))
-    if origin is Literal:
-        return Kind(hint, Literal, is_limited=True)
     if origin is None:
-        return Kind(hint, type(None) if hint is None else hint, _bare(hint))
+        return PLAIN if hint in (Any, object) else Kind(hint, type(None) if hint is None else hint, _bare(hint))
+    make = _OF_FORM.get(origin)
+    return _generic(hint, origin, arguments) if make is None else make(hint, arguments)
+
+
+def _generic(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:
     if not isinstance(origin, type):
         raise SerdeError(f"{hint!r} has no counterpart in Avro")
     if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
@@ -140,10 +137,18 @@ def kind_of(hint: Any) -> Kind:
 
 
 def _bare(hint: Any) -> tuple[Kind, ...]:
-    """The arguments of `list` and `dict` without brackets."""
-    return {list: (PLAIN,), dict: (Kind(str, str), PLAIN), set: (PLAIN,), frozenset: (PLAIN,), tuple: (PLAIN,)}.get(
-        hint, ()
-    ) if isinstance(hint, type) else ()
+    """The arguments of `list`, `dict` and the like without brackets."""
+    if hint is dict:
+        return Kind(str, str), PLAIN
+    return (PLAIN,) if hint in (list, tuple, set, frozenset) else ()
+
+
+def _union(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+    return Kind(hint, Union, tuple(map(kind_of, arguments)))
+
+
+def _literal(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+    return Kind(hint, Literal, is_limited=True)
 
 
 _CONCRETE: dict[Any, Any] = {
@@ -153,13 +158,22 @@ _CONCRETE: dict[Any, Any] = {
 _CHECKED = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
-def _annotated(hint: Any, inner: Kind, given: tuple[Any, ...]) -> Kind:
+def _annotated(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+    inner, given = kind_of(arguments[0]), arguments[1:]
     extra, is_limited, is_naive = dict(inner.extra), inner.is_limited, inner.is_naive
     for meta in (each for each in given if isinstance(each, msgspec.Meta)):
         extra |= meta.extra or {}
         is_limited |= any(getattr(meta, name) is not None for name in _CHECKED)
         is_naive |= meta.tz is False
     return Kind(hint, inner.base, inner.arguments, extra, is_limited, is_naive)
+
+
+_OF_FORM: dict[Any, Callable[[Any, tuple[Any, ...]], Kind]] = {
+    Annotated: _annotated,
+    Union: _union,
+    types.UnionType: _union,
+    Literal: _literal,
+}
 
 
 def _shape(cls: Any) -> ClassShape | None:
@@ -262,5 +276,3 @@ def enum_member(cls: Any, symbol: str) -> Any:
     """The member of an enum that a symbol stands for: the one of this value, else of this name; MISSING without."""
     by_value = {member.value: member for member in cls if isinstance(member.value, str)}
     return by_value.get(symbol, cls.__members__.get(symbol, MISSING))
-
-

@@ -68,7 +68,11 @@ def _bases(node: Any, logical: Logical | None) -> tuple[Any, ...]:
         return (logical.cls, dt.timedelta) if logical.cls is AvroDuration else (logical.cls,)
     if node["type"] == "array":
         return COLLECTIONS
-    return (CLASSES[node["type"]], Literal) if node["type"] in ("string", "enum", "int", "long") else (CLASSES[node["type"]],)
+    return (
+        (CLASSES[node["type"]], Literal)
+        if node["type"] in ("string", "enum", "int", "long")
+        else (CLASSES[node["type"]],)
+    )
 
 
 def _fits_class(kind: Kind, node: Any) -> bool:

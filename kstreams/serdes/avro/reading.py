@@ -216,7 +216,7 @@ class _Compiler:
             self._source.add(f"{value} = d[p:{end}]", f"p = {end}")
         else:
             self._source.add(f"{value} = d[p:p + {size}]", f"p += {size}")
-            self._source.add(f"if p > len(d): damaged('the bytes end too early')")
+            self._source.add("if p > len(d): damaged('the bytes end too early')")
         return value
 
     def _leaf(self, node: Any, wanted: Any, kind: Kind) -> str:
@@ -317,7 +317,7 @@ class _Compiler:
             return False
         if node["type"] in ("record", "error"):
             return all(self._may_be_empty(field["type"]) for field in node["fields"])
-        return node["type"] == "null" or node.get("size") == 0
+        return bool(node["type"] == "null" or node.get("size") == 0)
 
     def _record(self, node: Any, wanted: Any, kind: Kind) -> str:
         if holds_itself(self._written, node):

@@ -142,7 +142,7 @@ _NAMES: dict[str, Any] = {
 
 
 class _Compiler:
-    """Writes the functions. What is written of a part is an expression that gives its bytes, or several to be joined."""
+    """Writes the functions. A part gives the expressions of its bytes, which are joined in the end."""
 
     def __init__(self, schema: AvroSchema, source: Source) -> None:
         self._schema, self._source = schema, source
@@ -222,23 +222,20 @@ class _Compiler:
         return test, value
 
     def _test(self, node: Any, nodes: list[Any], kind: Kind, value: str) -> str:
+        """The condition that a value is one of a branch, and of no other."""
         logical, name = logical_of(node), node["type"]
         if logical is not None and not is_raw(kind, logical):
             return self._test_of_class(logical.cls, value)
-        if name == "null":
-            return f"{value} is None"
-        if name in ("int", "long"):
-            bits = 31 if name == "int" else 63
-            return f"type({value}) is int and {-(2**bits)} <= {value} < {2**bits}"
+        if name in _BITS:
+            return f"type({value}) is int and {-(1 << _BITS[name])} <= {value} < {1 << _BITS[name]}"
         if name in ("float", "double"):
-            has_int = any(other["type"] in ("int", "long") for other in nodes)
+            has_int = any(other["type"] in _BITS for other in nodes)
             return f"type({value}) is float" if has_int else f"type({value}) in {self._source.bound((float, int))}"
-        if name == "enum":
-            symbols = self._source.bound(frozenset(node["symbols"]))
-            return self._test_of_class(kind.base, value) if kind.is_enum else f"type({value}) is str and {value} in {symbols}"
         if name in ("record", "error"):
             return self._test_of_record(node, kind, value)
-        return self._test_of_class(kind.base if name == "array" and kind.base in COLLECTIONS else CLASSES[name], value)
+        if name == "enum" and not kind.is_enum:
+            return f"type({value}) is str and {value} in {self._source.bound(frozenset(node['symbols']))}"
+        return self._test_of_class(kind.base if kind.is_enum or kind.base in COLLECTIONS else CLASSES[name], value)
 
     def _test_of_class(self, cls: type, value: str) -> str:
         return f"type({value}) is {self._source.bound(cls)}"
@@ -316,7 +313,7 @@ class _Compiler:
     def _uncertain(self, value: str, kind: Kind) -> str:
         """What msgspec makes of a value; whether it may be written, reading it back tells."""
         self.is_uncertain = True
-        if kind.base in (Literal, *_PARTS) or isinstance(kind.base, type) and kind.base.__module__ in _KNOWN_MODULES:
+        if kind.base in (Literal, *_PARTS) or (isinstance(kind.base, type) and kind.base.__module__ in _KNOWN_MODULES):
             return value
         plain = self._source.variable()
         self._source.add(f"{plain} = {self._source.bound(_plain)}({value})")
@@ -344,7 +341,9 @@ class _Compiler:
     def _map(self, node: Any, kind: Kind, value: str) -> list[str]:
         is_dict = kind.base is dict and len(kind.arguments) == 2 and kind.arguments[0].base is str
         items = kind.arguments[1] if is_dict else PLAIN
-        value = self._collection(value, kind if is_dict or kind.is_plain else Kind(kind.hint, None, is_limited=True), dict)
+        value = self._collection(
+            value, kind if is_dict or kind.is_plain else Kind(kind.hint, None, is_limited=True), dict
+        )
         parts, item = self._begin(value)
         key = self._source.variable()
         with self._source.block(f"for {key}, {item} in {value}.items()"):
@@ -415,8 +414,10 @@ class _Compiler:
             with self._source.field(known.name):
                 if known.default is MISSING:
                     raise self._cannot(f"the schema {node['name']} has no such field, and it has no default")
-                default, reason = self._source.bound(known.default), f"value that the schema keeps: it has no such field"
-                self._source.add(f"if {value}.{known.attribute} != {default}: misfit({value}.{known.attribute}, {reason!r})")
+                default, reason = self._source.bound(known.default), "value that the schema keeps: it has no such field"
+                self._source.add(
+                    f"if {value}.{known.attribute} != {default}: misfit({value}.{known.attribute}, {reason!r})"
+                )
 
     def _of_dict(self, node: Any, shape: ClassShape | None, value: str) -> list[str]:
         source, names = self._source, frozenset(field["name"] for field in node["fields"])
@@ -448,6 +449,9 @@ class _Compiler:
             raise self._cannot("it is in the schema and not in the class, and has no default")
         return default_bytes(self._schema, field["type"], field["default"])
 
+
+_BITS = {"int": 31, "long": 63}
+"""Of integers, without their sign."""
 
 _KNOWN_MODULES = ("decimal", "uuid", "datetime", "kstreams.serdes.avro.logical")
 
