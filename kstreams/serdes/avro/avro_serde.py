@@ -12,9 +12,7 @@ from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRe
 from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, kind_of
-from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
-from kstreams.serdes.avro.writing import AvroWriter
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 
@@ -112,6 +110,8 @@ class Avro(SchemaSerde[Any]):
         return _name_in(schema.text)
 
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+        from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
+
         by_writer, declared = _loaded(written.schema, registry), self.declared_schema()
         wanted = by_writer if declared is None else _loaded(declared, registry)
         try:
@@ -121,6 +121,8 @@ class Avro(SchemaSerde[Any]):
         return Reader(reader.one, reader.many)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+        from kstreams.serdes.avro.writing import AvroWriter  # needs fastavro
+
         try:
             writer = AvroWriter(_loaded(registered.schema, registry), self._kind, frame)
         except SerdeError as error:

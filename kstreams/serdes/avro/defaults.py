@@ -1,4 +1,4 @@
-"""The default of a field, which a schema gives in JSON, as the bytes that stand for it."""
+"""`default_value`: the default of a field, which a schema gives in JSON, as fastavro reads and writes values."""
 
 from __future__ import annotations
 
@@ -6,94 +6,71 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.errors import SerdeError
+from kstreams.serdes.avro.mapping import tag_of
 from kstreams.serdes.avro.schema import AvroSchema
-from kstreams.serdes.avro.wire import DOUBLE, FLOAT, INTS, LONGS
 
 
-def default_bytes(schema: AvroSchema, part: Any, value: Any) -> bytes:
-    """The bytes of a default of a part of a schema; of a union, in the first branch that it fits.
+def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
+    """The value of a default of a part of a schema: of a union in the first branch that it fits, with its tag.
 
     Raises
     ------
     SerdeError
         When the default does not fit.
+
+    Examples
+    --------
+    >>> from kstreams.serdes.avro.schema import parsed
+    >>> default_value(parsed('"bytes"'), ["null", "bytes"], "\\u00ff")
+    ('bytes', b'\\xff')
     """
     node = schema.node(part)
-    if not isinstance(node, list):
-        try:
-            return _BY_TYPE[node["type"]](schema, node, value)
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-            raise SerdeError(f"the default {value!r} is no {node.get('name', node['type'])}") from error
-    for number, branch in enumerate(node):
-        try:
-            return LONGS[number] + default_bytes(schema, branch, value)
-        except SerdeError:
-            continue
-    raise SerdeError(f"the default {value!r} fits no branch of its union")
+    branches = [schema.node(branch) for branch in node] if isinstance(node, list) else [node]
+    fitting = next((branch for branch in branches if _fits(branch, value)), None)
+    if fitting is None:
+        raise SerdeError(f"the default {value!r} is no {' or '.join(map(tag_of, branches))}")
+    made = _MADE.get(fitting["type"], _as_it_is)(schema, fitting, value)
+    return (tag_of(fitting), made) if isinstance(node, list) else made
 
 
-def _null(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    if value is not None:
-        raise TypeError
-    return b""
+def _fits(node: Any, value: Any) -> bool:
+    if isinstance(value, bool):
+        return bool(node["type"] == "boolean")
+    return isinstance(value, _CLASSES[node["type"]])
 
 
-def _boolean(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    return {True: b"\x01", False: b"\x00"}[_of(bool, value)]
-
-
-def _of(kind: type | tuple[type, ...], value: Any) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError
+def _as_it_is(schema: AvroSchema, node: Any, value: Any) -> Any:
     return value
 
 
-def _with_length(data: bytes) -> bytes:
-    return LONGS[len(data)] + data
-
-
-def _record(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    given = _of(dict, value)
-    parts = (
-        default_bytes(schema, field["type"], given[field["name"]] if field["name"] in given else field["default"])
+def _record(schema: AvroSchema, node: Any, value: Any) -> Any:
+    """Fields that the default leaves out have their own."""
+    return {
+        field["name"]: default_value(schema, field["type"], value.get(field["name"], field.get("default")))
         for field in node["fields"]
-    )
-    return b"".join(parts)
+    }
 
 
-def _array(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    return _block([default_bytes(schema, node["items"], item) for item in _of(list, value)])
-
-
-def _map(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    pairs = _of(dict, value).items()
-    return _block([_with_length(key.encode()) + default_bytes(schema, node["values"], item) for key, item in pairs])
-
-
-def _block(items: list[bytes]) -> bytes:
-    return b"".join([LONGS[len(items)], *items, b"\x00"]) if items else b"\x00"
-
-
-def _fixed(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    data: bytes = _of(str, value).encode("latin-1")
-    if len(data) != node["size"]:
-        raise ValueError
-    return data
-
-
-_BY_TYPE: dict[str, Callable[[AvroSchema, Any, Any], bytes]] = {
-    "null": _null,
-    "boolean": _boolean,
-    "int": lambda schema, node, value: INTS[_of(int, value)],
-    "long": lambda schema, node, value: LONGS[_of(int, value)],
-    "float": lambda schema, node, value: FLOAT.pack(_of((int, float), value)),
-    "double": lambda schema, node, value: DOUBLE.pack(_of((int, float), value)),
-    "string": lambda schema, node, value: _with_length(_of(str, value).encode()),
-    "bytes": lambda schema, node, value: _with_length(_of(str, value).encode("latin-1")),
-    "enum": lambda schema, node, value: LONGS[node["symbols"].index(value)],
-    "fixed": _fixed,
-    "array": _array,
-    "map": _map,
+_MADE: dict[str, Callable[[AvroSchema, Any, Any], Any]] = {
+    "float": lambda schema, node, value: float(value),
+    "double": lambda schema, node, value: float(value),
+    "bytes": lambda schema, node, value: value.encode("latin-1"),
+    "fixed": lambda schema, node, value: value.encode("latin-1"),
+    "array": lambda schema, node, value: [default_value(schema, node["items"], item) for item in value],
+    "map": lambda schema, node, value: {
+        key: default_value(schema, node["values"], item) for key, item in value.items()
+    },
     "record": _record,
     "error": _record,
 }
+
+_CLASSES: dict[str, Any] = {
+    "null": type(None),
+    "boolean": bool,
+    **dict.fromkeys(("int", "long"), int),
+    **dict.fromkeys(("float", "double"), (int, float)),
+    **dict.fromkeys(("bytes", "fixed", "string", "enum"), str),
+    "array": list,
+    **dict.fromkeys(("map", "record", "error"), dict),
+}
+"""Of what JSON gives."""

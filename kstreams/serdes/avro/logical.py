@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kstreams.serdes.avro.wire import DamagedError, MisfitError
+from kstreams.serdes.avro.misfits import FieldError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NAIVE_EPOCH = dt.datetime(1970, 1, 1)
@@ -41,7 +41,7 @@ class Logical:
     read : callable
         `raw value -> value`; raises ValueError or OverflowError for a raw value that stands for none.
     write : callable
-        `value -> raw value`; raises MisfitError for a value that would not be read back.
+        `value -> raw value`; raises FieldError for a value that would not be read back.
     """
 
     cls: type
@@ -62,7 +62,7 @@ def _date(node: Any) -> Logical:
 
 def _days(value: Any) -> int:
     if type(value) is not dt.date:
-        raise MisfitError(f"{value!r} is no date")
+        raise FieldError(f"{value!r} is no date")
     return value.toordinal() - _FIRST_DAY
 
 
@@ -71,12 +71,12 @@ def _time(unit: int) -> Callable[[Any], Logical]:
 
     def read(number: int) -> dt.time:
         if not 0 <= number * unit < _DAY:
-            raise DamagedError(f"{number} is beyond the end of a day")
+            raise FieldError(f"{number} is beyond the end of a day")
         return (_NAIVE_EPOCH + dt.timedelta(0, 0, number * unit)).time()
 
     def write(value: Any) -> int:
         if not isinstance(value, dt.time) or value.tzinfo is not None:
-            raise MisfitError(f"{value!r} is no time of day without a time zone")
+            raise FieldError(f"{value!r} is no time of day without a time zone")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return _whole(seconds * 1_000_000 + value.microsecond, unit, value)
 
@@ -92,7 +92,7 @@ def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
 
     def write(value: Any) -> int:
         if not isinstance(value, dt.datetime) or (value.utcoffset() is None) is not is_naive:
-            raise MisfitError(f"{value!r} is no datetime with{'out' if is_naive else ''} a time zone")
+            raise FieldError(f"{value!r} is no datetime with{'out' if is_naive else ''} a time zone")
         passed = value - epoch
         return _whole((passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds, unit, value)
 
@@ -102,7 +102,7 @@ def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
 def _whole(microseconds: int, unit: int, value: Any) -> int:
     number, rest = divmod(microseconds, unit)
     if rest:
-        raise MisfitError(f"{value!r} has microseconds, which the schema does not keep")
+        raise FieldError(f"{value!r} has microseconds, which the schema does not keep")
     return number
 
 
@@ -114,15 +114,15 @@ def _decimal(node: Any) -> Logical:
 
     def read(data: bytes) -> decimal.Decimal:
         if len(data) > size:
-            raise DamagedError(f"{len(data)} bytes hold more than {precision} digits")
+            raise FieldError(f"{len(data)} bytes hold more than {precision} digits")
         return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, context)
 
     def write(value: Any) -> bytes:
         if not isinstance(value, decimal.Decimal) or not value.is_finite():
-            raise MisfitError(f"{value!r} is no finite Decimal")
+            raise FieldError(f"{value!r} is no finite Decimal")
         number = _unscaled(value, scale)
         if number is None or abs(number) >= limit:
-            raise MisfitError(f"{value} does not fit {precision} digits, {scale} of them behind the point")
+            raise FieldError(f"{value} does not fit {precision} digits, {scale} of them behind the point")
         shortest = (number + (number < 0)).bit_length() // 8 + 1
         return number.to_bytes(size if is_fixed else shortest, "big", signed=True)
 
@@ -153,7 +153,7 @@ def _uuid_bytes(node: Any) -> Logical | None:
 def _of_uuid(value: Any) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
-    raise MisfitError(f"{value!r} is no UUID")
+    raise FieldError(f"{value!r} is no UUID")
 
 
 def _duration(node: Any) -> Logical | None:
@@ -165,25 +165,25 @@ def _duration(node: Any) -> Logical | None:
 def _duration_bytes(value: Any) -> bytes:
     given = of_timedelta(value) if isinstance(value, dt.timedelta) else value
     if not isinstance(given, AvroDuration):
-        raise MisfitError(f"{value!r} is no AvroDuration or timedelta")
+        raise FieldError(f"{value!r} is no AvroDuration or timedelta")
     try:
         return _DURATION.pack(*given)
     except struct.error as error:
-        raise MisfitError(f"{value!r} does not fit: {error}") from error
+        raise FieldError(f"{value!r} does not fit: {error}") from error
 
 
 def of_timedelta(value: dt.timedelta) -> AvroDuration:
     """A timedelta as days and milliseconds."""
     milliseconds = _whole(value.seconds * 1_000_000 + value.microseconds, 1000, value)
     if value.days < 0:
-        raise MisfitError(f"{value!r} is negative: durations of Avro are not")
+        raise FieldError(f"{value!r} is negative: durations of Avro are not")
     return AvroDuration(0, value.days, milliseconds)
 
 
 def to_timedelta(value: AvroDuration) -> dt.timedelta:
     """A duration as a timedelta; raises ValueError when it has months, which have no fixed length."""
     if value.months:
-        raise DamagedError(f"{value} has months, which no timedelta holds")
+        raise FieldError(f"{value} has months, which no timedelta holds")
     return dt.timedelta(days=value.days, milliseconds=value.milliseconds)
 
 

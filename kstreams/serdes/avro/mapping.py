@@ -95,20 +95,33 @@ def is_raw(kind: Kind, logical: Logical) -> bool:
     return kind.base is logical.raw
 
 
-def tagged(branches: list[Any]) -> bool:
+def is_map(kind: Kind) -> bool:
+    """Whether a kind says of what class the values of a map are."""
+    return kind.base is dict and len(kind.arguments) == 2 and kind.arguments[0].base is str
+
+
+def items_of(kind: Kind) -> Kind:
+    """The kind of the items of an array."""
+    return kind.arguments[0] if kind.base in COLLECTIONS and kind.arguments else PLAIN
+
+
+def tag_of(node: Any) -> str:
+    """By what fastavro calls a branch of a union: its name, or its type where it has none."""
+    return str(node.get("name", node["type"]))
+
+
+def named(node: Any) -> str:
+    """A part of a schema, for errors."""
+    if isinstance(node, list):
+        return "a union"
+    return str(node.get("name") or node.get("logicalType") or node["type"])
+
+
+def is_record(node: Any) -> bool:
+    """Whether values of a part of a schema are records."""
+    return node["type"] in _RECORDS
+
+
+def has_several_records(branches: list[Any]) -> bool:
     """Whether values of a union, as dicts, need the name of their record beside them."""
-    return sum(branch["type"] in _RECORDS for branch in branches) > 1
-
-
-__all__ = [
-    "CLASSES",
-    "COLLECTIONS",
-    "PLAIN",
-    "fits",
-    "is_direct",
-    "is_raw",
-    "member_for",
-    "tagged",
-    "takes_none",
-    "without_none",
-]
+    return sum(map(is_record, branches)) > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,3 +85,46 @@ def require_fastavro() -> Any:
             "ks.Avro needs fastavro, which is not installed: install it with `pip install 'kstreams-dsl[registry]'`"
         ) from None
     return fastavro
+
+
+def parts_of(node: Any) -> list[Any]:
+    """The parts that a part of a schema is made of.
+
+    Examples
+    --------
+    >>> parts_of({"type": "map", "values": "int"})
+    ['int']
+    """
+    if isinstance(node, list):
+        return node
+    fields = [field["type"] for field in node.get("fields", ())]
+    return fields or [node[name] for name in ("items", "values") if name in node]
+
+
+def all_parts(schema: AvroSchema, start: Any = None) -> Iterator[Any]:
+    """The parts within a part of a schema, by default within the whole, each once; with the part itself."""
+    seen: set[int] = set()
+    waiting = [schema.root if start is None else start]
+    while waiting:
+        node = schema.node(waiting.pop())
+        if isinstance(node, dict) and "name" in node:
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+        yield node
+        waiting += parts_of(node)
+
+
+def holds_itself(schema: AvroSchema, node: Any) -> bool:
+    """Whether a record may hold one of its own kind."""
+    return any(part is node for inner in parts_of(node) for part in all_parts(schema, inner))
+
+
+def may_be_empty(schema: AvroSchema, part: Any) -> bool:
+    """Whether a value may take no bytes at all."""
+    node = schema.node(part)
+    if isinstance(node, list) or holds_itself(schema, node):
+        return False
+    if "fields" in node:
+        return all(may_be_empty(schema, field["type"]) for field in node["fields"])
+    return bool(node["type"] == "null" or node.get("size") == 0)

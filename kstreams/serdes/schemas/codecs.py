@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kstreams.errors import SerdeError
+
+
+class UnreadableSchemaError(SerdeError):
+    """A record that was written well, with a schema that has something for which the reader has no place."""
+
 
 class Reader(NamedTuple):
     """Reads what was written with one schema; bytes are given with the frame in front.

@@ -1,0 +1,112 @@
+"""Schemas as fastavro is given them to read: it takes any object for the default of a field, and any list for a union.
+
+fastavro 1.13 looks at less than is needed of bytes that are damaged, and of schemas that differ. Copies mend it:
+
+- A branch or symbol with a negative number is none, where Python would count from the end.
+- Fields that the writer does not have become `ABSENT`: fastavro gives defaults as they stand in JSON, the same list to
+  each record; and a class may have a default where the schema has none.
+- Types stand where they are named, so that fastavro finds the names of branches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
+
+ABSENT: Final = object()
+"""Stands for a field that the writer does not have."""
+
+_SIDE = "__side"
+_PARSED = "__fastavro_parsed"
+_NAMED = "__named_schemas"
+
+
+class Branches(list[Any]):
+    """The branches of a union, which count from 0 on."""
+
+    def __getitem__(self, number: Any) -> Any:
+        if number < 0:
+            raise IndexError(f"there is no branch {number} in its union")
+        return super().__getitem__(number)
+
+
+def for_writer(schema: AvroSchema) -> Any:
+    """The schema that values were written with."""
+    return _Copy(schema, counts_from_zero=True).root()
+
+
+def for_reader(schema: AvroSchema) -> Any:
+    """Another schema that they are read with."""
+    return _Copy(schema, marks_defaults=True).root()
+
+
+def for_writing(schema: AvroSchema) -> Any:
+    """The schema that values are to be written with."""
+    return _Copy(schema).root()
+
+
+def named_types(prepared: Any) -> dict[str, Any]:
+    """The named types of a prepared schema."""
+    root = next((part for part in prepared if isinstance(part, dict)), {}) if isinstance(prepared, list) else prepared
+    return root[_NAMED] if isinstance(root, dict) and _NAMED in root else {}
+
+
+def first_fields(prepared: Any, count: int) -> Any:
+    """A record with the first of its fields alone."""
+    return {**prepared, "fields": prepared["fields"][:count]}
+
+
+class _Copy:
+    """One copy of a schema."""
+
+    def __init__(
+        self, schema: AvroSchema, *, counts_from_zero: bool = False, marks_defaults: bool = False
+    ) -> None:
+        self._schema, self._counts_from_zero, self._marks_defaults = schema, counts_from_zero, marks_defaults
+        self._copies: dict[str, Any] = {}
+        self._open: set[str] = set()
+
+    def root(self) -> Any:
+        made = self._of(self._schema.root)
+        if isinstance(made, list):
+            return Branches(map(self._hinted, made))
+        return self._hinted(made)
+
+    def _hinted(self, node: Any) -> Any:
+        """fastavro does not parse it again. It compares the schemas before each record: their first entries differ."""
+        if isinstance(node, str):
+            return node
+        return {_SIDE: self._marks_defaults, **node, _PARSED: True, _NAMED: self._copies}
+
+    def _of(self, part: Any) -> Any:
+        if isinstance(part, list):
+            return Branches(map(self._of, part))
+        return self._of_name(part) if isinstance(part, str) else self._of_node(part)
+
+    def _of_name(self, name: str) -> Any:
+        """The type of a name; within itself its name."""
+        if name in PRIMITIVES or name in self._open:
+            return name
+        return self._copies[name] if name in self._copies else self._of_node(self._schema.names[name])
+
+    def _of_node(self, node: dict[str, Any]) -> Any:
+        copy, name = dict(node), node.get("name")
+        if name is not None:
+            self._copies[name] = copy
+            self._open.add(name)
+        copy.pop(_PARSED, None)
+        copy.pop(_NAMED, None)
+        for inside in ("items", "values"):
+            if inside in node:
+                copy[inside] = self._of(node[inside])
+        if "symbols" in node and self._counts_from_zero:
+            copy["symbols"] = dict(enumerate(node["symbols"]))
+        if "fields" in node:
+            copy["fields"] = [self._field(field) for field in node["fields"]]
+        self._open.discard(str(name))
+        return copy
+
+    def _field(self, field: dict[str, Any]) -> dict[str, Any]:
+        marked = {"default": ABSENT} if self._marks_defaults else {}
+        return {**field, "type": self._of(field["type"]), **marked}
