@@ -152,9 +152,7 @@ def _change(draw: Any, record: Any) -> None:
         fields.remove(field)
     elif change.startswith("add"):
         default = {} if change == "add without" else {"default": draw(st.integers(-5, 5))}
-        fields.append(
-            {"name": f"new{draw(st.integers(0, 10**9))}", "type": draw(st.sampled_from(("int", "long"))), **default}
-        )
+        fields.append({"name": _new_name(fields), "type": draw(st.sampled_from(("int", "long"))), **default})
     elif change == "rename" and field:
         field["aliases"] = [field["name"]]
         field["name"] = f"renamed_{field['name']}"
@@ -172,6 +170,11 @@ def _change(draw: Any, record: Any) -> None:
         record["fields"] = draw(st.permutations(fields))
     elif change == "inner" and field and isinstance(field["type"], dict) and field["type"]["type"] == "record":
         _change(draw, field["type"])
+
+
+def _new_name(fields: list[Any]) -> str:
+    names = {field["name"] for field in fields}
+    return next(name for name in map("new{}".format, itertools.count()) if name not in names)
 
 
 def by_fastavro(schema: Any, value: Any) -> bytes:
