@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -110,6 +111,8 @@ class Conversions:
 
     def _logical(self, node: Any, logical: Logical) -> Convert | None:
         """fastavro goes by the logical types of the writer's schema, and knows not all of them."""
+        if logical.cls is Decimal:
+            return _exact_decimal(node, logical)
         if _knows(node) and not self._resolves:
             return None
         return lambda value: logical.read(value) if type(value) is logical.raw else value
@@ -272,6 +275,20 @@ def _of_class(cls: type) -> Convert:
     def check(value: Any) -> Any:
         if type(value) is not cls:
             raise UnresolvedError(f"a {type(value).__name__} was written, and a {cls.__name__} is read")
+        return value
+
+    return check
+
+
+def _exact_decimal(node: Any, logical: Logical) -> Convert:
+    """fastavro rounds what has too many digits, which changes the exponent."""
+    exponent = -node.get("scale", 0)
+
+    def check(value: Any) -> Any:
+        if type(value) is not Decimal:
+            return logical.read(value)
+        if value.as_tuple().exponent != exponent:
+            raise UnresolvedError(f"{value} does not fit {node['precision']} digits, {-exponent} of them behind the point")
         return value
 
     return check

@@ -51,9 +51,9 @@ class AvroWriter:
         try:
             data = self._bytes(value)
         except FAILURES as error:
-            raise SerdeError(f"{value!r} does not fit {self._kind}: {self._reason(value, error)}") from error
+            raise SerdeError(f"{_shown(value)} does not fit {self._kind}: {self._reason(value, error)}") from error
         except RecursionError as error:
-            raise SerdeError(f"a value does not fit {self._kind}: it is nested too deeply") from error
+            raise SerdeError(f"{_shown(value)} does not fit {self._kind}: it is nested too deeply") from error
         if self._check is not None:
             _require_same(value, self._check.one(data))
         return data
@@ -81,3 +81,10 @@ class AvroWriter:
 def _require_same(value: Any, read: Any) -> None:
     if not same_value(value, read):
         raise SerdeError(f"{value!r} would be read back as {read!r}")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__}"
