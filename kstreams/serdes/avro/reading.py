@@ -9,6 +9,7 @@ from fastavro.read import SchemaResolutionError
 
 from kstreams.errors import SerdeError
 from kstreams.schemas.compatibility.avro import AvroType, differences
+from kstreams.schemas.compatibility.incompatibility import Incompatibility
 from kstreams.serdes.avro.decoding import decoder, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
@@ -43,7 +44,7 @@ class AvroReader:
     """
 
     def __init__(self, written: AvroSchema, wanted: AvroSchema, kind: Kind, start: int = 0) -> None:
-        self._written, self._wanted, self._start = written, wanted, start
+        self._written, self._wanted, self._kind, self._start = written, wanted, kind, start
         self._prepared = for_writer(written)
         is_same = written.root == wanted.root
         self._reader_schema = None if is_same else for_reader(wanted)
@@ -62,7 +63,7 @@ class AvroReader:
         """The value of bytes; raises SerdeError when they stand for none, or go on behind it."""
         try:
             return self._value(data)
-        except (*FAILURES, RecursionError) as error:
+        except (*FAILURES, SchemaResolutionError, RecursionError) as error:
             raise self._failure(data, error) from error
 
     def many(self, rows: list[bytes]) -> list[Any]:
@@ -94,8 +95,12 @@ class AvroReader:
 
     def _difference(self) -> str:
         """Why the reader's schema does not take what the writer's has, in words: fastavro shows both schemas whole."""
-        found = differences(_type_of(self._wanted), _type_of(self._written))
-        return "; ".join(map(str, found[:_SHOWN]))
+        written, wanted = _type_of(self._written), _type_of(self._wanted)
+        found = [_in_words(each, wanted.name) for each in differences(wanted, written)[:_SHOWN]]
+        if self._kind.shape is not None and wanted.short_name != written.short_name and written.kind == "record":
+            cure = f"ks.Avro({self._kind}, name={written.name!r})"
+            found.append(f"records are told by their names, so give the class this one, as in {cure}")
+        return "; ".join(found)
 
     def _broken_field(self, data: bytes) -> str:
         """The field of a record that cannot be decoded; empty where they all can."""
@@ -105,13 +110,19 @@ class AvroReader:
             stream.seek(self._start)
             try:
                 self._decoder(first_fields(self._prepared, count))(stream)
-            except (*FAILURES, RecursionError):
+            except (*FAILURES, SchemaResolutionError, RecursionError):
                 return str(field["name"])
         return ""
 
 
 def _undecoded(data: bytes, reason: str) -> SerdeError:
     return SerdeError(f"{data[:40]!r}{'…' if len(data) > 40 else ''} does not decode: {reason}")
+
+
+def _in_words(difference: Incompatibility, root: str) -> str:
+    """A difference between schemas, which names the field as other errors do."""
+    path = difference.path.removeprefix(root).removeprefix(".")
+    return difference.reason if difference.path == "(root)" else f"field {path}: {difference.reason}"
 
 
 def _type_of(schema: AvroSchema) -> AvroType:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
 from kstreams.serdes.base import SerdeUse
-from kstreams.serdes.schemas.codecs import Reader, Writer
+from kstreams.serdes.schemas.codecs import Reader, UnreadableSchemaError, Writer
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
 
@@ -105,9 +106,22 @@ class TopicSchemas:
     def _reader_of(self, written: RegisteredSchema, start: int) -> Reader:
         """What reads a schema; of one that cannot be read, what raises why for each record."""
         try:
-            return self._serde.reader_of(written, self._use.registry(), start)
+            reader = self._serde.reader_of(written, self._use.registry(), start)
         except SerdeError as error:
             return _unreadable(f"{error}{self._own_id()}")
+        return Reader(self._naming_both(reader.one, written), self._naming_both(reader.many, written))
+
+    def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
+        """What reads, with both schemas in the error of a record that one of them has no place for."""
+
+        def reading(data: Any) -> Any:
+            try:
+                return read(data)
+            except UnreadableSchemaError as error:
+                reason = f"schema id {written.id} cannot be read as {self._serde!r}: {error}{self._own_id()}"
+                raise SerdeError(reason) from error
+
+        return reading
 
     def _own_id(self) -> str:
         """The id under which the declared schema is registered, where it is."""
