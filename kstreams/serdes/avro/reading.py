@@ -14,7 +14,7 @@ from kstreams.serdes.avro.decoding import decoder, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
 from kstreams.serdes.avro.prepared import first_fields, for_reader, for_writer
-from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema import AvroSchema, outline
 from kstreams.serdes.avro.to_objects import Conversions, needs_tags
 from kstreams.serdes.schemas.codecs import UnreadableSchemaError
 
@@ -46,12 +46,12 @@ class AvroReader:
     def __init__(self, written: AvroSchema, wanted: AvroSchema, kind: Kind, start: int = 0) -> None:
         self._written, self._wanted, self._kind, self._start = written, wanted, kind, start
         self._prepared = for_writer(written)
-        is_same = written.root == wanted.root
-        self._reader_schema = None if is_same else for_reader(wanted)
         self._tagged, self._careful = needs_tags(wanted), is_endless(written)
+        is_same = written.root == wanted.root or (not self._tagged and outline(written) == outline(wanted))
+        self._reader_schema = None if is_same else for_reader(wanted)
         self._decode = self._decoder(self._prepared)
         try:
-            convert = Conversions(wanted, resolves=not is_same, tagged=self._tagged).of(wanted.root, kind)
+            convert = Conversions(wanted, None if is_same else written, tagged=self._tagged).of(wanted.root, kind)
         except UnresolvedError as error:
             raise SerdeError(str(error)) from None
         self._convert = _as_it_is if convert is None else convert
@@ -68,7 +68,10 @@ class AvroReader:
 
     def many(self, rows: list[bytes]) -> list[Any]:
         """The values of many; raises SerdeError when one of them stands for none."""
-        return list(map(self.one, rows))
+        try:
+            return list(map(self._value, rows))
+        except (*FAILURES, SchemaResolutionError, RecursionError):
+            return list(map(self.one, rows))
 
     def _value(self, data: bytes) -> Any:
         stream = BytesIO(data + _BEYOND)

@@ -128,3 +128,33 @@ def may_be_empty(schema: AvroSchema, part: Any) -> bool:
     if "fields" in node:
         return all(may_be_empty(schema, field["type"]) for field in node["fields"])
     return bool(node["type"] == "null" or node.get("size") == 0)
+
+
+def outline(schema: AvroSchema) -> Any:
+    """What of a schema decides how bytes are read: no namespaces, comments, aliases or defaults.
+
+    Examples
+    --------
+    >>> outline(parsed('{"type": "enum", "name": "shop.Color", "symbols": ["RED"], "doc": "of a car"}'))
+    {'type': 'enum', 'symbols': ['RED'], 'name': 'Color'}
+    """
+    return _outline(schema, schema.root, set())
+
+
+_DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
+
+
+def _outline(schema: AvroSchema, part: Any, known: set[str]) -> Any:
+    node = schema.node(part)
+    if isinstance(node, list):
+        return [_outline(schema, branch, known) for branch in node]
+    drawn = {key: node[key] for key in _DECISIVE if key in node}
+    if "name" in node:
+        drawn["name"] = node["name"].rpartition(".")[2]
+        if node["name"] in known:
+            return drawn["name"]
+        known.add(node["name"])
+    drawn |= {key: _outline(schema, node[key], known) for key in ("items", "values") if key in node}
+    if "fields" in node:
+        drawn["fields"] = [(field["name"], _outline(schema, field["type"], known)) for field in node["fields"]]
+    return drawn

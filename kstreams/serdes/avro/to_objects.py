@@ -66,14 +66,17 @@ class Conversions:
     Parameters
     ----------
     schema : AvroSchema
-    resolves : bool
-        Whether values were written with another schema: fields may be absent, and values as another type has them.
+    written : AvroSchema or None
+        Another schema that values were written with: fields may be absent, and values as another type has them.
     tagged : bool
         Whether values of named types in unions come with the name.
     """
 
-    def __init__(self, schema: AvroSchema, *, resolves: bool, tagged: bool) -> None:
-        self._schema, self._resolves, self._tagged = schema, resolves, tagged
+    def __init__(self, schema: AvroSchema, written: AvroSchema | None, *, tagged: bool) -> None:
+        self._schema, self._tagged, self._resolves = schema, tagged, written is not None
+        parts = [node for node in all_parts(written) if isinstance(node, dict)] if written else []
+        self._records = [node for node in parts if is_record(node)]
+        self._has_logical = any(map(logical_of, parts))
         self._recursive: dict[tuple[int, str], Convert | None] = {}
 
     def of(self, part: Any, kind: Kind) -> Convert | None:
@@ -105,7 +108,7 @@ class Conversions:
         if logical is not None and is_raw(kind, logical):
             return _without_logical(logical) if _knows(node) else None
         read = None if logical is None else self._logical(node, logical)
-        if logical is None and self._resolves and CLASSES[node["type"]] in (int, str, bytes):
+        if logical is None and self._has_logical and CLASSES[node["type"]] in (int, str, bytes):
             read = _of_class(CLASSES[node["type"]])
         return _chained(read, _to_kind(node, kind, logical))
 
@@ -200,8 +203,13 @@ class Conversions:
         fields = [field for field in node["fields"] if shape is None or field["name"] in shape.fields]
         made = {field["name"]: self._field(field, shape) for field in fields}
         if self._resolves:
-            defaults = {field["name"]: self._default(node, field, shape) for field in fields}
-            change = _filling(made, defaults)
+            writers = [other for other in self._records if _may_be_written_as(node, other)]
+            defaults = {
+                field["name"]: self._default(node, field, shape)
+                for field in fields
+                if made[field["name"]] is not None or not all(_has(other, field) for other in writers)
+            }
+            change = _filling({name: (made[name], default) for name, default in defaults.items()})
         else:
             change = _changing({name: of_field for name, of_field in made.items() if of_field is not None})
         return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(made)))
@@ -310,6 +318,19 @@ def _to_kind(node: Any, kind: Kind, logical: Logical | None) -> Convert | None:
     return lambda value: convert(value, kind.hint)
 
 
+def _may_be_written_as(node: Any, written: Any) -> bool:
+    """Whether a record of the writer's schema may be read as one of the reader's."""
+    aliases = node.get("aliases", ())
+    short = written["name"].rpartition(".")[2]
+    return short == node["name"].rpartition(".")[2] or short in aliases or written["name"] in aliases
+
+
+def _has(written: Any, field: Any) -> bool:
+    """Whether a record of the writer's schema has a field of the reader's."""
+    names = field["name"], *field.get("aliases", ())
+    return any(other["name"] in names for other in written["fields"])
+
+
 def _require_fields(node: Any, shape: ClassShape | None) -> None:
     names = {field["name"] for field in node["fields"]}
     for name, field in shape.fields.items() if shape else ():
@@ -336,9 +357,9 @@ def _changing(made: dict[str, Convert]) -> Convert | None:
     return change
 
 
-def _filling(made: dict[str, Convert | None], defaults: dict[str, Callable[[], Any]]) -> Convert:
+def _filling(fields: dict[str, tuple[Convert | None, Callable[[], Any]]]) -> Convert:
     """The same where fields may be absent."""
-    steps = [(name, of_field, defaults[name]) for name, of_field in made.items()]
+    steps = [(name, of_field, default) for name, (of_field, default) in fields.items()]
 
     def change(datum: dict[str, Any]) -> dict[str, Any]:
         name = ""

@@ -60,6 +60,11 @@ class AvroWriter:
 
     def many(self, values: list[Any]) -> list[bytes]:
         """The bytes of many; raises SerdeError when one of them has none."""
+        if self._check is None:
+            try:
+                return list(map(self._bytes, values))
+            except (*FAILURES, RecursionError):
+                pass  # one by one, the error says which it is
         return list(map(self.one, values))
 
     def _bytes(self, value: Any) -> bytes:
