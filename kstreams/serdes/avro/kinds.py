@@ -9,7 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
@@ -114,6 +114,18 @@ class Kind:
         return getattr(self.hint, "__name__", str(self.hint))
 
 
+    def resolved(self) -> Kind:
+        """The same, with all classes within it looked into: where it is sent, names in annotations may be unknown."""
+        waiting, seen = [self], set[int]()
+        while waiting:
+            kind = waiting.pop()
+            if id(kind) not in seen:
+                seen.add(id(kind))
+                fields = kind.shape.fields.values() if kind.shape else ()
+                waiting += [*kind.arguments, *(field.kind for field in fields)]
+        return self
+
+
 PLAIN: Final = Kind(Any, Any)
 
 
@@ -176,6 +188,7 @@ _OF_FORM: dict[Any, Callable[[Any, tuple[Any, ...]], Kind]] = {
 }
 
 
+@cache
 def _shape(cls: Any) -> ClassShape | None:
     for is_one, shape in _SHAPES:
         if isinstance(cls, type) and is_one(cls):
@@ -267,7 +280,11 @@ def _model(cls: Any) -> ClassShape:
         default = MISSING if info.is_required() or info.default_factory is not None else info.default
         key = info.alias or name
         fields[key] = FieldOfClass(key, name, _of_field(name, hints[name]), default, has_default, key)
-    return ClassShape(cls, fields, lambda **values: cls.model_validate(values))
+    return ClassShape(cls, fields, partial(_validated, cls))
+
+
+def _validated(cls: Any, **values: Any) -> Any:
+    return cls.model_validate(values)
 
 
 _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], ClassShape]], ...] = (
