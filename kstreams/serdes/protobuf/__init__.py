@@ -1,0 +1,1 @@
+"""Protobuf: values of topics as messages, framed as a schema registry's clients frame them."""
