@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -75,6 +76,28 @@ class Serde(Generic[T]):
         """
         return self
 
+    @property
+    def asks_registry(self) -> bool:
+        """Whether it, or a serde within it, needs a schema registry."""
+        return False
+
+    def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
+        """The bytes of records as `decode_rows` takes them.
+
+        A serde that writes a part of them in the headers of a record puts it in front again.
+
+        Parameters
+        ----------
+        column : pyarrow binary array, length n
+            Keys or values as they lie in a topic.
+        headers : pyarrow list<struct<name, value>> array, length n, or None
+        """
+        return column
+
+    def unframed(self, column: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array | None]:
+        """What is written of bytes that `encode_rows` gave, and the headers beside it; `framed` puts both together."""
+        return column, headers
+
     def encode_rows(self, values: list[T | None]) -> pa.Array:
         """Many values, as an Arrow binary array."""
         serialize = self.serialize
@@ -95,6 +118,17 @@ class Serde(Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def of_topic_within(serde: Serde[Any], attribute: str, use: SerdeUse) -> Any:
+    """A serde that holds another one under an attribute, with that one for a topic."""
+    inner: Serde[Any] = getattr(serde, attribute)
+    bound = inner.of_topic(use)
+    if bound is inner:
+        return serde
+    made = copy(serde)
+    setattr(made, attribute, bound)
+    return made
 
 
 def without_none(kind: Any) -> Any:

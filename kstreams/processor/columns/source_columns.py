@@ -49,10 +49,11 @@ class SourceColumns:
         """The columns of a batch; raises SerdeError or ArrowException when something does not decode."""
         columns: Columns = {"ks.timestamp": batch.timestamps}
         if self._reads_key:
-            columns["ks.key"] = self._key.decode_column(batch.keys)
+            columns["ks.key"] = self._key.decode_column(self._key.framed(batch.keys, batch.headers))
         if self._reads_value:
+            values = self._value.framed(batch.values, batch.headers)
             has_columns = self._value.arrow_type is not None
-            columns["ks.value"] = self._value.decode_column(batch.values) if has_columns else batch.values
+            columns["ks.value"] = self._value.decode_column(values) if has_columns else values
         if self._fields is not None:
             columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
         return columns

@@ -16,6 +16,7 @@ from kstreams.processor.columns.target import Target
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.outputs import OutputBuffers
+from kstreams.processor.task.sink_rows import unframed
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde
 
@@ -48,8 +49,9 @@ class SinkTarget:
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
         topic = str(self._sink.topic)
-        columns = EncodedRows(
-            self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()
+        columns = unframed(
+            self._sink,
+            EncodedRows(self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()),
         )
         if not self._outputs.takes(topic, columns):
             raise Inexact("a record that its topic refuses")

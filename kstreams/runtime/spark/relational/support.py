@@ -6,6 +6,7 @@ from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.serdes import Serde
 
 
 def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
@@ -15,6 +16,8 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
         return form.reason
     if getattr(node, "calls", None) is not None:
         return "async functions are called by tasks"
+    if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
+        return "tasks ask the schema registry"
     return None if form.check is None else form.check(node, typed)
 
 

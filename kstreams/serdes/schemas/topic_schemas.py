@@ -1,0 +1,129 @@
+"""`TopicSchemas`: the readers and the writer of the keys or values of one topic, made when they are first needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kstreams.errors import SchemaNotFoundError, SerdeError
+from kstreams.schemas import RegisteredSchema, Schema
+from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.schemas.codecs import Reader, Writer
+from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
+from kstreams.serdes.schemas.options import WriterSettings
+
+if TYPE_CHECKING:
+    from kstreams.serdes.schemas.schema_serde import SchemaSerde
+
+
+class Schemas(Protocol):
+    """Where a serde gets its readers and its writer from."""
+
+    in_header: bool
+    is_key: bool
+
+    def reader(self, frame: bytes) -> Reader:
+        """What reads bytes with this frame."""
+        ...
+
+    def writer(self) -> Writer:
+        """What writes values."""
+        ...
+
+
+class NoSchemas:
+    """Those of a serde that no application uses: there is no registry to ask."""
+
+    in_header = False
+    is_key = False
+
+    def __init__(self, serde: SchemaSerde[Any]) -> None:
+        self._serde = serde
+
+    def reader(self, frame: bytes) -> Reader:
+        raise self._error()
+
+    def writer(self) -> Writer:
+        raise self._error()
+
+    def _error(self) -> SerdeError:
+        return SerdeError(
+            f"{self._serde!r} reads and writes with the schema registry of an application: give it to a topic, a store "
+            "or a topic of the test driver, and set schema.registry.url (`local:` needs no server)"
+        )
+
+
+class TopicSchemas:
+    """Those of a serde that knows its topic.
+
+    Parameters
+    ----------
+    serde : SchemaSerde
+        Makes readers and writers of schemas.
+    use : SerdeUse
+    """
+
+    def __init__(self, serde: SchemaSerde[Any], use: SerdeUse) -> None:
+        self._serde, self._use, self.is_key = serde, use, use.is_key
+        self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
+        self.in_header = self._settings.in_header
+        self._readers: dict[bytes, Reader] = {}
+        self._writers: list[Writer] = []
+
+    def reader(self, frame: bytes) -> Reader:
+        reader = self._readers.get(frame)
+        return self._new_reader(frame) if reader is None else reader
+
+    def writer(self) -> Writer:
+        return self._writers[0] if self._writers else self._new_writer()
+
+    def _new_reader(self, frame: bytes) -> Reader:
+        registry = self._use.registry()
+        try:
+            written = schema_of_frame(frame, registry)
+        except SchemaNotFoundError as error:
+            raise SerdeError(f"the schema registry has no {named_in(frame)}: {error}") from error
+        if written.schema.type != self._serde.schema_type:
+            raise SerdeError(f"{named_in(frame)} is of type {written.schema.type}, which {self._serde!r} does not read")
+        reader = self._readers[frame] = self._serde.reader_of(written, registry, len(frame))
+        return reader
+
+    def _new_writer(self) -> Writer:
+        registered = self._registered()
+        frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
+        writer = self._serde.writer_of(registered, self._use.registry(), frame)
+        self._writers.append(writer)
+        return writer
+
+    def _registered(self) -> RegisteredSchema:
+        """The schema to write with, as Confluent's serializers choose it."""
+        settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
+        if settings.use_schema_id is not None:
+            return self._checked(registry.schema(settings.use_schema_id), declared, "id.compatibility.strict")
+        record = "" if declared is None else self._serde.record_name(declared)
+        subject = settings.subject(self._use.topic, self._use.is_key, record)
+        if settings.use_latest_version:
+            return self._checked(registry.version(subject), declared, "latest.compatibility.strict")
+        if declared is None:
+            raise SerdeError(
+                f"{self._serde!r} has no schema to write topic {self._use.topic} with: name a class or a schema, as in "
+                "ks.Avro(Order), or set use.latest.version"
+            )
+        if settings.auto_register:
+            return registry.register(subject, declared, normalize=settings.normalize)
+        return registry.lookup(subject, declared, normalize=settings.normalize)
+
+    def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
+        """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
+        is_strict = self._settings.strict and self._use.config.get(setting, True)
+        reasons = self._serde.unreadable(chosen, declared, self._use.registry()) if declared and is_strict else ()
+        if reasons:
+            raise SerdeError(
+                f"schema id {chosen.id} cannot read what {self._serde!r} describes: {'; '.join(reasons)}. Set "
+                f"{setting}=false to write with it all the same."
+            )
+        return chosen
+
+    def __reduce__(self) -> Any:
+        """Settings that are functions say nothing about schemas, and need not travel."""
+        return type(self), (self._serde, replace(self._use, config=self._use.config.plain()))
