@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
     from kstreams.serdes import Serde, serde_of
+    from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
         FailureReason,
         KeyQuery,
@@ -135,6 +136,7 @@ _HOMES = {
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
     "kstreams.serdes": ("Serde", "serde_of"),
+    "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
         "FailureReason",
         "KeyQuery",
@@ -197,6 +199,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProducerRecord",
+    "Protobuf",
     "PunctuationType",
     "RangeQuery",
     "ReadOnlyKeyValueStore",

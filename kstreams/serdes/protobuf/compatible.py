@@ -32,6 +32,15 @@ _WIDER: dict[int, tuple[int, ...]] = {
 """Of a type that was written, those that its values can be read as, beside itself."""
 
 
+def demand_named(written: Descriptor, name: str) -> None:
+    """Do nothing where a record is a message of a name, in whichever package; raise SerdeError for any other."""
+    if written.name != name:
+        raise SerdeError(
+            f"the record is a {written.full_name}, and a {name} is what is read: name the message, as message="
+            f"{written.name!r}, or read all messages of a topic as dicts with ks.Protobuf()"
+        )
+
+
 def demand_readable(written: Descriptor, read: Descriptor) -> None:
     """Do nothing where records of a writer's message can be read as a reader's.
 
@@ -40,11 +49,6 @@ def demand_readable(written: Descriptor, read: Descriptor) -> None:
     SerdeError
         When they cannot: which field is in the way.
     """
-    if written.name != read.name:
-        raise SerdeError(
-            f"the record is a {written.full_name}, and {read.full_name} is what is read: read the topic with "
-            "ks.Protobuf() to get every message as a dict"
-        )
     for reason in _reasons(written, read, set()):
         raise SerdeError(f"records of {written.full_name} cannot be read as {read.full_name}: {reason}")
 

@@ -40,7 +40,7 @@ _KEYS = (inspect.StrType, inspect.IntType, inspect.BoolType)
 _COLLECTIONS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
 
-def derived_file(info: Any, package: str = "") -> FileDescriptorProto:
+def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptorProto:
     """The file of a class: a message for each class in it, the class itself first.
 
     Fields are numbered from 1 in the order of the class; a union takes a number for each of its types. Values of an
@@ -51,6 +51,8 @@ def derived_file(info: Any, package: str = "") -> FileDescriptorProto:
     info : msgspec.inspect.Type
         Of a class with fields.
     package : str, optional
+    name : str, optional
+        Of the message for the class itself; the name of the class unless given.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def derived_file(info: Any, package: str = "") -> FileDescriptorProto:
     >>> [(field.name, field.number) for field in derived_file(type_info(Order)).message_type[0].field]
     [('id', 1), ('coupon', 2)]
     """
-    return _File(package).of_class(info)
+    return _File(package).of_class(info, name)
 
 
 class _File:
@@ -75,21 +77,23 @@ class _File:
 
     def __init__(self, package: str) -> None:
         self.package = package
+        self.names: dict[Any, str] = {}
         self.classes: dict[str, Any] = {}
         self.messages: dict[str, DescriptorProto] = {}
         self.enums: dict[str, EnumDescriptorProto] = {}
         self.imports: set[str] = set()
 
-    def of_class(self, info: Any) -> FileDescriptorProto:
+    def of_class(self, info: Any, name: str) -> FileDescriptorProto:
         shape = class_shape(info)
         if shape is None:
             raise SerdeError(
                 f"no Protobuf message can be derived from {shown(info)}: give ks.Protobuf a class with fields, a "
                 "generated message class, or a .proto file"
             )
+        self.names[shape.cls] = name or shape.cls.__name__
         self.message(shape)
         return FileDescriptorProto(
-            name=f"{snake_case(shape.cls.__name__)}.proto",
+            name=f"{snake_case(self.names[shape.cls])}.proto",
             package=self.package,
             syntax="proto3",
             dependency=sorted(self.imports),
@@ -99,7 +103,7 @@ class _File:
 
     def message(self, shape: ClassShape) -> str:
         """The full name of the message for a class, which is made where it is not there yet."""
-        name = shape.cls.__name__
+        name = self.names.get(shape.cls, shape.cls.__name__)
         if self._is_new(name, shape.cls):
             message = self.messages[name] = DescriptorProto(name=name)
             for field in shape.fields:

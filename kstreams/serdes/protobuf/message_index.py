@@ -98,6 +98,11 @@ def decoded(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
     return tuple(index), at
 
 
+def index_length(data: bytes, at: int) -> int:
+    """How many bytes an index takes; raises SerdeError where there is none."""
+    return decoded(data, at)[1] - at
+
+
 def _number(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for length, byte in enumerate(data[at : at + _LONGEST]):

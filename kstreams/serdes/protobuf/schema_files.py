@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from google.protobuf.descriptor import FileDescriptor
@@ -52,14 +52,14 @@ def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] =
     return file
 
 
-def files_at(file: Path, registry: SchemaRegistry) -> Sequence[FileDescriptorProto]:
+def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[FileDescriptorProto]:
     """The files of a `.proto` file on disk; what its folder has not of its imports, the registry has as subjects."""
     if not file.is_file():
         raise SerdeError(f"there is no file {file}")
     imported: dict[str, FileDescriptorProto] = {}
     for path in _imports_elsewhere(file.parent, file.name, set()):
-        schema = registry.version(path).schema
-        imported |= {each.name: each for each in files_of(schema, registry, path)}
+        schema = registry().version(path).schema
+        imported |= {each.name: each for each in files_of(schema, registry(), path)}
     return compiled_file(file.parent, file.name, imported.values())
 
 
@@ -80,12 +80,23 @@ def schema_of(file: FileDescriptor, imported: Sequence[SchemaReference] = ()) ->
     return Schema(base64.b64encode(file.serialized_pb).decode("ascii"), "PROTOBUF", tuple(imported))
 
 
-def registered_imports(file: FileDescriptor, registry: SchemaRegistry) -> list[SchemaReference]:
-    """References to what a file imports, each registered as a subject of its path, as Confluent's serializers do."""
+def registered_imports(
+    file: FileDescriptor, registry: SchemaRegistry, *, register: bool
+) -> tuple[SchemaReference, ...]:
+    """References to what a file imports, each under its path as the subject, as Confluent's serializers have it.
+
+    Parameters
+    ----------
+    file : google.protobuf.descriptor.FileDescriptor
+    registry : SchemaRegistry
+    register : bool
+        Whether what the registry does not have is registered.
+    """
+    enter = registry.register if register else registry.lookup
     references = []
     for imported in file.dependencies:
         if not is_known(imported.name):
-            schema = schema_of(imported, registered_imports(imported, registry))
-            version = registry.register(imported.name, schema).version
+            schema = schema_of(imported, registered_imports(imported, registry, register=register))
+            version = enter(imported.name, schema).version
             references.append(SchemaReference(imported.name, imported.name, version))
-    return references
+    return tuple(references)

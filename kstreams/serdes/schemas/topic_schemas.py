@@ -109,9 +109,11 @@ class TopicSchemas:
                 f"{self._serde!r} has no schema to write topic {self._use.topic} with: name a class or a schema, as in "
                 "ks.Avro(Order), or set use.latest.version"
             )
-        if settings.auto_register:
-            return registry.register(subject, declared, normalize=settings.normalize)
-        return registry.lookup(subject, declared, normalize=settings.normalize)
+        imported = self._serde.imported(registry, register=settings.auto_register)
+        schema = replace(declared, references=(*declared.references, *imported))
+        enter = registry.register if settings.auto_register else registry.lookup
+        registered = enter(subject, schema, normalize=settings.normalize)
+        return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
         """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
