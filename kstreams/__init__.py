@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
     from kstreams.serdes import Serde, serde_of
+    from kstreams.serdes.json_schema import JsonSchema
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
         FailureReason,
@@ -136,6 +137,7 @@ _HOMES = {
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
     "kstreams.serdes": ("Serde", "serde_of"),
+    "kstreams.serdes.json_schema": ("JsonSchema",),
     "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
         "FailureReason",
@@ -186,6 +188,7 @@ __all__ = [
     "FixedKeyRecord",
     "GlobalKTable",
     "JoinWindows",
+    "JsonSchema",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
