@@ -140,7 +140,7 @@ class _Fields:
         name = _checked(field.wire_name, self.shape.cls)
         if len(kinds.types) > 1:
             self._oneof(name, kinds.types)
-        elif kinds.types:
+        elif kinds.types and not isinstance(kinds.types[0], inspect.NoneType):
             self._field(name, kinds.types[0], kinds.optional or self._may_lack(field))
         else:
             raise SerdeError(f"{self._shown(name)} is always None, for which Protobuf has no type")

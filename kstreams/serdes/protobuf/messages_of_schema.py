@@ -24,8 +24,8 @@ class MessagesOfSchema:
     id: int
 
     def named(self, name: str | None) -> Descriptor:
-        """A message by its full name, or by its name alone; raises SerdeError where there is none."""
-        return named_message(self.file, name)
+        """A message by its full name, or by its name alone, and the first one without a name."""
+        return named_message(self.file, name) if name else self.at((0,))
 
     def at(self, index: tuple[int, ...]) -> Descriptor:
         """The message at an index."""
