@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.message import DecodeError
 
-from kstreams.errors import SerdeError
+from kstreams.errors import RegistryError, SerdeError
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.serialized_proto import deserialized, is_serialized
 from kstreams.serdes.protobuf.compiler import compiled_file, compiled_text, imports_of
 from kstreams.serdes.protobuf.pools import is_known
 
@@ -40,16 +39,12 @@ def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto
 
 def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
     """The file of a schema's text."""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (ValueError, binascii.Error):
+    if not is_serialized(text):
         return compiled_text(path, text, imported)
     try:
-        file = FileDescriptorProto.FromString(data)
-    except DecodeError as error:
-        raise SerdeError(f"{path} is neither a .proto file nor a FileDescriptorProto in base64") from error
-    file.name = path
-    return file
+        return deserialized(text, path)
+    except RegistryError as error:
+        raise SerdeError(str(error)) from error
 
 
 def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[FileDescriptorProto]:
