@@ -28,11 +28,6 @@ def is_serialized(text: str) -> bool:
     return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
 
 
-def serialized(file: FileDescriptorProto) -> str:
-    """The form of a file."""
-    return base64.b64encode(file.SerializeToString()).decode("ascii")
-
-
 def deserialized(text: str, path: str) -> FileDescriptorProto:
     """The file of this form, under a path; raises RegistryError where it is none."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
