@@ -36,7 +36,7 @@ def demand_named(written: Descriptor, name: str) -> None:
     """Do nothing where a record is a message of a name, in whichever package; raise SerdeError for any other."""
     if written.name != name:
         raise SerdeError(
-            f"the record is a {written.full_name}, and a {name} is what is read: name the message, as message="
+            f"the record is the message {written.full_name}, and {name} is what is read: name the message, as message="
             f"{written.name!r}, or read all messages of a topic as dicts with ks.Protobuf()"
         )
 
