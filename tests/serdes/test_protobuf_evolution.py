@@ -104,7 +104,7 @@ def test_a_value_that_the_enum_of_the_class_has_not_is_an_error_of_its_record(re
     fields = "enum Size { SIZE_SMALL = 0; SIZE_LARGE = 1; SIZE_HUGE = 2; } Size size = 1;"
     serde = reader(ks.Protobuf(Shirt), registry)
     assert serde.deserialize(written(fields, {"size": "SIZE_LARGE"}, registry, "Shirt")) == Shirt(Size.LARGE)
-    with pytest.raises(SerdeError, match="SIZE_HUGE of the enum Shirt.Size is no value of Size"):
+    with pytest.raises(SerdeError, match=r"SIZE_HUGE of the enum Shirt\.Size is no value of Size"):
         serde.deserialize(written(fields, {"size": "SIZE_HUGE"}, registry, "Shirt"))
 
 
