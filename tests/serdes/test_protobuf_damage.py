@@ -73,7 +73,7 @@ class DamagedTimes:
 
 
 A_RECORD = Damaged(
-    7, "Ada ü", b"\x00\x01", True, DamagedPart("a", [1, -2, 300], DamagedPart("b")), [DamagedPart("c"), DamagedPart("")],
+    7, "Ada ü", b"\x00\x01", True, DamagedPart("a", [1, -2, 300], DamagedPart("b")), [DamagedPart("c")],
     {"x": 1, "y": -1}, DamagedTransfer(5), 2.5, "n",
 )  # fmt: skip
 TIMES = DamagedTimes(

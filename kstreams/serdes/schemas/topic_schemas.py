@@ -90,6 +90,11 @@ class TopicSchemas:
 
     def _new_writer(self) -> Writer:
         registered = self._registered()
+        if self.in_header and not registered.guid:
+            raise SerdeError(
+                f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
+                "ids instead, with schema_id='prefix'"
+            )
         frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
         writer = self._serde.writer_of(registered, self._use.registry(), frame)
         self._writers.append(writer)
