@@ -29,7 +29,7 @@ def _always(serde: Any) -> bool:
 
 
 def _by_type(serde: Any) -> bool:
-    return is_immutable(serde.type)
+    return serde.type is not None and is_immutable(serde.type)  # without a type they are dicts
 
 
 def _by_inner(serde: Any) -> bool:

@@ -16,8 +16,7 @@ from google.protobuf.message import DecodeError
 
 import kstreams as ks
 from kstreams.errors import SerdeError
-from tests.support.memory_registry import MemoryRegistry
-from tests.support.schema_serdes import bound, message_class
+from tests.support.schema_serdes import bound, message_class, registry_of_this_run
 
 FRAME = 5
 QUICK, MANY = 3_000, 100_000
@@ -120,7 +119,7 @@ _DAMAGES = (_flip, _flip, _cut_off, _cut_out, _put_in, _double)
 
 
 def _against_google(count: int) -> None:
-    serde = bound(ks.Protobuf(Damaged), MemoryRegistry())
+    serde = bound(ks.Protobuf(Damaged), registry_of_this_run())
     cls = message_class(serde.declared_schema(), "Damaged")
     whole = serde.serialize(A_RECORD)
     outcomes = {"read": 0, "refused": 0}
@@ -141,7 +140,7 @@ def _against_google(count: int) -> None:
 
 
 def _read_or_refused(count: int) -> None:
-    registry = MemoryRegistry()
+    registry = registry_of_this_run()
     serde = bound(ks.Protobuf(DamagedTimes), registry)
     whole = serde.serialize(TIMES)
     as_dicts = bound(ks.Protobuf(use_latest_version=True), registry)
@@ -197,7 +196,7 @@ def test_100_000_damaged_records_raise_nothing_but_serde_errors() -> None:
     ids=repr,
 )
 def test_a_frame_or_an_index_that_is_none_is_an_error(data: bytes) -> None:
-    registry = MemoryRegistry()
+    registry = registry_of_this_run()
     serde = bound(ks.Protobuf(Damaged), registry)
     serde.serialize(A_RECORD)
     with pytest.raises(SerdeError):
@@ -205,7 +204,7 @@ def test_a_frame_or_an_index_that_is_none_is_an_error(data: bytes) -> None:
 
 
 def test_nesting_without_end_is_an_error() -> None:
-    serde = bound(ks.Protobuf(DamagedPart), MemoryRegistry())
+    serde = bound(ks.Protobuf(DamagedPart), registry_of_this_run())
     frame = serde.serialize(DamagedPart("a"))[: FRAME + 1]
     body = b""
     for _ in range(5_000):
@@ -224,7 +223,7 @@ def _varint(number: int) -> bytes:
 
 
 def test_values_nested_too_deeply_are_refused_when_they_are_written() -> None:
-    serde = bound(ks.Protobuf(DamagedPart), MemoryRegistry())
+    serde = bound(ks.Protobuf(DamagedPart), registry_of_this_run())
     part = DamagedPart("a")
     for _ in range(150):
         part = DamagedPart("a", [], part)

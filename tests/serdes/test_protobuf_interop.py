@@ -6,9 +6,9 @@ import base64
 import io
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -20,8 +20,7 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import SerdeError
 from kstreams.log.schema_registries import registry_of
-from kstreams.schemas import RegisteredSchema, SchemaRegistry
-from tests.support.memory_registry import MemoryRegistry
+from kstreams.schemas import SchemaRegistry
 from tests.support.schema_registry_server import RegistryServer
 from tests.support.schema_serdes import bound, generated_module, message_class
 
@@ -158,8 +157,7 @@ def test_confluent_reads_files_and_classes_too(
     assert ProtobufDeserializer(cls, {}, client)(written, of_values("classes")).lines[0].count == 2
 
 
-def test_a_frame_with_a_guid_is_the_one_that_confluent_puts_into_headers(pb2: Any) -> None:
-    registry = MemoryRegistry()  # the server tells no GUIDs
+def test_a_frame_with_a_guid_is_the_one_that_confluent_puts_into_headers(registry: SchemaRegistry, pb2: Any) -> None:
     for cls in (pb2.Sale, pb2.Refund, pb2.Sale.Line):
         serde = bound(ks.Protobuf(cls, schema_id="header"), registry, f"guid-{cls.DESCRIPTOR.name}")
         data = serde.serialize(cls())
@@ -171,16 +169,11 @@ def test_a_frame_with_a_guid_is_the_one_that_confluent_puts_into_headers(pb2: An
         assert serde.deserialize(data) == cls()
 
 
-class WithoutGuids(MemoryRegistry):
-    """As older servers are."""
-
-    def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        return replace(super().version(subject, version), guid="")
-
-
-def test_a_registry_without_guids_is_said_to_have_none(pb2: Any) -> None:
+def test_a_registry_without_guids_is_said_to_have_none(registry: SchemaRegistry, pb2: Any) -> None:
+    number = registry.register("no-guid-value", ks.Protobuf(pb2.Refund).declared_schema()).id
+    serde = bound(ks.Protobuf(pb2.Refund, schema_id="header", use_schema_id=number), registry, "no-guid")
     with pytest.raises(SerdeError, match="tells no GUID"):
-        bound(ks.Protobuf(pb2.Refund, schema_id="header"), WithoutGuids()).serialize(pb2.Refund())
+        serde.serialize(pb2.Refund())
 
 
 def test_imports_are_subjects_that_confluent_finds(

@@ -115,8 +115,11 @@ class TopicSchemas:
         if declared is None:
             return ""
         subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
+        registry = self._use.registry()
         try:
-            return f" (as schema id {self._use.registry().lookup(subject, declared).id})"
+            imported = self._serde.imported(registry, register=False)
+            schema = replace(declared, references=(*declared.references, *imported))
+            return f" (as schema id {registry.lookup(subject, schema).id})"
         except RegistryError:
             return f" (which {subject} does not have)"
 
