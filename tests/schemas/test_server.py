@@ -116,6 +116,36 @@ def test_a_schema_that_the_server_finds_incompatible_has_its_own_error(server: R
     registry.close()
 
 
+def test_a_server_that_finds_a_schema_incompatible_is_answered_for_with_reasons(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    registry.register("orders-value", NUMBER)
+    server.answer({"is_compatible": False})
+    assert registry.incompatibilities("orders-value", TEXT) == [
+        "cannot read version 1: (root): int cannot be read as string"
+    ]
+    server.answer({"is_compatible": False})
+    (reason,) = registry.incompatibilities("orders-value", Schema('"long"'))
+    assert "does not say why" in reason
+    registry.close()
+
+
+def test_every_schema_is_compatible_with_a_subject_that_is_not_there(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    server.fail(1, 404, code=40401, message="Subject not found")
+    assert registry.incompatibilities("orders-value", TEXT) == []
+    registry.close()
+
+
+def test_newer_servers_tell_version_and_guid_at_once(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    guid = "1ad0ae3b-26d1-4cf2-8d41-a1e0ff4b7b4e"
+    server.answer({"id": 7, "guid": guid, "version": 3, "schemaType": "AVRO", "schema": NUMBER.text})
+    registered = registry.register("orders-value", NUMBER)
+    assert (registered.id, registered.guid, registered.version) == (7, guid, 3)
+    assert server.requests == 1
+    registry.close()
+
+
 def test_a_server_that_is_not_there_is_named_with_what_was_asked() -> None:
     url = f"http://{unused_address()}"
     registry = registry_at(url, schema_registry_max_retries=1)
