@@ -98,7 +98,10 @@ class ServerRegistry(SchemaRegistry):
     def versions(self, subject: str) -> Sequence[int]:
         """The numbers of the versions of a subject, ascending."""
         with self._errors(f"the subject {subject!r}"):
-            return sorted(self._client.get_versions(subject))
+            versions = sorted(self._client.get_versions(subject))
+        if not versions:
+            raise SchemaNotFoundError(f"all versions of the subject {subject!r} in {self._url} are deleted")
+        return versions
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
         """Why the server would not take a schema as the next version; the reasons are found here."""

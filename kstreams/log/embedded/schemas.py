@@ -176,8 +176,10 @@ class LocalRegistry(SchemaRegistry):
         return None
 
     def _check_subject(self, subject: str) -> None:
-        if not 1 <= len(subject) <= _LONGEST_SUBJECT or "\0" in subject:
-            raise RegistryError(f"a subject has 1 to {_LONGEST_SUBJECT} characters, none of them 0, not {subject!r}")
+        if not 1 <= len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
+            raise RegistryError(
+                f"a subject has 1 to {_LONGEST_SUBJECT} characters that can be printed, not {subject!r}"
+            )
 
     def _check_compatible(self, subject: str, schema: Schema) -> None:
         reasons = violations(self, subject, schema)

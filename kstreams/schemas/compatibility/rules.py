@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from kstreams.errors import ConfigError, SchemaNotFoundError
+from kstreams.errors import ConfigError, RegistryError, SchemaNotFoundError
 from kstreams.schemas.compatibility.incompatibility import Incompatibility
 from kstreams.schemas.references import ResolvedSchema, resolved
 from kstreams.schemas.registry import Schema, SchemaReference, SchemaRegistry
@@ -66,7 +66,10 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
         return [Incompatibility("(root)", f"{writer.type} cannot be read as {reader.type}")]
     module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs a library of its own
     check: Check = module.incompatibilities
-    return check(reader, writer)
+    try:
+        return check(reader, writer)
+    except RecursionError:
+        raise RegistryError("these schemas are nested too deeply to be compared") from None
 
 
 def check_schema(schema: ResolvedSchema) -> None:
