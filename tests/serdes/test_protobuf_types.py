@@ -63,6 +63,28 @@ class Person(pydantic.BaseModel):
     nick: str | None = pydantic.Field(default=None, alias="nickName")
 
 
+class Friend(pydantic.BaseModel):
+    name: str
+
+
+@dataclass
+class Cash:
+    amount: int
+
+
+@dataclass
+class Cheque:
+    """A union of classes without tags, which holds itself."""
+
+    name: str
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    of: Cash | Cheque
+
+
 @dataclass
 class Node:
     name: str
@@ -110,6 +132,8 @@ TYPES: list[tuple[Any, list[Any]]] = [
     (dict[str, Status], [{"a": Status.PAID}]),
     (Card | Transfer | None, [None, Card(""), Transfer("DE1", A_TIME)]),
     (Card | int | str, [Card("1"), 0, "", 5, "x"]),
+    (Cash | Cheque | None, [None, Cash(5), Cheque("n", [Part(Cash(1)), Part(Cheque("m"))])]),
+    (Friend | Person, [Friend(name="a"), Person(name="b", age=3)]),
     (Any, [None, True, 1, 1.5, "x", [1, [None]], {"a": {"b": [False]}}]),
     (dict[str, Any], [{}, {"a": 1, "b": [None]}]),
     (Annotated[int, msgspec.Meta(ge=0)], [0, 5]),

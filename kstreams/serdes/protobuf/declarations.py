@@ -14,7 +14,6 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import Message
 
-from kstreams.decoders import type_info
 from kstreams.errors import SerdeError
 from kstreams.schemas import SchemaRegistry
 from kstreams.serdes.protobuf.codecs import (
@@ -30,6 +29,7 @@ from kstreams.serdes.protobuf.compiler import compiled_text
 from kstreams.serdes.protobuf.derived import derived_file
 from kstreams.serdes.protobuf.pools import pool_of
 from kstreams.serdes.protobuf.schema_files import files_at
+from kstreams.serdes.protobuf.type_infos import info_of
 
 
 class MessageSource(Protocol):
@@ -138,7 +138,7 @@ class DerivedMessage:
     def _message(self) -> Descriptor:
         package, _, own_name = (self.name or "").rpartition(".")
         try:
-            file = derived_file(type_info(self.type), package, own_name)
+            file = derived_file(info_of(self.type), package, own_name)
         except (TypeError, NameError) as error:
             raise SerdeError(f"no Protobuf message can be derived from {self.type!r}: {error}") from error
         return _messages(pool_of([file]).FindFileByName(file.name))[0]
