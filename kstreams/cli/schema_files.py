@@ -36,9 +36,9 @@ def references_of(texts: Sequence[str], registry: SchemaRegistry) -> list[Schema
 
 def _type_of(file: str, kind: str | None) -> SchemaType:
     name = kind.upper() if kind else _TYPES.get(Path(file).suffix)
-    for known in get_args(SchemaType):
-        if name == known:
-            return known  # type: ignore[no-any-return]
+    for type_ in get_args(SchemaType):
+        if name == type_:
+            return type_  # type: ignore[no-any-return]
     raise typer.BadParameter(
         f"{kind or file!r} does not say what the schema is: name it avro, protobuf or json", param_hint="--type"
     )

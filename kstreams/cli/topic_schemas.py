@@ -27,11 +27,11 @@ def schemas_of(topic: str, home: TopicHome, log_dir: Path | None) -> dict[str, A
         return {}
     try:
         with open_registry(config.get("schema.registry.url"), log_dir) as registry:
-            found = {f"{part}_schema": _newest(registry, f"{topic}-{part}") for part in ("key", "value")}
+            newest = {f"{part}_schema": _newest(registry, f"{topic}-{part}") for part in ("key", "value")}
     except KStreamsError as error:
         typer.echo(f"the schemas of {topic} cannot be shown: {error}", err=True)
         return {"key_schema": None, "value_schema": None} if is_configured else {}
-    return found if is_configured or any(found.values()) else {}
+    return newest if is_configured or any(newest.values()) else {}
 
 
 def _newest(registry: SchemaRegistry, subject: str) -> str | None:

@@ -101,8 +101,8 @@ def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
         return node
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
         return node["type"]
-    known = [name for name in order if name in node]
-    names = [*known, *sorted(name for name in node if name not in known)]
+    first = [name for name in order if name in node]
+    names = [*first, *sorted(name for name in node if name not in first)]
     return {name: _part(name, node[name]) for name in names}
 
 

@@ -201,12 +201,12 @@ def _summary(registered: RegisteredSchema) -> dict[str, Any]:
 
 def _described(registered: RegisteredSchema) -> dict[str, Any]:
     """All that is known of a schema; neither subject nor version of one that was asked for by its id."""
-    known = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
+    told = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
     references = [
         {"name": each.name, "subject": each.subject, "version": each.version} for each in registered.schema.references
     ]
     guid = {"guid": registered.guid} if registered.guid else {}
-    return known | guid | {"references": references, "schema": registered.schema.text}
+    return told | guid | {"references": references, "schema": registered.schema.text}
 
 
 def _readable(schema: Schema) -> str:

@@ -81,14 +81,16 @@ def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[s
     """Why the rule of a subject forbids a schema as its next version, in words; empty when it does not."""
     rule = RULES[registry.compatibility(subject)]
     candidate = resolved_by(registry, schema)
-    found: list[str] = []
+    reasons: list[str] = []
     for version in _compared(registry, subject, rule):
         earlier = resolved_by(registry, registry.version(subject, version).schema)
         if rule.reads_earlier:
-            found += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
+            reasons += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
         if rule.read_by_earlier:
-            found += (f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate))
-    return found
+            reasons += (
+                f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate)
+            )
+    return reasons
 
 
 def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:
