@@ -79,7 +79,7 @@ class Row(TypedDict):
     name: str
 
 
-class Place(pydantic.BaseModel):
+class Place(pydantic.BaseModel):  # type: ignore[misc]
     street: str
     number: int = 1
 
@@ -291,19 +291,13 @@ def test_a_record_that_cannot_be_read_names_both_schemas_and_the_field(registry:
 
 
 def test_dicts_of_a_schema(registry: SchemaRegistry, tmp_path: Path) -> None:
-    text = json.dumps(
-        {
-            "type": "record",
-            "name": "Payment",
-            "namespace": "shop",
-            "fields": [
-                {"name": "by", "type": ["null", {"type": "record", "name": "Card", "fields": [{"name": "number", "type": "string"}]},
-                                        {"type": "record", "name": "Cash", "fields": []}]},
-                {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-                {"name": "note", "type": "string", "default": "none"},
-            ],
-        }
-    )  # fmt: skip
+    card = {"type": "record", "name": "Card", "fields": [{"name": "number", "type": "string"}]}
+    fields = [
+        {"name": "by", "type": ["null", card, {"type": "record", "name": "Cash", "fields": []}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "note", "type": "string", "default": "none"},
+    ]
+    text = json.dumps({"type": "record", "name": "Payment", "namespace": "shop", "fields": fields})
     file = tmp_path / "payment.avsc"
     file.write_text(text)
     for schema in (text, str(file), file):

@@ -92,7 +92,8 @@ def values(schema: Any) -> st.SearchStrategy[Any]:
         return _PRIMITIVE[schema]
     if "logicalType" in schema:
         return LOGICAL[schema["logicalType"]][1]
-    return _COMPLEX[schema["type"]](schema)
+    of_complex: st.SearchStrategy[Any] = _COMPLEX[schema["type"]](schema)
+    return of_complex
 
 
 _PRIMITIVE: dict[str, st.SearchStrategy[Any]] = {
@@ -139,37 +140,52 @@ _WIDER = {"int": ("long", "float", "double"), "long": ("float", "double"), "floa
 
 
 def _change(draw: Any, record: Any) -> None:
-    fields, change = (
-        record["fields"],
-        draw(
-            st.sampled_from(
-                ("drop", "add", "add without", "rename", "promote", "other", "optional", "symbols", "order", "inner")
-            )
-        ),
-    )
-    field = draw(st.sampled_from(fields)) if fields else None
-    if change == "drop" and field:
+    """Change one field as schemas evolve, or as they must not."""
+    changes = (_drop, _add, _rename, _promote, _other, _optional, _symbols, _inner, _in_another_order)
+    draw(st.sampled_from(changes))(draw, record["fields"], draw(st.sampled_from(record["fields"] or [{"type": ""}])))
+
+
+def _drop(draw: Any, fields: list[Any], field: Any) -> None:
+    if field in fields:
         fields.remove(field)
-    elif change.startswith("add"):
-        default = {} if change == "add without" else {"default": draw(st.integers(-5, 5))}
-        fields.append({"name": _new_name(fields), "type": draw(st.sampled_from(("int", "long"))), **default})
-    elif change == "rename" and field:
-        field["aliases"] = [field["name"]]
-        field["name"] = f"renamed_{field['name']}"
-    elif change == "promote" and field and isinstance(field["type"], str):
+
+
+def _add(draw: Any, fields: list[Any], field: Any) -> None:
+    default = {"default": draw(st.integers(-5, 5))} if draw(st.booleans()) else {}
+    fields.append({"name": _new_name(fields), "type": draw(st.sampled_from(("int", "long"))), **default})
+
+
+def _rename(draw: Any, fields: list[Any], field: Any) -> None:
+    if field in fields:
+        field.update(aliases=[field["name"]], name=f"renamed_{field['name']}")
+
+
+def _promote(draw: Any, fields: list[Any], field: Any) -> None:
+    if isinstance(field["type"], str):
         field["type"] = draw(st.sampled_from(_WIDER.get(field["type"], (field["type"],))))
-    elif change == "other" and field:
-        field["type"] = draw(st.sampled_from(PRIMITIVES))
-    elif change == "optional" and field and not isinstance(field["type"], list):
-        field["type"] = ["null", field["type"]] if field["type"] != "null" else ["null", "string"]
-    elif change == "symbols" and field and isinstance(field["type"], dict) and field["type"]["type"] == "enum":
-        field["type"]["symbols"] = ["B", "A", "Z"]
-        if draw(st.booleans()):
-            field["type"]["default"] = "Z"
-    elif change == "order":
-        record["fields"] = draw(st.permutations(fields))
-    elif change == "inner" and field and isinstance(field["type"], dict) and field["type"]["type"] == "record":
+
+
+def _other(draw: Any, fields: list[Any], field: Any) -> None:
+    field["type"] = draw(st.sampled_from(PRIMITIVES))
+
+
+def _optional(draw: Any, fields: list[Any], field: Any) -> None:
+    if not isinstance(field["type"], list):
+        field["type"] = ["null", "string" if field["type"] == "null" else field["type"]]
+
+
+def _symbols(draw: Any, fields: list[Any], field: Any) -> None:
+    if isinstance(field["type"], dict) and field["type"]["type"] == "enum":
+        field["type"].update(symbols=["B", "A", "Z"], **({"default": "Z"} if draw(st.booleans()) else {}))
+
+
+def _inner(draw: Any, fields: list[Any], field: Any) -> None:
+    if isinstance(field["type"], dict) and field["type"]["type"] == "record":
         _change(draw, field["type"])
+
+
+def _in_another_order(draw: Any, fields: list[Any], field: Any) -> None:
+    fields[:] = draw(st.permutations(fields))
 
 
 def _new_name(fields: list[Any]) -> str:

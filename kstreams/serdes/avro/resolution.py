@@ -18,8 +18,8 @@ PROMOTIONS: Final = frozenset(
 def branch_for(written: AvroSchema, node: Any, reader: AvroSchema, part: Any) -> Any:
     """The part of the reader's schema that takes a type of the writer's; None where none does.
 
-    Of a union it is the first branch of the same type, else the first that takes it, as in Java: bytes are bytes, though
-    text that stands before them would take them too. Whether the fields of a record can be resolved is seen when they are.
+    Of a union it is the first branch of the same type, else the first that takes it, as in Java: bytes are bytes,
+    though text that stands before them would take them too. Whether fields can be resolved is seen when they are.
     """
     wanted = reader.node(part)
     branches = list(map(reader.node, wanted if isinstance(wanted, list) else [wanted]))
