@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from kstreams.errors import SerdeError
+from kstreams.schemas.serialized_proto import leave_out_json_names
 from kstreams.serdes.protobuf.pools import known_file
 
 _IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""", re.MULTILINE)
@@ -75,22 +76,8 @@ def compiled_file(
             raise SerdeError(f"{path} does not compile: {done.stderr.strip() or done.stdout.strip()}")
         files = FileDescriptorSet.FromString(result.read_bytes()).file
     for file in files:
-        _leave_out_json_names(file.message_type)
+        leave_out_json_names(file.message_type)
     return list(files)
-
-
-def _leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
-    """As in the files within generated classes: the same schema then has the same bytes."""
-    for message in messages:
-        _leave_out_json_names(message.nested_type)
-        for field in message.field:
-            if field.json_name == _camel_case(field.name):
-                field.ClearField("json_name")
-
-
-def _camel_case(name: str) -> str:
-    first, *others = re.split("_+(.?)", name)
-    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(others))])
 
 
 def _with_decimal(imported: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
