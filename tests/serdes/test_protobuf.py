@@ -136,6 +136,14 @@ def test_a_file_gives_dicts_or_the_class_that_type_names(registry: SchemaRegistr
     assert dicts.serialize(dicts.deserialize(data)) == data
 
 
+def test_a_file_may_be_named_from_the_working_folder(
+    registry: SchemaRegistry, order_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(order_file.parent)
+    serde = bound(ks.Protobuf("order.proto", message="Refund"), registry)
+    assert serde.deserialize(serde.serialize({"order_id": 7})) == {"order_id": 7, "amount": 0.0}
+
+
 def test_a_file_may_be_given_as_its_text(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf('syntax = "proto3"; message Point { int32 x = 1; }'), registry)
     assert serde.deserialize(serde.serialize({"x": -3})) == {"x": -3}

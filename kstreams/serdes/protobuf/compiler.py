@@ -69,7 +69,7 @@ def compiled_file(
         result = Path(working_folder, "result")
         imports = Path(working_folder, "imports")
         imports.write_bytes(FileDescriptorSet(file=_with_decimal(imported)).SerializeToString())
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", *_google_types()]
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder.resolve()}", *_google_types()]
         options = [f"--descriptor_set_in={imports}", "--include_imports", f"--descriptor_set_out={result}", path]
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, cwd=working_folder)
         if done.returncode:
