@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
     from kstreams.serdes import Avro, Serde, serde_of
+    from kstreams.serdes.json_schema import JsonSchema
+    from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
         FailureReason,
         KeyQuery,
@@ -135,6 +137,8 @@ _HOMES = {
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
     "kstreams.serdes": ("Avro", "Serde", "serde_of"),
+    "kstreams.serdes.json_schema": ("JsonSchema",),
+    "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
         "FailureReason",
         "KeyQuery",
@@ -185,6 +189,7 @@ __all__ = [
     "FixedKeyRecord",
     "GlobalKTable",
     "JoinWindows",
+    "JsonSchema",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -198,6 +203,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProducerRecord",
+    "Protobuf",
     "PunctuationType",
     "RangeQuery",
     "ReadOnlyKeyValueStore",

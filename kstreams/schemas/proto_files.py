@@ -11,6 +11,7 @@ from pathlib import Path
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.missing import importing
 from kstreams.schemas.references import ResolvedSchema
+from kstreams.schemas.serialized_proto import deserialized, is_serialized, leave_out_json_names
 
 with importing("Protobuf schemas"):
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -39,15 +40,33 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
 
 @functools.lru_cache(maxsize=1_000)
 def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
-    """The descriptors of a `.proto` text, named `schema.proto`, after those of its imports."""
+    """The descriptors of a `.proto` text, named `schema.proto`, after those of its imports.
+
+    Of a file that comes as a FileDescriptorProto, the imports are left out.
+    """
+    if is_serialized(schema.text):
+        return FileDescriptorSet(file=[deserialized(schema.text, MAIN)])
     _require_compiler()
     with tempfile.TemporaryDirectory(prefix="kstreams-proto-") as folder:
         root = Path(folder)
-        for name, text in (*schema.imports, (MAIN, schema.text)):
+        texts = [pair for pair in schema.imports if not is_serialized(pair[1])]
+        files = [deserialized(text, name) for name, text in schema.imports if is_serialized(text)]
+        for name, text in (*texts, (MAIN, schema.text)):
             _write(root, name, text)
+        (root / "imports").write_bytes(FileDescriptorSet(file=files).SerializeToString())
         target = root / "descriptors"
         _compile(root, target)
         return FileDescriptorSet.FromString(target.read_bytes())
+
+
+def is_same_file(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+    """Whether two schemas are the same `.proto` file, of which one comes as a text and the other one does not."""
+    if is_serialized(one.text) == is_serialized(other.text):
+        return False
+    files = [FileDescriptorProto.FromString(file_of(each).SerializeToString()) for each in (one, other)]
+    for file in files:
+        leave_out_json_names(file.message_type)
+    return bool(files[0] == files[1])
 
 
 def _require_compiler() -> None:
@@ -65,7 +84,14 @@ def _write(root: Path, name: str, text: str) -> None:
 
 def _compile(root: Path, target: Path) -> None:
     # In a process of its own: the compiler writes what is wrong to file descriptor 2, whoever that belongs to.
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", "--include_imports"]
+    command = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"-I{root}",
+        "--include_imports",
+        "--descriptor_set_in=imports",
+    ]
     done = subprocess.run(
         [*command, f"--descriptor_set_out={target}", MAIN],
         cwd=root,

@@ -10,6 +10,7 @@ fastavro 1.13 looks at less than is needed of bytes that are damaged, and of sch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
@@ -25,10 +26,10 @@ _NAMED = "__named_schemas"
 class Branches(list[Any]):
     """The branches of a union, which count from 0 on."""
 
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, number: Any, branch: Callable[[list[Any], Any], Any] = list.__getitem__) -> Any:
         if number < 0:
             raise IndexError(f"there is no branch {number} in its union")
-        return super().__getitem__(number)
+        return branch(self, number)
 
 
 def for_writer(schema: AvroSchema) -> Any:

@@ -386,6 +386,15 @@ def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
     def by_keywords(datum: dict[str, Any]) -> Any:
         return shape.make(**{keyword: datum[name] for name, keyword in keywords.items() if name in datum})
 
+    def bare(datum: dict[str, Any]) -> Any:
+        if len(datum) != len(names):
+            return by_keywords(datum)
+        made = object.__new__(shape.cls)
+        made.__dict__.update(datum)
+        return made
+
+    if shape.is_bare and len(node["fields"]) == len(names) == len(shape.fields):
+        return bare
     if shape.is_dict:
         return None if len(names) == len(node["fields"]) else by_keywords
     order = [name for name in shape.fields if name in keywords]

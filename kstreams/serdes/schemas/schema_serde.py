@@ -9,7 +9,7 @@ from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
-from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry, SchemaType
+from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
 from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
@@ -43,6 +43,10 @@ class SchemaSerde(Serde[T]):
     @abstractmethod
     def declared_schema(self) -> Schema | None:
         """The schema of what it writes; None where none was declared."""
+
+    def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
+        """References to schemas that the declared one imports; with `register` they are registered before it."""
+        return ()
 
     @abstractmethod
     def record_name(self, schema: Schema) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
@@ -12,9 +12,7 @@ from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, UnreadableSchemaError, Writer
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
-
-if TYPE_CHECKING:
-    from kstreams.serdes.schemas.schema_serde import SchemaSerde
+from kstreams.serdes.schemas.schema_format import SchemaFormat
 
 
 class Schemas(Protocol):
@@ -42,7 +40,7 @@ class NoSchemas:
     in_header = False
     is_key = False
 
-    def __init__(self, serde: SchemaSerde[Any]) -> None:
+    def __init__(self, serde: SchemaFormat) -> None:
         self._serde = serde
 
     def reader(self, frame: bytes) -> Reader:
@@ -73,12 +71,12 @@ class TopicSchemas:
 
     Parameters
     ----------
-    serde : SchemaSerde
+    serde : SchemaFormat
         Makes readers and writers of schemas.
     use : SerdeUse
     """
 
-    def __init__(self, serde: SchemaSerde[Any], use: SerdeUse) -> None:
+    def __init__(self, serde: SchemaFormat, use: SerdeUse) -> None:
         self._serde, self._use, self.is_key = serde, use, use.is_key
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
@@ -129,13 +127,21 @@ class TopicSchemas:
         if declared is None:
             return ""
         subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
+        registry = self._use.registry()
         try:
-            return f" (as schema id {self._use.registry().lookup(subject, declared).id})"
+            imported = self._serde.imported(registry, register=False)
+            schema = replace(declared, references=(*declared.references, *imported))
+            return f" (as schema id {registry.lookup(subject, schema).id})"
         except RegistryError:
             return f" (which {subject} does not have)"
 
     def _new_writer(self) -> Writer:
         registered = self._registered()
+        if self.in_header and not registered.guid:
+            raise SerdeError(
+                f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
+                "ids instead, with schema_id='prefix'"
+            )
         frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
         writer = self._serde.writer_of(registered, self._use.registry(), frame)
         self._writers.append(writer)
@@ -155,9 +161,11 @@ class TopicSchemas:
                 f"{self._serde!r} has no schema to write topic {self._use.topic} with: name a class or a schema, as in "
                 "ks.Avro(Order), or set use.latest.version"
             )
-        if settings.auto_register:
-            return registry.register(subject, declared, normalize=settings.normalize)
-        return registry.lookup(subject, declared, normalize=settings.normalize)
+        imported = self._serde.imported(registry, register=settings.auto_register)
+        schema = replace(declared, references=(*declared.references, *imported))
+        enter = registry.register if settings.auto_register else registry.lookup
+        registered = enter(subject, schema, normalize=settings.normalize)
+        return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
         """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
