@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any, Final
 
 import fastavro
-from fastavro._read import read_long
+from fastavro._read import read_long  # type: ignore[attr-defined]
 from fastavro._read_py import read_data
 from fastavro.io.binary_decoder import BinaryDecoder
 
@@ -51,7 +51,7 @@ def decoder(written: Any, wanted: Any, *, tagged: bool, careful: bool) -> Decode
         return lambda stream: read(stream, written, wanted, False, False, "strict", tagged)
     names = {"writer": named_types(written), "reader": named_types(wanted)}
     options = {"return_named_type": tagged}
-    return lambda stream: read_data(_Decoder(stream), written, names, wanted, options)
+    return lambda stream: read_data(_Decoder(stream), written, names, wanted, options)  # type: ignore[no-untyped-call]
 
 
 class _Decoder(BinaryDecoder):

@@ -5,6 +5,8 @@ fastavro 1.13 looks at less than is needed of bytes that are damaged, and of sch
 - A branch or symbol with a negative number is none, where Python would count from the end.
 - Fields that the writer does not have become `ABSENT`: fastavro gives defaults as they stand in JSON, the same list to
   each record; and a class may have a default where the schema has none.
+- Branches of a union are tried from the narrowest number on, and text is not read as the bytes that a union has beside
+  it: fastavro takes the first branch that can be read, so that bytes would become text.
 - Types stand where they are named, so that fastavro finds the names of branches.
 """
 
@@ -21,6 +23,10 @@ ABSENT: Final = object()
 _SIDE = "__side"
 _PARSED = "__fastavro_parsed"
 _NAMED = "__named_schemas"
+
+_NO_TEXT = "bytes that are no text"
+"""The name of a type that fastavro does not promote."""
+_NUMBERS = ("int", "long", "float", "double")
 
 
 class Branches(list[Any]):
@@ -61,9 +67,7 @@ def first_fields(prepared: Any, count: int) -> Any:
 class _Copy:
     """One copy of a schema."""
 
-    def __init__(
-        self, schema: AvroSchema, *, counts_from_zero: bool = False, marks_defaults: bool = False
-    ) -> None:
+    def __init__(self, schema: AvroSchema, *, counts_from_zero: bool = False, marks_defaults: bool = False) -> None:
         self._schema, self._counts_from_zero, self._marks_defaults = schema, counts_from_zero, marks_defaults
         self._copies: dict[str, Any] = {}
         self._open: set[str] = set()
@@ -82,8 +86,16 @@ class _Copy:
 
     def _of(self, part: Any) -> Any:
         if isinstance(part, list):
-            return Branches(map(self._of, part))
+            return self._of_union(part)
         return self._of_name(part) if isinstance(part, str) else self._of_node(part)
+
+    def _of_union(self, branches: list[Any]) -> Branches:
+        made = [self._of(branch) for branch in branches]
+        is_read = self._counts_from_zero or self._marks_defaults
+        if is_read and "string" in made and "bytes" in made:
+            self._copies[_NO_TEXT] = {"type": "bytes", "name": "bytes"}
+            made[made.index("bytes")] = _NO_TEXT
+        return Branches(sorted(made, key=_width) if self._marks_defaults else made)
 
     def _of_name(self, name: str) -> Any:
         """The type of a name; within itself its name."""
@@ -111,3 +123,9 @@ class _Copy:
     def _field(self, field: dict[str, Any]) -> dict[str, Any]:
         marked = {"default": ABSENT} if self._marks_defaults else {}
         return {**field, "type": self._of(field["type"]), **marked}
+
+
+def _width(branch: Any) -> int:
+    """How wide a number is; other types stand before all numbers."""
+    kind = branch["type"] if isinstance(branch, dict) else branch
+    return _NUMBERS.index(kind) if kind in _NUMBERS else -1

@@ -1,4 +1,4 @@
-"""`Conversions`: what makes objects of a class of the dicts and lists that fastavro reads, compiled once for a schema."""
+"""`Conversions`: what makes objects of a class of the dicts and lists that fastavro reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kstreams.serdes.avro.mapping import (
     tag_of,
     takes_none,
 )
-from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
+from kstreams.serdes.avro.misfits import FAILURES, FieldError, UnresolvedError, in_field
 from kstreams.serdes.avro.prepared import ABSENT
 from kstreams.serdes.avro.schema import NAMED, AvroSchema, all_parts, holds_itself
 
@@ -106,11 +106,14 @@ class Conversions:
     def _leaf(self, node: Any, kind: Kind) -> Convert | None:
         logical = logical_of(node)
         if logical is not None and is_raw(kind, logical):
-            return _without_logical(logical) if _knows(node) else None
-        read = None if logical is None else self._logical(node, logical)
-        if logical is None and self._has_logical and CLASSES[node["type"]] in (int, str, bytes):
-            read = _of_class(CLASSES[node["type"]])
+            return _to_raw(logical) if _knows(node) else None
+        read = self._without_logical(node) if logical is None else self._logical(node, logical)
         return _chained(read, _to_kind(node, kind, logical))
+
+    def _without_logical(self, node: Any) -> Convert | None:
+        cls = CLASSES[node["type"]]
+        check = _of_class(cls) if self._has_logical and cls in (int, str, bytes) else None
+        return _chained(check, _of_32_bits if node["type"] == "int" else None)
 
     def _logical(self, node: Any, logical: Logical) -> Convert | None:
         """fastavro goes by the logical types of the writer's schema, and knows not all of them."""
@@ -209,7 +212,7 @@ class Conversions:
                 for field in fields
                 if made[field["name"]] is not None or not all(_has(other, field) for other in writers)
             }
-            change = _filling({name: (made[name], default) for name, default in defaults.items()})
+            change: Convert | None = _filling({name: (made[name], default) for name, default in defaults.items()})
         else:
             change = _changing({name: of_field for name, of_field in made.items() if of_field is not None})
         return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(made)))
@@ -288,6 +291,13 @@ def _of_class(cls: type) -> Convert:
     return check
 
 
+def _of_32_bits(value: int) -> int:
+    """fastavro reads an int as it reads a long, and a damaged one may be too large to be written."""
+    if not -0x80000000 <= value < 0x80000000:
+        raise FieldError(f"{value} has more than 32 bits")
+    return value
+
+
 def _exact_decimal(node: Any, logical: Logical) -> Convert:
     """fastavro rounds what has too many digits, which changes the exponent."""
     exponent = -node.get("scale", 0)
@@ -296,13 +306,15 @@ def _exact_decimal(node: Any, logical: Logical) -> Convert:
         if type(value) is not Decimal:
             return logical.read(value)
         if value.as_tuple().exponent != exponent:
-            raise UnresolvedError(f"{value} does not fit {node['precision']} digits, {-exponent} of them behind the point")
+            raise UnresolvedError(
+                f"{value} does not fit {node['precision']} digits, {-exponent} of them behind the point"
+            )
         return value
 
     return check
 
 
-def _without_logical(logical: Logical) -> Convert:
+def _to_raw(logical: Logical) -> Convert:
     return lambda value: logical.write(value) if type(value) is logical.cls else value
 
 
@@ -389,7 +401,7 @@ def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
     def bare(datum: dict[str, Any]) -> Any:
         if len(datum) != len(names):
             return by_keywords(datum)
-        made = object.__new__(shape.cls)
+        made: Any = object.__new__(shape.cls)
         made.__dict__.update(datum)
         return made
 
@@ -406,4 +418,3 @@ def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
         return make(*values_of(datum)) if len(datum) == count else by_keywords(datum)
 
     return by_places
-

@@ -196,18 +196,17 @@ class Plainness:
         present = [field for field in node["fields"] if field["name"] in shape.fields]
         others = {field["name"]: self._default(field) for field in node["fields"] if field not in present}
         fields = [(field["name"], self._field(field, shape)) for field in present]
-        refused = _others_of_class(node, shape)
+        check_others = _others_hold_defaults(node, shape)
         parts_of = _attributes([shape.fields[name].attribute for name, _ in fields])
 
         def change(value: Any) -> dict[str, Any]:
+            check_others(value)
             datum = dict(others)
             name = ""
             try:
                 for (name, table), part in zip(fields, parts_of(value), strict=True):
                     made = table[type(part)]
                     datum[name] = part if made is None else made(part)
-                for name, attribute, default in refused:
-                    _require_default(getattr(value, attribute), default)
             except FAILURES as error:
                 raise in_field(name, error) from error.__cause__
             return datum
@@ -434,19 +433,21 @@ def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
-def _others_of_class(node: Any, shape: ClassShape) -> list[tuple[str, str, Any]]:
-    """Fields that the schema does not have, with their defaults: other values of them would be lost."""
+def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]:
+    """The check of fields that the schema does not have: values of them other than their defaults would be lost."""
     names = {field["name"] for field in node["fields"]}
     others = [field for field in shape.fields.values() if field.name not in names]
     for field in others:
         if field.default is MISSING:
             raise FieldError(f"the schema {node['name']} has no such field, and it has no default", field.name)
-    return [(field.name, field.attribute, field.default) for field in others]
 
+    def check(value: Any) -> None:
+        for field in others:
+            part = getattr(value, field.attribute)
+            if part != field.default:
+                raise FieldError(f"the schema has no such field, so that {part!r} would be lost", field.name)
 
-def _require_default(value: Any, default: Any) -> None:
-    if value != default:
-        raise FieldError(f"the schema has no such field, so that {value!r} would be lost")
+    return check
 
 
 def _require_fields(value: dict[str, Any], names: frozenset[str], defaults: dict[str, Any]) -> None:
