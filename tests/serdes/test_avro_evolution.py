@@ -133,6 +133,13 @@ def test_fields_are_told_by_aliases_and_records_by_names_without_namespace() -> 
     assert read(written, wanted, {"client": "Ann"}) == {"customer": "Ann"}
 
 
+@pytest.mark.parametrize("names", [("client", "customer"), ("customer", "client")])
+def test_a_field_of_the_name_goes_before_one_of_an_alias(names: tuple[str, str]) -> None:
+    written = schema_of(*(field(name, "string") for name in names))
+    wanted = schema_of(field("customer", "string", aliases=["client"]))
+    assert read(written, wanted, {"client": "old", "customer": "new"}) == {"customer": "new"}
+
+
 def test_symbols_that_the_reader_does_not_know_become_its_default() -> None:
     def of(symbols: list[str], **more: Any) -> AvroSchema:
         return schema_of(field("a", {"type": "enum", "name": "E", "symbols": symbols, **more}))

@@ -12,10 +12,11 @@ fastavro 1.13 looks at less than is needed of bytes that are damaged, and of sch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
-from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, all_parts
 
 ABSENT: Final = object()
 """Stands for a field that the writer does not have."""
@@ -43,9 +44,11 @@ def for_writer(schema: AvroSchema) -> Any:
     return _Copy(schema, counts_from_zero=True).root()
 
 
-def for_reader(schema: AvroSchema) -> Any:
+def for_reader(schema: AvroSchema, written: AvroSchema) -> Any:
     """Another schema that they are read with."""
-    return _Copy(schema, marks_defaults=True).root()
+    records = [node for node in all_parts(written) if isinstance(node, dict) and "fields" in node]
+    names = {_short(node["name"]): {field["name"] for field in node["fields"]} for node in records}
+    return _Copy(schema, marks_defaults=True, written=names).root()
 
 
 def for_writing(schema: AvroSchema) -> Any:
@@ -67,8 +70,16 @@ def first_fields(prepared: Any, count: int) -> Any:
 class _Copy:
     """One copy of a schema."""
 
-    def __init__(self, schema: AvroSchema, *, counts_from_zero: bool = False, marks_defaults: bool = False) -> None:
-        self._schema, self._counts_from_zero, self._marks_defaults = schema, counts_from_zero, marks_defaults
+    def __init__(
+        self,
+        schema: AvroSchema,
+        *,
+        counts_from_zero: bool = False,
+        marks_defaults: bool = False,
+        written: Mapping[str, set[str]] = MappingProxyType({}),
+    ) -> None:
+        self._schema, self._written = schema, written
+        self._counts_from_zero, self._marks_defaults = counts_from_zero, marks_defaults
         self._copies: dict[str, Any] = {}
         self._open: set[str] = set()
 
@@ -116,13 +127,23 @@ class _Copy:
         if "symbols" in node and self._counts_from_zero:
             copy["symbols"] = dict(enumerate(node["symbols"]))
         if "fields" in node:
-            copy["fields"] = [self._field(field) for field in node["fields"]]
+            by_name = self._written.get(_short(node["name"]), set())
+            copy["fields"] = [self._field(field, by_name) for field in node["fields"]]
         self._open.discard(str(name))
         return copy
 
-    def _field(self, field: dict[str, Any]) -> dict[str, Any]:
-        marked = {"default": ABSENT} if self._marks_defaults else {}
-        return {**field, "type": self._of(field["type"]), **marked}
+    def _field(self, field: dict[str, Any], by_name: set[str]) -> dict[str, Any]:
+        """A field that is written under its own name is not looked for under others, as fastavro would."""
+        copy = {**field, "type": self._of(field["type"])}
+        if field["name"] in by_name:
+            copy.pop("aliases", None)
+        if self._marks_defaults:
+            copy["default"] = ABSENT
+        return copy
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _width(branch: Any) -> int:

@@ -48,7 +48,7 @@ class AvroReader:
         self._prepared = for_writer(written)
         self._tagged, self._careful = needs_tags(wanted), is_endless(written)
         is_same = written.root == wanted.root or (not self._tagged and outline(written) == outline(wanted))
-        self._reader_schema = None if is_same else for_reader(wanted)
+        self._reader_schema = None if is_same else for_reader(wanted, written)
         self._decode = self._decoder(self._prepared)
         try:
             convert = Conversions(wanted, None if is_same else written, tagged=self._tagged).of(wanted.root, kind)
