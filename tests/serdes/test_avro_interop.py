@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka.schema_registry import Schema as ConfluentSchema
 from confluent_kafka.schema_registry import SchemaReference as ConfluentReference
@@ -168,3 +169,21 @@ def test_what_is_not_known_while_the_server_is_away_waits_for_it(tmp_path: Path)
     assert [row.key for row in world.rows("out", str, bytes)] == [str(order.id) for order in ORDERS]
     registry.close()
     server.__exit__(None, None, None)
+
+
+def test_a_store_that_cannot_ask_the_server_ends_the_application(tmp_path: Path) -> None:
+    """A handler that goes on without a record's results would lose those of all records while the server is away."""
+    with RegistryServer() as server:
+        world = World(tmp_path, **{"schema.registry.url": server.url, **QUICK})
+        world.create("orders")
+        world.write("orders", [(str(order.id), msgspec.json.encode(order), order.id) for order in ORDERS])
+        builder = ks.StreamsBuilder()
+        orders = builder.stream("orders", key=str, value=Order)
+        orders.group_by_key().reduce(lambda old, new: new, value=ks.Avro(Order), materialized="last")
+        server.fail(1_000)
+        handlers = {"processing_exception_handler": "continue", "production_exception_handler": "continue"}
+        with pytest.raises(ks.errors.KStreamsError, match="the store is down"):
+            world.run(builder.build(), **handlers)
+        server.fail(0)
+        world.run(builder.build(), **handlers)
+        assert len(world.rows("app-last-changelog", str, bytes)) == 60
