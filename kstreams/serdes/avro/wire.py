@@ -66,12 +66,12 @@ def encoded_number(number: int) -> bytes:
     >>> encoded_number(-3), encoded_number(64)
     (b'\\x05', b'\\x80\\x01')
     """
-    left = (number << 1) ^ (number >> 63)
+    folded = (number << 1) ^ (number >> 63)
     parts = []
-    while left >= 1 << 14:
-        parts.append(_WITH_MORE[left & 0x3FFF])
-        left >>= 14
-    parts.append(_LAST[left])
+    while folded >= 1 << 14:
+        parts.append(_WITH_MORE[folded & 0x3FFF])
+        folded >>= 14
+    parts.append(_LAST[folded])
     return b"".join(parts)
 
 
