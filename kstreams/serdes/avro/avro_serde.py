@@ -10,10 +10,11 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.schemas.compatibility.rules import resolved_by
+from kstreams.serdes.avro.columns import AvroColumns
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
-from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.base import FieldColumns, SerdeUse
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 
 
@@ -128,6 +129,15 @@ class Avro(SchemaSerde[Any]):
         except SerdeError as error:
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
         return Writer(writer.one, writer.many)
+
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        return AvroColumns(self.type, fields, lambda row: self._of_rows(row).decode_rows)
+
+    def _of_rows(self, row: Any) -> Avro:
+        """The serde of the same records as objects with some of their fields."""
+        made = Avro.of_options(self._text, row, self.options, kind_of(row))
+        use = self._schemas.portable_use()
+        return made if use is None else made.of_topic(use)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self.type, self.options

@@ -17,7 +17,8 @@ from fastavro._read_py import read_data
 from fastavro.io.binary_decoder import BinaryDecoder
 
 from kstreams.serdes.avro.prepared import named_types
-from kstreams.serdes.avro.schema import AvroSchema, all_parts, holds_itself, may_be_empty
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema_parts import all_parts, holds_itself, may_be_empty
 
 MOST_EMPTY_ITEMS: Final = 1 << 20
 """How many items an array may have that take no bytes: a few bytes could claim any number of them."""

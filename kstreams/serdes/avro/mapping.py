@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Union
 
 from kstreams.serdes.avro.kinds import PLAIN, Kind
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
+from kstreams.serdes.avro.schema import RECORDS
 
 CLASSES: Final[dict[str, type]] = {
     "null": type(None),
@@ -27,7 +28,6 @@ CLASSES: Final[dict[str, type]] = {
 """As what each type is read where nothing says otherwise."""
 
 COLLECTIONS: Final = (list, tuple, set, frozenset)
-_RECORDS = ("record", "error")
 
 
 def without_none(kind: Kind) -> Kind:
@@ -49,7 +49,7 @@ def member_for(kind: Kind, node: Any) -> Kind | None:
         return kind
     members = [member for member in kind.arguments if fits(member, node)]
     named = [member for member in members if _name_of(member) == str(node.get("name", "")).rpartition(".")[2]]
-    if node["type"] in _RECORDS and len(members) > 1:
+    if node["type"] in RECORDS and len(members) > 1:
         return named[0] if named else None
     return members[0] if members else None
 
@@ -78,7 +78,7 @@ def _bases(node: Any, logical: Logical | None) -> tuple[Any, ...]:
 def _fits_class(kind: Kind, node: Any) -> bool:
     if node["type"] == "enum":
         return kind.is_enum
-    return node["type"] in _RECORDS and kind.shape is not None
+    return node["type"] in RECORDS and kind.shape is not None
 
 
 def _name_of(kind: Kind) -> str:
@@ -119,7 +119,7 @@ def named(node: Any) -> str:
 
 def is_record(node: Any) -> bool:
     """Whether values of a part of a schema are records."""
-    return node["type"] in _RECORDS
+    return node["type"] in RECORDS
 
 
 def has_several_records(branches: list[Any]) -> bool:

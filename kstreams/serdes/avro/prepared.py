@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, all_parts
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
+from kstreams.serdes.avro.schema_parts import all_parts
 
 ABSENT: Final = object()
 """Stands for a field that the writer does not have."""

@@ -14,7 +14,8 @@ from kstreams.serdes.avro.decoding import decoder, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
 from kstreams.serdes.avro.prepared import first_fields, for_reader, for_writer
-from kstreams.serdes.avro.schema import AvroSchema, outline
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema_parts import outline
 from kstreams.serdes.avro.to_objects import Conversions, needs_tags
 from kstreams.serdes.schemas.codecs import UnreadableSchemaError
 

@@ -30,7 +30,8 @@ from kstreams.serdes.avro.mapping import (
 )
 from kstreams.serdes.avro.misfits import FAILURES, FieldError, UnresolvedError, in_field
 from kstreams.serdes.avro.prepared import ABSENT
-from kstreams.serdes.avro.schema import NAMED, AvroSchema, all_parts, holds_itself
+from kstreams.serdes.avro.schema import NAMED, AvroSchema
+from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 
 Convert: TypeAlias = Callable[[Any], Any]
 

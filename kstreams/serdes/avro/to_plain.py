@@ -29,7 +29,8 @@ from kstreams.serdes.avro.mapping import (
     takes_none,
 )
 from kstreams.serdes.avro.misfits import FAILURES, FieldError, in_field
-from kstreams.serdes.avro.schema import AvroSchema, holds_itself
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema_parts import holds_itself
 
 Change: TypeAlias = Callable[[Any], Any]
 

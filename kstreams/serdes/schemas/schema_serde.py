@@ -68,8 +68,8 @@ class SchemaSerde(Serde[T]):
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         """Why a schema cannot read what was written with the declared one, in words."""
-        found = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
-        return list(map(str, found))
+        reasons = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
+        return list(map(str, reasons))
 
     def header_length(self, data: bytes) -> int:
         """How many of some bytes belong into the header when the frame is there."""
