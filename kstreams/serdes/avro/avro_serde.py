@@ -13,6 +13,7 @@ from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.columns import AvroColumns
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
+from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
 from kstreams.serdes.avro.writing import AvroWriter
@@ -175,6 +176,8 @@ def _schema_text(schema: str | Path | None) -> str | None:
 def _plain_type(text: str | None) -> Any:
     """The type of the values of a schema without a class."""
     schema = None if text is None else json.loads(text)
+    if isinstance(schema, str):
+        return CLASSES[schema]
     return dict[str, Any] if isinstance(schema, dict) and schema.get("type") == "record" else Any
 
 
