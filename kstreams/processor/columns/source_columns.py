@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -10,7 +10,10 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
+from kstreams.expressions.arrow import TYPES
+from kstreams.expressions.headers import HeaderRead
 from kstreams.processor.topology.nodes import SourceNode
+from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, JsonSerde, Serde
 from kstreams.serdes.json_columns import JsonColumns
 
@@ -40,6 +43,12 @@ class SourceColumns:
         self._reads_key, self._reads_value = Operation.KEY in reads, Operation.VALUE in reads
         if self._reads_key:
             _demand_columns(self._key, "key")
+        self._of_place = {repr(leaf): _PLACES[leaf.operation] for leaf in leaves if leaf.operation in _PLACES}
+        self._headers = {repr(leaf): leaf.detail for leaf in leaves if leaf.operation is Operation.HEADER}
+        for read in self._headers.values():
+            _demand_column_of(read)
+        if Operation.HEADERS in reads:
+            raise SerdeError("all headers of a record are no column")
         fields = [leaf.detail for leaf in leaves if leaf.operation is Operation.FIELD]
         self._fields = JsonColumns(self._value.type, fields) if fields else None
         if fields and not isinstance(self._value, JsonSerde):
@@ -55,7 +64,28 @@ class SourceColumns:
             columns["ks.value"] = self._value.decode_column(batch.values) if has_columns else batch.values
         if self._fields is not None:
             columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
+        columns |= {shown: column(batch) for shown, column in self._of_place.items()}
+        if self._headers:
+            rows = batch.header_rows()
+            columns |= {shown: _header_column(read, rows) for shown, read in self._headers.items()}
         return columns
+
+
+def _header_column(read: HeaderRead, rows: list[Headers]) -> pa.Array:
+    return pa.array(map(read, rows), TYPES[read.result], size=len(rows))
+
+
+def _demand_column_of(read: HeaderRead) -> None:
+    if read.result not in TYPES:
+        raise SerdeError(f"ks.header({read}) has no columnar form")
+
+
+_PLACES: dict[Operation, Callable[[Batch], pa.Array]] = {
+    Operation.TOPIC: lambda batch: pa.repeat(pa.scalar(batch.source.topic), len(batch)),
+    Operation.PARTITION: lambda batch: pa.repeat(pa.scalar(batch.source.partition, pa.int64()), len(batch)),
+    Operation.OFFSET: lambda batch: pa.array(batch.offsets),
+}
+"""Columns of where the records of a batch were read from."""
 
 
 def repr_of_field(name: str) -> str:
