@@ -55,6 +55,7 @@ from kstreams.dsl.graph.table_groups import (
     TableRepartition,
 )
 from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
+from kstreams.dsl.graph.whole_records import taking
 
 __all__ = [
     "Aggregation",
@@ -123,4 +124,5 @@ __all__ = [
     "declare",
     "is_async",
     "refuse_async",
+    "taking",
 ]

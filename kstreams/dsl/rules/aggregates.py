@@ -13,11 +13,11 @@ from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAgg
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
+from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
-from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state import store_kinds
 

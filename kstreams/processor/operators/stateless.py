@@ -241,7 +241,10 @@ def _flat_map_records(function: Callable[[Any, Any, int], Any], forward: Forward
     return process
 
 
-_FLAT_MAPPERS = {Takes.KEY_VALUE: _flat_map, Takes.RECORD: _flat_map_records}
+_FLAT_MAPPERS: dict[Takes, Callable[[Callable[..., Any], Forward], Forward]] = {
+    Takes.KEY_VALUE: _flat_map,
+    Takes.RECORD: _flat_map_records,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from operator import attrgetter
 from threading import Event
 from typing import Any, TypeAlias
 
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.held_back import HeldBack, Order
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.record_functions import OfRecord, record_of
 from kstreams.processor.context.record_cursor import HeldRecord
+from kstreams.processor.context.record_functions import OfRecord, record_of
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
 from kstreams.processor.topology.operator import Forward
