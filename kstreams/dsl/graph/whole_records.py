@@ -1,9 +1,12 @@
-"""Functions of whole records in the graph: those that were given with `with_record=True`."""
+"""Functions of whole records in the graph: those given with `with_record=True`, and who reads the current record."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from kstreams.dsl.graph.node import Node
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.context.record_functions import OfRecord
@@ -36,3 +39,28 @@ def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
             "has the key"
         )
     return OfRecord(function)
+
+
+def reads_current_record(node: Node) -> bool:
+    """Whether a function or an expression of a node reads headers, or the place of the input record."""
+    return any(map(_reads, _parts(node)))
+
+
+def _reads(part: Any) -> bool:
+    return isinstance(part, OfRecord) or (isinstance(part, Expr) and part.reads_current_record)
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    """A part of a node, and what it is made of, down to functions and expressions."""
+    yield part
+    if isinstance(part, OfRecord | Expr | type):
+        return
+    inner: Any = ()
+    if is_dataclass(part):
+        inner = (getattr(part, field.name) for field in fields(part))
+    elif isinstance(part, Mapping):
+        inner = part.values()
+    elif isinstance(part, tuple):
+        inner = part
+    for each in inner:
+        yield from _parts(each)

@@ -30,6 +30,7 @@ from kstreams.dsl.operator import operators
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.stream_filters import StreamFilters
 from kstreams.dsl.streams.stream_frames import StreamFrames
+from kstreams.dsl.streams.stream_headers import StreamHeaders
 from kstreams.dsl.streams.stream_joins import StreamJoins
 from kstreams.dsl.streams.stream_keys import StreamKeys
 from kstreams.dsl.streams.stream_sugar import StreamSugar
@@ -54,6 +55,7 @@ class KStream(
     StreamFilters[K, V],
     StreamKeys[K, V],
     StreamValues[K, V],
+    StreamHeaders[K, V],
     StreamJoins[K, V],
     StreamSugar[K, V],
     StreamFrames[K, V],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.graph import Node
+from kstreams.dsl.graph import Node, reads_current_record
 from kstreams.dsl.operator import operators
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -15,6 +15,8 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
         return form.reason
     if getattr(node, "calls", None) is not None:
         return "async functions are called by tasks"
+    if reads_current_record(node):
+        return "headers, topic, partition and offset of a record are read by tasks"
     return None if form.check is None else form.check(node, typed)
 
 
