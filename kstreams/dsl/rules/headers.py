@@ -22,22 +22,22 @@ def map_headers(node: MapHeaders, build: Lowering) -> str:
 
 def with_headers(node: WithHeaders, build: Lowering) -> str:
     names = tuple(name for name, _ in node.headers)
-    values = tuple(_value_of(node, name, given, build) for name, given in node.headers)
+    values = tuple(_value_of(node, name, value, build) for name, value in node.headers)
     return build.processor(node, WithHeadersOperator(names, values))
 
 
-def _value_of(node: WithHeaders, name: str, given: Any, build: Lowering) -> Callable[..., Any]:
-    if not isinstance(given, Expr):
-        raw = header_bytes(given)
-        return lambda key, value, timestamp: raw
-    kind = returned_by(node, given, build.input_types(node))
+def _value_of(node: WithHeaders, name: str, value: Any, build: Lowering) -> Callable[..., Any]:
+    if not isinstance(value, Expr):
+        raw = header_bytes(value)
+        return lambda *record: raw
+    kind = returned_by(node, value, build.input_types(node))
     plain = next((each for each in READERS if kind in (None, each, each | None)), None)
     if plain is None:
         raise TopologyError(
-            f"{node} makes the header {name!r} of {given!r}, a {getattr(kind, '__name__', kind)}: a header holds text, "
+            f"{node} makes the header {name!r} of {value!r}, a {getattr(kind, '__name__', kind)}: a header holds text, "
             "bytes, an int, a float or a bool; write a function with map_headers()"
         )
-    return build.record_function(node, given, Takes.RECORD.value)
+    return build.record_function(node, value, Takes.RECORD.value)
 
 
 OPERATORS = (

@@ -123,8 +123,11 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
         TopologyError
             When both are given.
         """
-        given = taking(predicate, with_record=with_record)
-        branch = (given, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
+        branch = (
+            taking(predicate, with_record=with_record),
+            self._next_name(name or str(len(self._branches) + 1)),
+            _chain(function, consumer),
+        )
         return BranchedKStream(self._stream, self._prefix, (*self._branches, branch))
 
     def default_branch(

@@ -97,14 +97,14 @@ class StreamHeaders(Handle, Generic[K, V]):
         place = f"with_headers() at {declared_at()}"
         if not isinstance(headers, Mapping | None):
             raise TopologyError(f"{place} takes a mapping, not {headers!r}: write with_headers({{{headers!r}: ...}})")
-        given = {**(headers or {}), **named}
+        values = {**(headers or {}), **named}
         if isinstance(name, Expr):
             raise TopologyError(f'{place}: name= names the operator; a header called name is {{"name": {name!r}}}')
-        if not given:
+        if not values:
             raise TopologyError(f'{place} needs a header: as team="billing", or as {{"trace-id": ks.col("trace")}}')
-        for header, value in given.items():
+        for header, value in values.items():
             _check(place, header, value)
-        node = WithHeaders(headers=tuple(given.items()))
+        node = WithHeaders(headers=tuple(values.items()))
         return self._graph.stream(self._then(node, "KSTREAM-WITHHEADERS-", name))
 
     def drop_headers(self, *names: str, name: str | None = None) -> KStream[K, V]:

@@ -42,9 +42,9 @@ class ReadingCurrent(RecordFunction):
     function: Callable[..., Any]
 
     def bind(self, current: CurrentRecord) -> Callable[..., Any]:
-        given: Any = self.function
-        bound = FunctionType(given.__code__, given.__globals__, given.__name__, (current,), given.__closure__)
-        return bound  # the current record is a default: so it costs nothing in a call
+        of: Any = self.function
+        # The current record becomes a default, which costs nothing in a call.
+        return FunctionType(of.__code__, of.__globals__, of.__name__, (current,), of.__closure__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ def with_current(part: T, current: CurrentRecord) -> T:
     """
     if not is_dataclass(part) or isinstance(part, type):
         return part
-    found = {field.name: getattr(part, field.name) for field in fields(part)}
-    bound = {name: _bound(value, current) for name, value in found.items()}
-    changed = {name: value for name, value in bound.items() if value is not found[name]}
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    bound = {name: _bound(value, current) for name, value in values.items()}
+    changed = {name: value for name, value in bound.items() if value is not values[name]}
     return replace(part, **changed) if changed else part
 
 

@@ -64,7 +64,8 @@ class MapHeadersOperator(ClosureOperator):
         return cls(function if isinstance(function, OfRecord) else _OfHeaders(function))
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        function, current = self.function, context.current
+        function = self.function
+        current = context.current
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             new = headers_of(function(key, value, timestamp))
@@ -99,11 +100,12 @@ class WithHeadersOperator(ClosureOperator):
     values: tuple[Callable[..., Any], ...]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        others, current = WithoutHeaders(frozenset(self.names)), context.current
-        made = tuple(zip(self.names, self.values, strict=True))
+        others = WithoutHeaders(frozenset(self.names))
+        current = context.current
+        functions = tuple(zip(self.names, self.values, strict=True))
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            new = [(name, header_bytes(of(key, value, timestamp))) for name, of in made]
+            new = [(name, header_bytes(value_of(key, value, timestamp))) for name, value_of in functions]
             current.forward_with((*others(current.headers), *new), forward, key, value, timestamp)
 
         return process

@@ -166,10 +166,10 @@ Arguments: TypeAlias = Callable[[Any, Any, int], tuple[Any, ...]]
 
 def _called(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
     """The function that a plain operator calls, and its arguments: those of a call are there before it begins."""
-    function, only_value = plain.function, getattr(plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
+    function = plain.function
     if isinstance(function, OfRecord):
         return _awaitable(function.function), lambda key, value, timestamp: (record_of(current, key, value, timestamp),)
-    if only_value:
+    if getattr(plain, "takes", Takes.KEY_VALUE) is Takes.VALUE:
         return _awaitable(function), lambda key, value, timestamp: (value,)
     return _awaitable(function), lambda key, value, timestamp: (key, value)
 
