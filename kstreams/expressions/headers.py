@@ -83,10 +83,11 @@ class HeaderRead:
     def __call__(self, headers: Headers) -> Any:
         for name, raw in reversed(headers):
             if name == self.name:
-                return None if raw is None else self._read(raw)
+                return None if raw is None else self.read(raw)
         return None
 
-    def _read(self, raw: bytes) -> Any:
+    def read(self, raw: bytes) -> Any:
+        """The value of a header; None where it is not of the type."""
         read = READERS.get(self.kind) if isinstance(self.kind, type) else self.kind.deserialize
         assert read is not None, f"{self.kind} was checked"
         try:

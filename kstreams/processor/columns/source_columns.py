@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, last_headers
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.arrow import TYPES
 from kstreams.expressions.headers import HeaderRead
 from kstreams.processor.topology.nodes import SourceNode
-from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, JsonSerde, Serde
 from kstreams.serdes.json_columns import JsonColumns
 
@@ -65,14 +64,27 @@ class SourceColumns:
         if self._fields is not None:
             columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
         columns |= {shown: column(batch) for shown, column in self._of_place.items()}
-        if self._headers:
-            rows = batch.header_rows()
-            columns |= {shown: _header_column(read, rows) for shown, read in self._headers.items()}
+        columns |= {shown: _header_column(read, batch) for shown, read in self._headers.items()}
         return columns
 
 
-def _header_column(read: HeaderRead, rows: list[Headers]) -> pa.Array:
-    return pa.array(map(read, rows), TYPES[read.result], size=len(rows))
+def _header_column(read: HeaderRead, batch: Batch) -> pa.Array:
+    if batch.headers is None:
+        return pa.nulls(len(batch), TYPES[read.result])
+    raw = last_headers(batch.headers, read.name)
+    if read.kind is bytes:
+        return raw
+    try:
+        return raw.cast(pa.string()) if read.kind is str else _read_once(read, raw)
+    except pa.ArrowInvalid:  # some text is no UTF-8
+        return _read_once(read, raw)
+
+
+def _read_once(read: HeaderRead, raw: pa.Array) -> pa.Array:
+    """The values of headers, equal ones read once."""
+    encoded = raw.dictionary_encode()
+    values = [read.read(each) for each in encoded.dictionary.to_pylist()]
+    return pa.array(values, TYPES[read.result]).take(encoded.indices)
 
 
 def _demand_column_of(read: HeaderRead) -> None:
