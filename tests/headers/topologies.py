@@ -100,6 +100,40 @@ class Punctual(ks.Processor[str, str, str, str]):
         self.context.forward(ks.Record(key="tick", value="t", timestamp=time))
 
 
+class Twice(Adding):
+    """Forwards each record with one more header, and then as it was."""
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        super().process(record)
+        self.context.forward(record)
+
+
+class Holding(Adding):
+    """Forwards each record when the next one comes."""
+
+    held: ks.Record[str, str] | None = None
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        if self.held is not None:
+            self.context.forward(self.held)
+        self.held = record
+
+
+class Exclaiming(ks.FixedKeyProcessor[str, str, str]):
+    """The value with a mark, of a table."""
+
+    def init(self, context: ks.FixedKeyProcessorContext[str, str]) -> None:
+        self.context = context
+
+    def process(self, record: ks.FixedKeyRecord[str, str]) -> None:
+        self.context.forward(record.with_value(None if record.value is None else record.value + "!"))
+
+
+def self_join(s: ks.StreamsBuilder) -> None:
+    stream = a(s)
+    out(stream.join(stream, joined, windows=WITHIN))
+
+
 def process_store(s: ks.StreamsBuilder) -> None:
     s.add_state_store(ks.Stores.key_value("last", key=str, value=str, store="memory"))
     out(a(s).process(Last, stores=["last"], key=str, value=str))
@@ -115,11 +149,16 @@ SECOND = timedelta(seconds=1)
 TUMBLING = ks.TimeWindows(size=3 * SECOND, grace=10 * SECOND)
 SESSIONS = ks.SessionWindows(gap=3 * SECOND, grace=10 * SECOND)
 WITHIN = ks.JoinWindows.of(2 * SECOND, grace=SECOND)
+HISTORY = ks.Materialized("t", history_retention=300 * SECOND)
 AT_CLOSE = ks.EmitStrategy.ON_WINDOW_CLOSE
 
 
 def exclaimed(value: str | None) -> str:
     return f"{'null' if value is None else value}!"
+
+
+def one_more(headers: Any) -> list[Any]:
+    return [*headers, ("more", b"1")]
 
 
 def grouped(builder: ks.StreamsBuilder) -> ks.KGroupedStream[str, str]:
@@ -199,4 +238,18 @@ CASES: dict[str, Callable[[ks.StreamsBuilder], None]] = {
     "table_outer_join": lambda s: out_table(table_a(s).outer_join(table_b(s), joined)),
     "foreign_key_join": lambda s: out_table(table_a(s).join(table_b(s), joined, foreign_key=by_letter)),
     "foreign_key_left_join": lambda s: out_table(table_a(s).left_join(table_b(s), joined, foreign_key=by_letter)),
+    "process_twice": lambda s: out(a(s).process(Twice, key=str, value=str)),
+    "process_held": lambda s: out(a(s).process(Holding, key=str, value=str)),
+    "process_cleared": lambda s: out(a(s).map_headers(lambda headers: []).map_values(exclaimed)),
+    "table_transform_values": lambda s: out_table(table_a(s, "t").transform_values(Exclaiming, value=str)),
+    "unlimited": lambda s: out_windows(grouped(s).windowed_by(ks.UnlimitedWindows()).count()),
+    "to_table_versioned": lambda s: out_table(a(s).to_table(materialized=HISTORY)),
+    "stream_table_grace_join": lambda s: out(
+        a(s).join(s.table("b", key=str, value=str, materialized=HISTORY), joined, grace=2 * SECOND, name="j")
+    ),
+    "self_join": self_join,
+    "to_table_to_stream_processed": lambda s: out(a(s).to_table().to_stream().map_headers(one_more)),
+    "repartition_count": lambda s: out_table(
+        a(s).map_headers(one_more).select_key(lambda key, value: "g", key=str).group_by_key().count()
+    ),
 }

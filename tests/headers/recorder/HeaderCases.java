@@ -166,6 +166,77 @@ public class HeaderCases {
             s.<String, String>table("b"), v -> "k" + v.charAt(1), HeaderCases::joined)));
     }
 
+    static {
+        CASES.put("process_twice", s -> out(a(s).process(Twice::new)));
+        CASES.put("process_held", s -> out(a(s).process(Holding::new)));
+        CASES.put("process_cleared", s -> out(a(s).process(Clearing::new).mapValues(v -> v + "!")));
+        CASES.put("table_transform_values", s -> outTable(
+            s.<String, String>table("a", Materialized.as("t")).transformValues(Exclaiming::new)));
+        CASES.put("unlimited", s -> outWindows(a(s).groupByKey().windowedBy(UnlimitedWindows.of()).count()));
+        CASES.put("to_table_versioned", s -> outTable(a(s).toTable(
+            Materialized.as(Stores.persistentVersionedKeyValueStore("t", Duration.ofSeconds(300))))));
+        CASES.put("stream_table_grace_join", s -> out(a(s).join(
+            s.<String, String>table("b", Materialized.as(
+                Stores.persistentVersionedKeyValueStore("t", Duration.ofSeconds(300)))),
+            HeaderCases::joined, Joined.<String, String, String>as("j").withGracePeriod(Duration.ofSeconds(2)))));
+        CASES.put("self_join", s -> {
+            KStream<String, String> stream = a(s);
+            out(stream.join(stream, HeaderCases::joined,
+                JoinWindows.ofTimeDifferenceAndGrace(Duration.ofSeconds(2), Duration.ofSeconds(1))));
+        });
+        CASES.put("to_table_to_stream_processed", s -> out(a(s).toTable().toStream().process(Adding::new)));
+        CASES.put("repartition_count", s -> outTable(
+            a(s).process(Adding::new).selectKey((k, v) -> "g").groupByKey().count()));
+    }
+
+    /** The value with a mark, of a table. */
+    static class Exclaiming implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value == null ? null : value + "!";
+        }
+
+        @Override
+        public void close() {
+        }
+    }
+
+    /** Forwards each record with one more header, and then as it was. */
+    static class Twice extends ContextualProcessor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+            RecordHeaders headers = new RecordHeaders(record.headers());
+            headers.add("more", "1".getBytes());
+            context().forward(record.withHeaders(headers));
+            context().forward(record);
+        }
+    }
+
+    /** Forwards each record when the next one comes. */
+    static class Holding extends ContextualProcessor<String, String, String, String> {
+        private Record<String, String> held;
+
+        @Override
+        public void process(Record<String, String> record) {
+            if (held != null) {
+                context().forward(held);
+            }
+            held = record;
+        }
+    }
+
+    /** Forwards each record without headers. */
+    static class Clearing extends ContextualProcessor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+            context().forward(record.withHeaders(new RecordHeaders()));
+        }
+    }
+
     /** Forwards each record with one more header. */
     static class Adding extends ContextualProcessor<String, String, String, String> {
         @Override
