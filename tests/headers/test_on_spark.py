@@ -66,9 +66,14 @@ def test_tasks_change_headers(tmp_path: Path) -> None:
     ]
 
 
-READING = "headers, topic, partition and offset of a record are read by tasks"
+READING = "topic, partition and offset of a record, and all of it, are read by tasks"
+BEFORE = "rows have the headers of their records before joins and aggregates only: tasks read them here"
 USES: dict[str, tuple[Callable[[ks.KStream[str, str]], ks.KStream[Any, Any]], str]] = {
-    "filter": (lambda s: s.filter(ks.header("h") == "a1"), READING),
+    "headers": (lambda s: s.filter(~ks.headers.is_null()), READING),
+    "header of a total": (
+        lambda s: s.group_by_key().aggregate(n=ks.header("h", type=int).sum()).to_stream().map_values(ks.header("h")),
+        BEFORE,
+    ),
     "map_values": (lambda s: s.map_values(ks.topic), READING),
     "select_key": (lambda s: s.select_key(ks.offset.cast(str)), READING),
     "branch": (lambda s: s.split(name="x-").branch(ks.offset > 1, name="y").no_default_branch()["x-y"], READING),
@@ -91,3 +96,9 @@ def test_explain_says_what_the_relational_path_leaves_to_tasks(
     rows = engine.explain(declared(use), Config.of(config))
     assert {row.path for row in rows} == {"task"}
     assert why in {row.why for row in rows}
+
+
+def test_explain_says_that_the_relational_path_reads_headers_of_records_in_expressions() -> None:
+    config = {"application.id": "app", "spark.kstreams.path": "relational", "statestore.cache.max.bytes": 0}
+    topology = declared(lambda s: s.filter(ks.header("h") == "a1").select_key(ks.header("h")).repartition())
+    assert {row.path for row in engine.explain(topology, Config.of(config))} == {"relational"}

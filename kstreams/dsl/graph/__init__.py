@@ -56,7 +56,7 @@ from kstreams.dsl.graph.table_groups import (
     TableRepartition,
 )
 from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
-from kstreams.dsl.graph.whole_records import reads_current_record, taking
+from kstreams.dsl.graph.whole_records import reads_current_record, reads_of_current_record, taking
 
 __all__ = [
     "Aggregation",
@@ -127,6 +127,7 @@ __all__ = [
     "declare",
     "is_async",
     "reads_current_record",
+    "reads_of_current_record",
     "refuse_async",
     "taking",
 ]

@@ -43,11 +43,16 @@ def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
 
 def reads_current_record(node: Node) -> bool:
     """Whether a function or an expression of a node reads headers, or the place of the input record."""
-    return any(map(_reads, _parts(node)))
+    return any(True for _ in reads_of_current_record(node))
 
 
-def _reads(part: Any) -> bool:
-    return isinstance(part, OfRecord) or (isinstance(part, Expr) and part.reads_current_record)
+def reads_of_current_record(node: Node) -> Iterator[OfRecord | Expr]:
+    """What a node reads of the current record: functions of whole records, and leaves of its expressions."""
+    for part in _parts(node):
+        if isinstance(part, OfRecord):
+            yield part
+        elif isinstance(part, Expr):
+            yield from (leaf for leaf in part.leaves if leaf.reads_current_record)
 
 
 def _parts(part: Any) -> Iterator[Any]:

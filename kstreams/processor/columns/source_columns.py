@@ -64,14 +64,15 @@ class SourceColumns:
         if self._fields is not None:
             columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
         columns |= {shown: column(batch) for shown, column in self._of_place.items()}
-        columns |= {shown: _header_column(read, batch) for shown, read in self._headers.items()}
+        columns |= {shown: header_column(read, batch.headers, len(batch)) for shown, read in self._headers.items()}
         return columns
 
 
-def _header_column(read: HeaderRead, batch: Batch) -> pa.Array:
-    if batch.headers is None:
-        return pa.nulls(len(batch), TYPES[read.result])
-    raw = last_headers(batch.headers, read.name)
+def header_column(read: HeaderRead, headers: pa.Array | None, length: int) -> pa.Array:
+    """What is read of the headers of so many records; without headers, nulls."""
+    if headers is None:
+        return pa.nulls(length, TYPES[read.result])
+    raw = last_headers(headers, read.name)
     if read.kind is bytes:
         return raw
     try:

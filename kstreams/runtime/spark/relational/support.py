@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.graph import Node, reads_current_record
+from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
+from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 
 
@@ -15,9 +16,8 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
         return form.reason
     if getattr(node, "calls", None) is not None:
         return "async functions are called by tasks"
-    if reads_current_record(node):
-        return "headers, topic, partition and offset of a record are read by tasks"
-    return None if form.check is None else form.check(node, typed)
+    reason = unreadable_record(node, typed)
+    return reason if reason is not None or form.check is None else form.check(node, typed)
 
 
 def difference_of(node: Node) -> str | None:
