@@ -6,19 +6,21 @@ import difflib
 import json
 import logging
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kstreams.config.keys import KEYS, OLD_NAMES, PREFIXES
+from kstreams.config.keys import KEYS, OLD_NAMES, PREFIXES, REFUSED
 from kstreams.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
 _ENVIRONMENT = "KSTREAMS_"
 _NOT_SETTINGS = "KSTREAMS_TEST_"
-_SECRET_WORDS = ("password", "secret", "token", "jaas", "ssl.key", "credential")
+_SECRET_WORDS = ("password", "secret", "token", "jaas", "ssl.key", "credential", "auth.user.info")
+_PASSWORD_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _DEFAULTS = {key.name: None if key.default is None else key.kind.read(key.default) for key in KEYS.values()}
 _BY_KEYWORD = {name.replace(".", "_"): name for name in (*KEYS, *OLD_NAMES)}
 
@@ -166,7 +168,7 @@ class Config(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         shown = {key: "****" if is_secret(key) else value for key, value in self._explicit.items()}
-        return f"Config({shown})"
+        return f"Config({without_passwords(str(shown))})"
 
 
 def is_secret(key: str) -> bool:
@@ -180,6 +182,17 @@ def is_secret(key: str) -> bool:
     return any(word in key.lower() for word in _SECRET_WORDS)
 
 
+def without_passwords(text: str) -> str:
+    """A text without the users and passwords in URLs.
+
+    Examples
+    --------
+    >>> without_passwords("http://me:tiger@localhost:8081")
+    'http://****@localhost:8081'
+    """
+    return _PASSWORD_IN_URL.sub("****", text)
+
+
 def masked(text: str, settings: Mapping[str, Any]) -> str:
     """A text without the secrets in these settings, also as Python and JSON quote them; a file's name is none.
 
@@ -188,11 +201,13 @@ def masked(text: str, settings: Mapping[str, Any]) -> str:
     >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
     'cannot log in with ****'
     """
-    secrets = (value for name, value in settings.items() if is_secret(name) and not isinstance(value, Path))
-    forms = {form for secret in filter(None, map(str, secrets)) for form in _quoted(secret)}
+    shown = {name: value for name, value in settings.items() if value is not None and not isinstance(value, Path)}
+    secrets = {name: str(value) for name, value in shown.items() if is_secret(name)}
+    passwords = (text.partition(":")[2] for name, text in secrets.items() if name.endswith("auth.user.info"))
+    forms = {form for secret in filter(None, (*secrets.values(), *passwords)) for form in _quoted(secret)}
     for form in sorted(forms, key=len, reverse=True):  # one secret may be the beginning of another
         text = text.replace(form, "****")
-    return text
+    return without_passwords(text) if "://" in text else text
 
 
 def _quoted(secret: str) -> tuple[str, ...]:
@@ -213,6 +228,8 @@ def _read(name: str, value: Any, place: str) -> tuple[str, Any]:
     name = OLD_NAMES.get(name, name)
     if name.startswith(PREFIXES):
         return name, value
+    if name in REFUSED:
+        raise ConfigError(f"{name} cannot be used{place}: {REFUSED[name]}")
     key = KEYS.get(name)
     if key is None:
         raise _unknown(name, place)

@@ -22,6 +22,7 @@ from kstreams.config.kinds import (
     name_of,
     words,
 )
+from kstreams.config.registry_keys import CURES, REGISTRY_KEYS, SHORT_NAMES, UNUSED_REGISTRY_KEYS
 from kstreams.config.unused_keys import UNUSED
 
 _USED = (
@@ -407,7 +408,7 @@ _USED = (
     ),
 )
 
-KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *UNUSED)}
+KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *REGISTRY_KEYS, *UNUSED, *UNUSED_REGISTRY_KEYS)}
 """Every known key by name."""
 
 OLD_NAMES = {
@@ -415,8 +416,12 @@ OLD_NAMES = {
     "default.deserialization.exception.handler": "deserialization.exception.handler",
     "default.production.exception.handler": "production.exception.handler",
     "errors.deadletterqueue.topic.name": "errors.dead.letter.queue.topic.name",  # as KIP-1034 spelled it
+    **SHORT_NAMES,
 }
 """Old and proposed names, by which programs still know a key."""
+
+REFUSED = dict(CURES)
+"""Keys that cannot be used here, and what to do instead."""
 
 PREFIXES = (
     "client.tag.",

@@ -73,6 +73,24 @@ def words(*alone: str) -> Kind:
     return Kind("words", read)
 
 
+def class_choice(*allowed: str) -> Kind:
+    """One of a few classes of Java, by its name with its package or without; read without."""
+    names = choice(*allowed)
+    return Kind(names.name, lambda value: names.read(value.rpartition(".")[2] if isinstance(value, str) else value))
+
+
+def naming_strategy() -> Kind:
+    """How subjects are named: one of Confluent's strategies, by its class or in short, or a function."""
+    classes = class_choice(
+        "topic", "record", "topic-record", "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
+    )
+
+    def read(value: Any) -> Any:
+        return value if callable(value) else classes.read(value)
+
+    return Kind(f"{classes.name} | function", read)
+
+
 def handler(*allowed: str) -> Kind:
     """One of a few words, or a function of the user's."""
     words = choice(*allowed)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.config import KEYS, PREFIXES, Config
+from kstreams.config import KEYS, PREFIXES, Config, masked
 from kstreams.config.keys import OLD_NAMES
 from kstreams.config.memory import MemoryShares
 from kstreams.errors import ConfigError
@@ -182,3 +182,47 @@ def test_every_key_has_a_sentence_and_a_default_of_its_kind() -> None:
     for key in KEYS.values():
         assert key.doc.endswith(".")
         assert key.default is None or key.kind.read(key.default) is not None
+
+
+def test_settings_of_schema_registries_come_from_everywhere_under_the_names_of_confluent(tmp_path: Path) -> None:
+    strategy = "io.confluent.kafka.serializers.subject.RecordNameStrategy"
+    urls = '["http://one:8081", "http://two:8081"]'
+    toml = f'schema.registry.url = {urls}\nvalue.subject.name.strategy = "{strategy}"'
+    environment = {"KSTREAMS_AUTO_REGISTER_SCHEMAS": "false", "KSTREAMS_SCHEMA_REGISTRY_MAX_RETRIES": "7"}
+    config = load(tmp_path, toml, environment, basic_auth_user_info="me:tiger")
+    assert config["schema.registry.url"] == "http://one:8081,http://two:8081"
+    assert config["value.subject.name.strategy"] == "RecordNameStrategy"
+    assert config["auto.register.schemas"] is False
+    assert config["schema.registry.max.retries"] == 7
+    assert config["schema.registry.basic.auth.user.info"] == "me:tiger"
+
+
+def test_a_function_may_name_subjects() -> None:
+    def strategy(topic: str, is_key: bool, record_name: str) -> str:
+        return topic
+
+    assert Config.of({"key.subject.name.strategy": strategy})["key.subject.name.strategy"] is strategy
+    with pytest.raises(ConfigError, match="TopicRecordNameStrategy"):
+        Config.of({"key.subject.name.strategy": "com.example.Own"})
+
+
+def test_secrets_of_schema_registries_are_not_shown() -> None:
+    config = Config.of(
+        {
+            "schema.registry.url": "http://me:hunter2@localhost:8081",
+            "schema.registry.basic.auth.user.info": "me:hunter2",
+            "schema.registry.bearer.auth.token": "hunter2",
+            "schema.registry.ssl.key.password": "hunter2",
+        }
+    )
+    assert "hunter2" not in repr(config)
+    assert "localhost:8081" in repr(config)
+    assert "hunter2" not in masked("no answer of http://me:hunter2@localhost:8081", {})
+    assert masked("wrong password hunter2", config) == "wrong password ****"
+    assert masked("None of them", config) == "None of them"
+
+
+@pytest.mark.parametrize("name", ["truststore.location", "truststore.password", "keystore.location"])
+def test_what_only_java_can_use_is_refused_with_what_to_do(name: str) -> None:
+    with pytest.raises(ConfigError, match="PEM"):
+        Config.of({f"schema.registry.ssl.{name}": "/etc/store.jks"})

@@ -94,6 +94,11 @@ class EmbeddedLog:
         """Everything."""
         return frozenset(Ability)
 
+    @property
+    def catalogue(self) -> Catalogue:
+        """Its catalogue, for what lies beside topics: schemas."""
+        return self._home.catalogue
+
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """A new producer; see `kstreams.log.api.Log`."""
         return producer_with(config, lambda settings: EmbeddedProducer(self._home, settings))

@@ -10,4 +10,10 @@ from tests.log.embedded.killed_log import write_killed_log
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log whose writer was killed."""
-    return write_killed_log(tmp_path_factory.mktemp("killed"))
+    return write_killed_log(tmp_path_factory.mktemp("killed"), "schemas")
+
+
+@pytest.fixture(scope="module")
+def killed_before_schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log whose writer was killed, and registered no schema."""
+    return write_killed_log(tmp_path_factory.mktemp("before"))

@@ -24,12 +24,13 @@ from kstreams.log.embedded.catalogue.reconciliation import (
     read_contents,
 )
 from kstreams.log.embedded.catalogue.rows import (
+    OLDEST_JOURNALED,
     TABLES,
     VERSION,
     DatabaseState,
     RowChange,
     Tables,
-    add_groups,
+    add_tables,
     check_tables,
     create_tables,
     empty,
@@ -164,9 +165,9 @@ class JournaledDatabase:
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
-            elif version == 2:
+            elif OLDEST_JOURNALED <= version < VERSION:
                 _leave_wal(database, self._folder)
-                add_groups(database)
+                add_tables(database)
         except DAMAGE as error:
             if is_passing(error) or not self._journal.exists():
                 raise

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kstreams.errors import CorruptLogError
 from kstreams.log.embedded.catalogue.journal import NAME, JournalContents
 from kstreams.log.embedded.catalogue.rows import (
+    OLDEST_JOURNALED,
     VERSION,
     DatabaseState,
     Tables,
@@ -52,7 +53,7 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
     """What is not as it was written, in words."""
     try:
         version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (2, VERSION):
+        if not OLDEST_JOURNALED <= version <= VERSION:
             yield "the format version is not the one that was written"
         rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         mode = database.execute("PRAGMA journal_mode").fetchone()[0]

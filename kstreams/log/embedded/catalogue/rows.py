@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import google_crc32c
 import msgspec
 
+from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, CorruptLogError
 from kstreams.log.naming import check_topic_name
+from kstreams.schemas.compatibility.rules import RULES
+from kstreams.schemas.registry import SchemaReference, SchemaType
 
 Row = tuple[Any, ...]
 Tables = dict[str, dict[Row, Row]]  # by table and key
 MOST_PARTITIONS = 10_000
-VERSION = 3
+VERSION = 4
 
 SCHEMA = {
     "topics": "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
@@ -33,6 +36,11 @@ SCHEMA = {
     "transaction_partitions": "CREATE TABLE transaction_partitions (transaction_id INTEGER NOT NULL, "
     "topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, first_offset INTEGER NOT NULL, "
     "PRIMARY KEY (transaction_id, topic_id, partition)) WITHOUT ROWID",
+    "schemas": "CREATE TABLE schemas (id INTEGER PRIMARY KEY, guid TEXT NOT NULL UNIQUE, type TEXT NOT NULL, "
+    "text TEXT NOT NULL, refs TEXT NOT NULL)",
+    "schema_versions": "CREATE TABLE schema_versions (subject TEXT NOT NULL, version INTEGER NOT NULL, "
+    "schema_id INTEGER NOT NULL, deleted INTEGER NOT NULL, PRIMARY KEY (subject, version)) WITHOUT ROWID",
+    "schema_rules": "CREATE TABLE schema_rules (subject TEXT PRIMARY KEY, rule TEXT NOT NULL) WITHOUT ROWID",
     "marks": "CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "seal": "CREATE TABLE seal (one INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, position INTEGER NOT NULL, "
     "mark INTEGER NOT NULL)",
@@ -53,10 +61,18 @@ TABLES = {
     "producers": TableColumns(("id", "transactional_id", "epoch"), 1),
     "transactions": TableColumns(("id", "producer_id", "epoch", "state", "expires_ms"), 1),
     "transaction_partitions": TableColumns(("transaction_id", "topic_id", "partition", "first_offset"), 3),
+    "schemas": TableColumns(("id", "guid", "type", "text", "refs"), 1),
+    "schema_versions": TableColumns(("subject", "version", "schema_id", "deleted"), 2),
+    "schema_rules": TableColumns(("subject", "rule"), 1),
     "marks": TableColumns(("name", "value"), 1),
 }
+_SINCE = {"groups": 3, "schemas": 4, "schema_versions": 4, "schema_rules": 4}  # by table: the format that began it
+OLDEST_JOURNALED = 2
 _encode = msgspec.json.Encoder().encode
-_TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state", "content"}
+_TEXTS = {
+    "name", "config", "group_id", "topic", "metadata", "transactional_id", "state", "content",
+    "guid", "type", "text", "refs", "subject", "rule",
+}  # fmt: skip
 
 
 class RowChange(NamedTuple):
@@ -86,16 +102,17 @@ def create_tables(database: sqlite3.Connection) -> None:
     database.executescript(f"BEGIN; {'; '.join(SCHEMA.values())}; PRAGMA user_version = {VERSION}; COMMIT;")
 
 
-def add_groups(database: sqlite3.Connection) -> None:
-    """Make of a database of format 2, which has no groups, one of this format; may be done again."""
-    database.execute(SCHEMA["groups"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
+def add_tables(database: sqlite3.Connection) -> None:
+    """Make of a database of an older format with a journal one of this format; may be done again."""
+    for name in _SINCE:
+        database.execute(SCHEMA[name].replace("TABLE", "TABLE IF NOT EXISTS", 1))
     database.execute(f"PRAGMA user_version = {VERSION}")
     database.execute("PRAGMA journal_mode = WAL")
 
 
 def schema_of(version: int) -> dict[str, str]:
     """The tables of a format that has a journal."""
-    return {name: sql for name, sql in SCHEMA.items() if version == VERSION or name != "groups"}
+    return {name: sql for name, sql in SCHEMA.items() if _SINCE.get(name, OLDEST_JOURNALED) <= version}
 
 
 def read_tables(database: sqlite3.Connection) -> Tables:
@@ -196,6 +213,12 @@ def check_tables(tables: Tables, path: str) -> None:
                     raise _impossible(path, f"{column} {value!r} in {name}")
     for row in tables["topics"].values():
         topic_config(row, path)
+    for _, _, kind, _, references in tables["schemas"].values():
+        if kind not in get_args(SchemaType) or not _are_references(references):
+            raise _impossible(path, f"a schema of the type {kind!r} with the references {references[:60]!r}")
+    for subject, rule in tables["schema_rules"].values():
+        if rule not in RULES:
+            raise _impossible(path, f"the rule of compatibility {rule!r} of the subject {subject!r}")
 
 
 def topic_config(row: Row, path: str) -> dict[str, str]:
@@ -211,6 +234,14 @@ def topic_config(row: Row, path: str) -> dict[str, str]:
     if type(read) is not dict or not all(type(value) is str for value in read.values()):
         raise _impossible(path, f"the topic {name!r} with the configuration {config[:60]!r}")
     return read
+
+
+def _are_references(text: str) -> bool:
+    try:
+        decode_json(text.encode(), list[SchemaReference])
+    except msgspec.MsgspecError:
+        return False
+    return True
 
 
 def _impossible(path: str, what: str) -> CorruptLogError:

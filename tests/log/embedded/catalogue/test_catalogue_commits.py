@@ -11,6 +11,9 @@ from kstreams.errors import LogError
 from kstreams.log import open_log, verify
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.embedded.disk import Disk
+from kstreams.log.embedded.log import EmbeddedLog
+from kstreams.log.embedded.schemas import LocalRegistry
+from kstreams.schemas import RegisteredSchema, Schema
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import run
 from tests.log.embedded.killed_log import SOURCE
@@ -66,6 +69,35 @@ def test_a_process_that_dies_between_the_copies_leaves_one_truth(
         assert log.admin().committed("g", [SOURCE]) == expected
         assert values_of(log, "words") == ([b"1"] if is_committed else [])
     assert not somebody_has_it_open or seen == expected
+    assert verify(tmp_path) == []
+
+
+REGISTERS = """
+import sys
+from kstreams.log import open_log
+from kstreams.log.embedded.schemas import LocalRegistry
+from kstreams.schemas import Schema
+from tests.log.embedded.catalogue.test_catalogue_commits import Killing
+registry = LocalRegistry(open_log(sys.argv[1], disk=Killing(float(sys.argv[2]), 1)))
+registry.register("words-value", Schema('"int"'))
+registry.register("words-value", Schema('"long"'))
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(("share", "is_registered"), [(1.0, True), (0.9, False), (0.0, False)])
+def test_a_process_that_dies_while_it_registers_a_schema_leaves_all_of_it_or_nothing(
+    tmp_path: Path, share: float, is_registered: bool
+) -> None:
+    open_log(tmp_path).close()
+    run(REGISTERS, tmp_path, share)
+    with open_log(tmp_path) as log:
+        assert isinstance(log, EmbeddedLog)
+        registry = LocalRegistry(log)
+        assert registry.versions("words-value") == ([1, 2] if is_registered else [1])
+        long = registry.register("words-value", Schema('"long"'))
+        assert (long.id, long.version) == (2, 2)
+        assert registry.schema(2) == RegisteredSchema(2, long.guid, Schema('"long"'))
     assert verify(tmp_path) == []
 
 

@@ -52,9 +52,9 @@ def in_format_1(killed: Path, folder: Path, *changes: str) -> Path:
     return folder
 
 
-def test_a_log_of_format_1_is_upgraded_when_it_is_opened(killed: Path, tmp_path: Path) -> None:
-    whole = state(copy(killed, tmp_path / "whole"))
-    folder = in_format_1(killed, tmp_path / "log")
+def test_a_log_of_format_1_is_upgraded_when_it_is_opened(killed_before_schemas: Path, tmp_path: Path) -> None:
+    whole = state(copy(killed_before_schemas, tmp_path / "whole"))
+    folder = in_format_1(killed_before_schemas, tmp_path / "log")
     assert verify(folder) == []
     assert state(folder) == whole
     assert verify(folder) == []
@@ -77,8 +77,8 @@ def test_a_log_of_format_1_is_upgraded_when_it_is_opened(killed: Path, tmp_path:
         "UPDATE producers SET epoch = -1",
     ],
 )
-def test_what_cannot_be_is_one_clear_error_at_once(killed: Path, tmp_path: Path, change: str) -> None:
-    folder = in_format_1(killed, tmp_path / "log", change)
+def test_what_cannot_be_is_one_clear_error_at_once(killed_before_schemas: Path, tmp_path: Path, change: str) -> None:
+    folder = in_format_1(killed_before_schemas, tmp_path / "log", change)
     assert verify(folder) != []
     with pytest.raises(CorruptLogError, match="holds"):
         open_log(folder)

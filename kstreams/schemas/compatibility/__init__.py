@@ -1,0 +1,1 @@
+"""Rules of compatibility: whether readers of one schema can read what another wrote, type by type."""

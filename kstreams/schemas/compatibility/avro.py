@@ -1,0 +1,227 @@
+"""Compatibility of Avro schemas, by the rules of Avro's specification for schema resolution.
+
+Stricter than Avro's Java library in two points, where readers would get wrong values or none: decimals of another
+scale, and a field that the writer lacks, whose enum has a default but the field has none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kstreams.errors import RegistryError
+from kstreams.schemas.compatibility.incompatibility import Incompatibility
+from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.references import ResolvedSchema
+
+with importing("Avro schemas"):
+    from fastavro.schema import parse_schema
+
+Node = Any  # what JSON is: the name of a type, a union as a list, or a dictionary
+Incompatibilities = Iterator[Incompatibility]
+
+_PROMOTIONS = {
+    "int": {"long", "float", "double"},
+    "long": {"float", "double"},
+    "float": {"double"},
+    "string": {"bytes"},
+    "bytes": {"string"},
+}
+
+
+class AvroType:
+    """A type of a parsed schema: its definition, and the names that it may use.
+
+    Parameters
+    ----------
+    node : str, list or dict
+    names : mapping of full name to definition
+    """
+
+    __slots__ = ("_names", "node")
+
+    def __init__(self, node: Node, names: dict[str, Node]) -> None:
+        while isinstance(node, str) and node in names:
+            node = names[node]
+        self.node = node
+        self._names = names
+
+    @property
+    def kind(self) -> str:
+        """`record`, `enum`, `union`, `int`, ..."""
+        if isinstance(self.node, list):
+            return "union"
+        kind = self.node["type"] if isinstance(self.node, dict) else self.node
+        return "record" if kind == "error" else str(kind)
+
+    @property
+    def name(self) -> str:
+        """Its full name, or its kind where it has none."""
+        return str(self.get("name", self.kind))
+
+    @property
+    def short_name(self) -> str:
+        """Its name without the namespace."""
+        return self.name.rpartition(".")[2]
+
+    def get(self, attribute: str, default: Any = None) -> Any:
+        """An attribute of its definition."""
+        return self.node.get(attribute, default) if isinstance(self.node, dict) else default
+
+    def of(self, node: Node) -> AvroType:
+        """A type within this one."""
+        return AvroType(node, self._names)
+
+    def branches(self) -> list[AvroType]:
+        """The types of a union; itself, where it is none."""
+        return [self.of(node) for node in self.node] if isinstance(self.node, list) else [self]
+
+    def is_named_as(self, writer: AvroType) -> bool:
+        """Whether a reader takes a writer's type for this one: by its short name, or by an alias."""
+        return self.short_name == writer.short_name or writer.name in self._full_aliases()
+
+    def _full_aliases(self) -> set[str]:
+        namespace = self.name.rpartition(".")[0]
+        return {alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in self.get("aliases", ())}
+
+
+def parsed(schema: ResolvedSchema) -> AvroType:
+    """The type that a schema describes; RegistryError when it is none."""
+    names: dict[str, Node] = {}
+    for _, text in schema.imports:
+        _parse(text, names)
+    return AvroType(_parse(schema.text, names), names)
+
+
+def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[Incompatibility]:
+    """Why records of the writer's schema cannot be read with the reader's; empty when they can."""
+    return list(_Comparison().compare("", parsed(reader), parsed(writer)))
+
+
+def _parse(text: str, names: dict[str, Node]) -> Node:
+    try:
+        node = parse_schema(json.loads(text), names)
+    except Exception as error:  # fastavro raises whatever comes: TypeError, KeyError, its own errors
+        raise RegistryError(f"this is no Avro schema: {error}") from None
+    if isinstance(node, dict):
+        node.pop("__named_schemas", None)
+    return node
+
+
+class _Comparison:
+    """One comparison of two schemas; remembers the pairs of named types that are compared already."""
+
+    def __init__(self) -> None:
+        self._compared: set[tuple[str, str]] = set()
+
+    def compare(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        """What the reader cannot read of the writer."""
+        if "union" in (reader.kind, writer.kind):
+            return self._unions(path, reader, writer)
+        if reader.kind != writer.kind:
+            return self._promotion(path, reader, writer)
+        return self._COMPLEX.get(reader.kind, _Comparison._same)(self, path, reader, writer)
+
+    def _same(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        yield from _decimals(path, reader, writer)
+
+    def _promotion(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        if reader.kind not in _PROMOTIONS.get(writer.kind, ()):
+            yield _at(path, f"{_said(writer)} cannot be read as {_said(reader)}")
+
+    def _unions(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        for written in writer.branches():
+            yield from self._branch(path, reader, written)
+
+    def _branch(self, path: str, reader: AvroType, written: AvroType) -> Incompatibilities:
+        """What a reader cannot read of one type that is written: none of its own types fits."""
+        if reader.kind != "union":
+            yield from self.compare(path, reader, written)
+            return
+        named = [each for each in reader.branches() if each.kind == written.kind and _may_be(each, written)]
+        reasons: list[Incompatibility] = []
+        for each in named or reader.branches():
+            compared_before = set(self._compared)
+            reasons = list(self.compare(path, each, written))
+            if not reasons:
+                return
+            self._compared = compared_before
+        if named:
+            yield from reasons
+        else:
+            yield _at(path, f"{_said(written)} is written, and the union is read as {_said(reader)} alone")
+
+    def _record(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        if not reader.is_named_as(writer):
+            yield _at(path, f"the record {writer.name} cannot be read as {reader.name}, which has no such alias")
+            return
+        if (reader.name, writer.name) in self._compared:
+            return
+        self._compared.add((reader.name, writer.name))
+        written = {field["name"]: field for field in writer.get("fields", ())}
+        for field in reader.get("fields", ()):
+            place = f"{path or reader.name}.{field['name']}"
+            source = _source(field, written)
+            if source is not None:
+                yield from self.compare(place, reader.of(field["type"]), writer.of(source["type"]))
+            elif "default" not in field:
+                yield _at(place, "is read, but was not written, and has no default")
+
+    def _enum(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        if not reader.is_named_as(writer):
+            yield _at(path, f"the enum {writer.name} cannot be read as {reader.name}, which has no such alias")
+            return
+        unknown = [symbol for symbol in writer.get("symbols") if symbol not in reader.get("symbols")]
+        if unknown and reader.get("default") is None:
+            yield _at(path, f"the enum {reader.name} lacks {', '.join(unknown)}, and has no default")
+
+    def _fixed(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        if not reader.is_named_as(writer):
+            yield _at(path, f"the fixed {writer.name} cannot be read as {reader.name}, which has no such alias")
+        elif reader.get("size") != writer.get("size"):
+            yield _at(path, f"{writer.get('size')} bytes were written, and {reader.get('size')} are read")
+        else:
+            yield from _decimals(path, reader, writer)
+
+    def _array(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        return self.compare(f"{path}[]", reader.of(reader.get("items")), writer.of(writer.get("items")))
+
+    def _map(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        return self.compare(f"{path}[]", reader.of(reader.get("values")), writer.of(writer.get("values")))
+
+    _COMPLEX: dict[str, Callable[[_Comparison, str, AvroType, AvroType], Incompatibilities]] = {
+        "record": _record,
+        "enum": _enum,
+        "fixed": _fixed,
+        "array": _array,
+        "map": _map,
+    }
+
+
+def _may_be(reader: AvroType, written: AvroType) -> bool:
+    return "name" not in (written.node if isinstance(written.node, dict) else ()) or reader.is_named_as(written)
+
+
+def _source(field: dict[str, Any], written: dict[str, Any]) -> Any:
+    """The field of the writer that a field of the reader is filled from; None when there is none."""
+    names = (field["name"], *field.get("aliases", ()))
+    return next((written[name] for name in names if name in written), None)
+
+
+def _decimals(path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    if "decimal" == reader.get("logicalType") == writer.get("logicalType"):
+        scale = writer.get("scale", 0)
+        if reader.get("scale", 0) != scale:
+            reason = f"decimals with {scale} digits after the point were written, and {reader.get('scale', 0)} are read"
+            yield _at(path, reason)
+
+
+def _said(one: AvroType) -> str:
+    if one.kind == "union":
+        return " or ".join(each.name for each in one.branches())
+    return f"the {one.kind} {one.name}" if one.get("name") else one.kind
+
+
+def _at(path: str, reason: str) -> Incompatibility:
+    return Incompatibility(path or "(root)", reason)

@@ -1,0 +1,113 @@
+"""The rules of compatibility of a subject: which versions a new one is compared with, and in which direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from kstreams.errors import ConfigError, RegistryError, SchemaNotFoundError
+from kstreams.schemas.compatibility.incompatibility import Incompatibility
+from kstreams.schemas.references import ResolvedSchema, resolved
+from kstreams.schemas.registry import Schema, SchemaReference, SchemaRegistry
+
+Check = Callable[[ResolvedSchema, ResolvedSchema], Sequence[Incompatibility]]
+
+
+class Rule(NamedTuple):
+    """What a rule of compatibility asks for."""
+
+    reads_earlier: bool  # the new schema reads what earlier ones wrote
+    read_by_earlier: bool  # earlier schemas read what the new one writes
+    is_transitive: bool  # all earlier versions count, not the newest alone
+
+
+RULES = {
+    "BACKWARD": Rule(True, False, False),
+    "BACKWARD_TRANSITIVE": Rule(True, False, True),
+    "FORWARD": Rule(False, True, False),
+    "FORWARD_TRANSITIVE": Rule(False, True, True),
+    "FULL": Rule(True, True, False),
+    "FULL_TRANSITIVE": Rule(True, True, True),
+    "NONE": Rule(False, False, False),
+}
+DEFAULT_RULE = "BACKWARD"
+_CHECKS = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
+
+
+def checked_rule(rule: str) -> str:
+    """The name of a rule in capitals; ConfigError for another word.
+
+    Examples
+    --------
+    >>> checked_rule("full_transitive")
+    'FULL_TRANSITIVE'
+    """
+    if rule.upper() not in RULES:
+        raise ConfigError(f"{rule!r} is no rule of compatibility: there are {', '.join(RULES)}")
+    return rule.upper()
+
+
+def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequence[Incompatibility]:
+    """Why records of the writer's schema cannot be read with the reader's; empty when they can.
+
+    Raises
+    ------
+    RegistryError
+        When one of them is no schema of its type.
+
+    Examples
+    --------
+    >>> old, new = ResolvedSchema('"int"'), ResolvedSchema('"string"')
+    >>> print(*incompatibilities(new, old))
+    (root): int cannot be read as string
+    """
+    if reader.type != writer.type:
+        return [Incompatibility("(root)", f"{writer.type} cannot be read as {reader.type}")]
+    module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs a library of its own
+    check: Check = module.incompatibilities
+    try:
+        return check(reader, writer)
+    except RecursionError:
+        raise RegistryError("these schemas are nested too deeply to be compared") from None
+
+
+def check_schema(schema: ResolvedSchema) -> None:
+    """Raise RegistryError for a text that is no schema of its type."""
+    incompatibilities(schema, schema)
+
+
+def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[str]:
+    """Why the rule of a subject forbids a schema as its next version, in words; empty when it does not."""
+    rule = RULES[registry.compatibility(subject)]
+    candidate = resolved_by(registry, schema)
+    reasons: list[str] = []
+    for version in _compared(registry, subject, rule):
+        earlier = resolved_by(registry, registry.version(subject, version).schema)
+        if rule.reads_earlier:
+            reasons += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
+        if rule.read_by_earlier:
+            reasons += (
+                f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate)
+            )
+    return reasons
+
+
+def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:
+    """A schema with those that it names, as a registry has them."""
+
+    def find(reference: SchemaReference) -> Schema:
+        return registry.version(reference.subject, reference.version).schema
+
+    return resolved(schema, find)
+
+
+def _compared(registry: SchemaRegistry, subject: str, rule: Rule) -> Sequence[int]:
+    """The versions that a rule compares with, newest first."""
+    if not (rule.reads_earlier or rule.read_by_earlier):
+        return []
+    try:
+        versions = sorted(registry.versions(subject), reverse=True)
+    except SchemaNotFoundError:
+        return []
+    return versions if rule.is_transitive else versions[:1]

@@ -1,0 +1,248 @@
+"""`ServerRegistry`: a schema registry server with Confluent's HTTP interface, asked by confluent-kafka's client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+from confluent_kafka.schema_registry import RegisteredSchema as Answer
+from confluent_kafka.schema_registry import Schema as ClientSchema
+from confluent_kafka.schema_registry import SchemaReference as ClientReference
+from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
+
+from kstreams.clock import Clock, SystemClock
+from kstreams.config import masked
+from kstreams.errors import ConfigError, IncompatibleSchemaError, RegistryError, SchemaNotFoundError
+from kstreams.forks import of_one_process
+from kstreams.schemas.compatibility.rules import violations
+from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.server_settings import client_settings, latest_ttl_ms, shown_url
+
+_NOT_FOUND = 404
+_CONFLICT = 409
+_UNPROCESSABLE = 422
+T = TypeVar("T")
+
+
+class ServerRegistry(SchemaRegistry):
+    """A schema registry server.
+
+    What was answered once is not asked for again, so that an application goes on with the schemas that it has while the
+    server is away. Requests without an answer, and those answered with 408, 429 or 5xx, are sent again after growing
+    times (`schema.registry.max.retries`, `schema.registry.retries.wait.ms`).
+
+    Parameters
+    ----------
+    config : mapping
+        The settings `schema.registry.*` and `latest.cache.ttl.sec`.
+    clock : Clock or None
+        The machine's clock unless given.
+    """
+
+    def __init__(self, config: Mapping[str, Any], clock: Clock | None = None) -> None:
+        self._config = config
+        self._url = shown_url(config)
+        try:
+            self._client = SchemaRegistryClient(client_settings(config))
+        except (ValueError, TypeError, OSError) as error:
+            text = masked(str(error), config)
+            raise ConfigError(f"the client of the schema registry {self._url} cannot be made: {text}") from None
+        self._clock = clock or SystemClock()
+        self._latest_ttl_ms = latest_ttl_ms(config)
+        self._mutex = threading.Lock()
+        self._answers: dict[tuple[object, ...], RegisteredSchema] = {}
+        self._latest: dict[str, tuple[int, RegisteredSchema]] = {}
+        of_one_process(self, "This schema registry", RegistryError)
+
+    def schema(self, number: int) -> RegisteredSchema:
+        """The schema of an id; asked for once."""
+        return self._once(("id", number), lambda: self._by_id(number))
+
+    def schema_of_guid(self, guid: str) -> RegisteredSchema:
+        """The schema of a GUID; asked for once. Its id is 0: servers do not tell it."""
+        return self._once(("guid", guid), lambda: self._by_guid(guid))
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
+        """Make it the newest version of the subject, unless it is one already."""
+        key = ("registered", subject, schema, normalize)
+        return self._once(key, lambda: self._registered(subject, schema, normalize))
+
+    def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
+        """The version of the subject that is this schema."""
+        key = ("registered", subject, schema, normalize)
+        return self._once(key, lambda: self._looked_up(subject, schema, normalize))
+
+    def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
+        """A version of a subject; the newest is asked for again after `latest.cache.ttl.sec`."""
+        if version != "latest":
+            return self._once(("version", subject, version), lambda: self._by_version(subject, version))
+        cached = self._latest.get(subject)
+        if cached is not None and self._is_fresh(cached[0]):
+            return cached[1]
+        try:
+            newest = self._by_version(subject, "latest")
+        except SchemaNotFoundError:
+            raise
+        except RegistryError:
+            if cached is None:
+                raise
+            return cached[1]
+        self._latest[subject] = self._clock.uptime_ms(), newest
+        return newest
+
+    def subjects(self) -> Sequence[str]:
+        """All subjects, sorted."""
+        with self._errors("the list of subjects"):
+            return sorted(self._client.get_subjects())
+
+    def versions(self, subject: str) -> Sequence[int]:
+        """The numbers of the versions of a subject, ascending."""
+        with self._errors(f"the subject {subject!r}"):
+            versions = sorted(self._client.get_versions(subject))
+        if not versions:
+            raise SchemaNotFoundError(f"all versions of the subject {subject!r} in {self._url} are deleted")
+        return versions
+
+    def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
+        """Why the server would not take a schema as the next version; the reasons are found here."""
+        try:
+            with self._errors(f"the subject {subject!r}"):
+                if self._client.test_compatibility_all_versions(subject, _for_client(schema)):
+                    return []
+        except SchemaNotFoundError:
+            return []  # nothing that it could be incompatible with
+        reasons = violations(self, subject, schema)
+        return reasons or [f"the schema registry {self._url} finds it incompatible, and does not say why"]
+
+    def compatibility(self, subject: str | None = None) -> str:
+        """The rule of a subject, or of all that have none of their own."""
+        with self._errors("the rule of compatibility"):
+            if subject is not None:
+                try:
+                    return str(self._client.get_compatibility(subject))
+                except SchemaRegistryError as error:
+                    if error.http_status_code != _NOT_FOUND:
+                        raise
+            return str(self._client.get_compatibility())
+
+    def set_compatibility(self, rule: str, subject: str | None = None) -> None:
+        """Change the rule of a subject, or of all that have none of their own."""
+        with self._errors(f"the rule of compatibility {rule!r}"):
+            self._client.set_compatibility(subject, rule)
+
+    def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
+        """Delete a version or the whole subject; the numbers of what was deleted."""
+        with self._errors(_named(subject, version)):
+            if version is None:
+                deleted = self._client.delete_subject(subject, permanent)
+            else:
+                deleted = [self._client.delete_version(subject, version, permanent)]
+        self._forget(subject)
+        return sorted(deleted)
+
+    def close(self) -> None:
+        """Release connections."""
+        self._client.close()
+
+    def __repr__(self) -> str:
+        return f"ServerRegistry({self._url})"
+
+    def _once(self, key: tuple[object, ...], ask: Callable[[], RegisteredSchema]) -> RegisteredSchema:
+        cached = self._answers.get(key)
+        if cached is None:
+            cached = ask()
+            with self._mutex:
+                cached = self._answers.setdefault(key, cached)
+        return cached
+
+    def _forget(self, subject: str) -> None:
+        """Ask anew for what was said of a subject; ids stay cached, for records that have them."""
+        with self._mutex:
+            self._latest.pop(subject, None)
+            for key in [key for key in self._answers if key[1] == subject and key[0] in ("registered", "version")]:
+                del self._answers[key]
+        self._client.clear_caches()
+
+    def _is_fresh(self, asked_ms: int) -> bool:
+        return self._latest_ttl_ms < 0 or self._clock.uptime_ms() - asked_ms < self._latest_ttl_ms
+
+    def _by_id(self, number: int) -> RegisteredSchema:
+        with self._errors(f"the schema with the id {number}"):
+            schema = self._client.get_schema(number)
+        return RegisteredSchema(number, "", _from_client(schema))
+
+    def _by_guid(self, guid: str) -> RegisteredSchema:
+        with self._errors(f"the schema with the GUID {guid}"):
+            schema = self._client.get_schema_by_guid(guid)
+        return RegisteredSchema(0, guid, _from_client(schema))
+
+    def _by_version(self, subject: str, version: int | str) -> RegisteredSchema:
+        with self._errors(_named(subject, version)):
+            if version == "latest":
+                self._client.clear_latest_caches()
+                return _registered(self._client.get_latest_version(subject))
+            return _registered(self._client.get_version(subject, int(version)))
+
+    def _registered(self, subject: str, schema: Schema, normalize: bool) -> RegisteredSchema:
+        with self._errors(f"the subject {subject!r}"):
+            answer = self._client.register_schema_full_response(subject, _for_client(schema), normalize)
+        if answer.version is None or answer.guid is None:  # older servers answer with the id alone
+            return self._looked_up(subject, schema, normalize)
+        return RegisteredSchema(answer.schema_id, answer.guid, schema, subject, answer.version)
+
+    def _looked_up(self, subject: str, schema: Schema, normalize: bool) -> RegisteredSchema:
+        with self._errors(f"this schema in the subject {subject!r}"):
+            return _registered(self._client.lookup_schema(subject, _for_client(schema), normalize))
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Say of every error where it happened and what was asked for."""
+        try:
+            yield
+        except SchemaRegistryError as error:
+            raise self._refusal(what, error) from None
+        except RegistryError:
+            raise
+        except Exception as error:  # whatever the HTTP client raises: no connection, a timeout, no JSON
+            text = masked(f"{type(error).__name__}: {error}", self._config)
+            raise RegistryError(
+                f"the schema registry {self._url} does not answer for {what}: {text}; check "
+                "schema.registry.url, and whether the server runs"
+            ) from error
+
+    def _refusal(self, what: str, error: SchemaRegistryError) -> RegistryError:
+        kind = _REFUSALS.get(error.http_status_code, RegistryError)
+        hint = _HINTS.get(error.http_status_code, "")
+        text = masked(str(error.error_message), self._config)
+        return kind(
+            f"the schema registry {self._url} answers for {what}: {text} "
+            f"(HTTP {error.http_status_code}, code {error.error_code}){hint}"
+        )
+
+
+_REFUSALS = {_NOT_FOUND: SchemaNotFoundError, _CONFLICT: IncompatibleSchemaError}
+_HINTS = {
+    401: "; set schema.registry.basic.auth.user.info or schema.registry.bearer.auth.token",
+    403: "; the user or token of schema.registry.* may not do this",
+}
+
+
+def _named(subject: str, version: int | str | None) -> str:
+    return f"the subject {subject!r}" if version is None else f"version {version} of the subject {subject!r}"
+
+
+def _for_client(schema: Schema) -> ClientSchema:
+    references = [ClientReference(each.name, each.subject, each.version) for each in schema.references]
+    return ClientSchema(schema.text, schema.type, references)
+
+
+def _from_client(schema: ClientSchema) -> Schema:
+    references = tuple(SchemaReference(each.name, each.subject, each.version) for each in schema.references or ())
+    return Schema(schema.schema_str, schema.schema_type or "AVRO", references)
+
+
+def _registered(answer: Answer) -> RegisteredSchema:
+    schema = _from_client(answer.schema)
+    return RegisteredSchema(answer.schema_id, answer.guid or "", schema, answer.subject or "", answer.version or 0)
