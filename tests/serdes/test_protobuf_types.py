@@ -221,6 +221,35 @@ def test_what_would_not_be_read_back_is_refused(kind: Any, value: Any, registry:
         bound(ks.Protobuf(cls), registry).serialize(cls(1, value, "z"))
 
 
+@dataclass
+class Leg:
+    at: dt.datetime
+    miles: int = 0
+
+
+@dataclass
+class Trip:
+    name: str
+    legs: list[Leg]
+    by: Card | Transfer | None = None
+
+
+def test_an_error_names_the_field_of_the_value(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf(Trip), registry)
+    for wrong, place in (
+        (Trip("a", [Leg(A_TIME), Leg(A_TIME, 2**63)]), r"legs\.miles: Value out of range"),
+        (Trip("a", [Leg(dt.datetime(2026, 1, 1))]), r"legs\.at: .* has no time zone"),
+        (Trip("a", [], Transfer("x", dt.datetime(2026, 1, 1))), r"by\..*at: .* has no time zone"),
+        (Trip(None, []), "name: "),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(SerdeError, match=f"cannot be written as Trip: {place}"):
+            serde.serialize(wrong)
+    data = serde.serialize(Trip("a", [Leg(dt.datetime(1970, 1, 1, tzinfo=UTC))]))
+    worse = data[:6] + b"\x0a\x01a" + b"\x12\x0a\x0a\x08\x10\xff\xff\xff\xff\x0f" + b"\x08\x00"
+    with pytest.raises(SerdeError, match=r"is not a Trip as Trip: legs\.at: a Timestamp has 0 to"):
+        serde.deserialize(worse)
+
+
 NO_SCHEMA: list[tuple[Any, str]] = [
     (list[list[int]], r"Holder.value is a list .*make a class for it"),
     (list[int | None], "make a class for it"),

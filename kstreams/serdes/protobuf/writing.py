@@ -12,6 +12,7 @@ from msgspec import inspect
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.protobuf.class_shapes import ClassShape
+from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import Pair, alternatives, any_info, is_map, pairs, shape_for, shown
 from kstreams.serdes.protobuf.leaves import Leaf, kind_of, leaf
 from kstreams.serdes.protobuf.names import attribute
@@ -22,22 +23,25 @@ Lines = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class Writing:
     """How values are written.
 
     Parameters
     ----------
     fill : callable
         `(value, message)`; raises what Python and protobuf raise for values that are not of the type.
+    place_of : callable
+        Of such an error: at which field, for sentences.
     is_exact : bool
         Whether each value that is plainly of the class is read back as it is, or refused.
     """
 
     fill: Callable[[Any, Any], None]
+    place_of: Callable[[BaseException], str]
     is_exact: bool
 
 
-def writer(message: Descriptor, info: Any) -> Writer:
+def writer(message: Descriptor, info: Any) -> Writing:
     """A function that fills messages of one type from values of a type.
 
     Raises
@@ -46,31 +50,19 @@ def writer(message: Descriptor, info: Any) -> Writer:
         When a field of the class is of another type than that of the message, or is not in it.
     """
     source = _Source()
-    name = source.function(message, info)
-    return Writer(source.compiled(name), source.is_exact)
+    name = source.of_message(message, info)
+    return Writing(source.function(name), source.place_of, source.is_exact)
 
 
-class _Source:
+class _Source(CompiledSource):
     """The text of functions that fill messages, one for each pair of a message type and a class."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
-        self.lines: Lines = []
+        super().__init__()
         self.made: dict[tuple[str, Any], str] = {}
         self.is_exact = True
 
-    def compiled(self, name: str) -> Callable[[Any, Any], None]:
-        exec("\n".join(self.lines), self.names)  # only names and texts made here, and identifiers of schemas
-        function: Callable[[Any, Any], None] = self.names[name]
-        return function
-
-    def bound(self, value: Any) -> str:
-        """A name for an object."""
-        name = f"c{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def function(self, message: Descriptor, info: Any) -> str:
+    def of_message(self, message: Descriptor, info: Any) -> str:
         """The name of the function for a message; it may call itself."""
         shape = shape_for(message, info)
         if shape is None:
@@ -87,7 +79,7 @@ class _Source:
         fields = pairs(message, shape)
         self._look_at_oneofs(fields)
         for pair in fields:
-            lines += self._field(message, pair, shape)
+            lines += about(pair.of_class.wire_name, self._field(message, pair, shape))
         return lines
 
     def _look_at_oneofs(self, fields: list[Pair]) -> None:
@@ -204,7 +196,7 @@ class _Source:
             return self.bound(conversion.write)
         if shape_for(field.message_type, info) is None:
             raise mismatch(field, info)
-        return self.function(field.message_type, info)
+        return self.of_message(field.message_type, info)
 
     def _oneof(self, pair: Pair) -> Lines:
         """A oneof by the class of the value."""
@@ -215,7 +207,8 @@ class _Source:
             kind = self.bound(member.kind)
             function = f"{name}_{member.field.name}"
             lines = self._single(member.field, member.info, "x")
-            self.lines += [f"def {function}(x, m):", *_indented(lines), f"{name}[{kind}] = {function}"]
+            member_lines = [f"def {function}(x, m):", *_indented(lines), f"{name}[{kind}] = {function}"]
+            self.lines += about(member.field.name, member_lines)
         return [f"{name}[type(x)](x, m)"]
 
 
