@@ -83,15 +83,20 @@ class _Source(CompiledSource):
     def _body(self, message: Descriptor, shape: ClassShape) -> list[str]:
         always: list[str] = []
         sometimes: list[str] = []
+        places = list(shape.places)
         for pair in pairs(message, shape):
             if is_nowhere(pair):
                 _demand_default(message, pair.of_class)
+                places = []  # what follows goes by keywords
             elif may_lack(pair, shape):
                 there = self._there(pair, shape)
                 lines = [f"if {there}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
                 sometimes += about(pair.of_class.wire_name, lines)
             else:
-                always += about(pair.of_class.wire_name, [f"    {self._argument(pair, shape)},"])
+                is_next = places[:1] == [pair.of_class.name]
+                places = places[1:] if is_next else []
+                argument = self._value(pair, shape) if is_next else self._argument(pair, shape)
+                always += about(pair.of_class.wire_name, [f"    {argument},"])
         return self._made(always, sometimes, shape)
 
     def _argument(self, pair: Pair, shape: ClassShape) -> str:
