@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -273,3 +274,11 @@ def test_a_file_is_compiled_when_the_application_starts(world: World, tmp_path: 
     builder.stream("orders", key=str, value=ks.Protobuf(tmp_path / "bad.proto")).to("out")
     with pytest.raises(SerdeError, match=r"bad\.proto does not compile"):
         world.run(builder.build())
+
+
+def test_a_serde_of_a_topic_travels_to_another_process(world: World, bound: Any) -> None:
+    serde = bound(ks.Protobuf(Order), "orders")
+    data = serde.serialize(ORDERS[0])
+    arrived = pickle.loads(pickle.dumps(serde))
+    assert arrived.deserialize(data) == ORDERS[0]
+    assert arrived.serialize(ORDERS[0]) == data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import itertools
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -234,6 +235,13 @@ class Trip:
     by: Card | Transfer | None = None
 
 
+def test_an_optional_field_may_stand_before_a_union(registry: SchemaRegistry) -> None:
+    cls = msgspec.defstruct("Paid", [("note", str | None), ("by", Card | int), ("tip", int | None)])
+    serde = bound(ks.Protobuf(cls), registry)
+    for value in (cls(None, Card("1"), None), cls("", 0, 0)):
+        assert serde.deserialize(serde.serialize(value)) == value
+
+
 def test_an_error_names_the_field_of_the_value(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Trip), registry)
     for wrong, place in (
@@ -378,6 +386,69 @@ MIXED_SERDE = bound(ks.Protobuf(Mixed), registry_of_this_run())
 @given(MIXED)
 def test_random_objects_are_read_back(value: Mixed) -> None:
     assert MIXED_SERDE.deserialize(MIXED_SERDE.serialize(value)) == value
+
+
+LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (bool, st.booleans()),
+    (int, _int64),
+    (float, st.floats(allow_nan=False)),
+    (str, _text),
+    (bytes, st.binary(max_size=8)),
+    (Status, st.sampled_from(Status)),
+    (Priority, st.sampled_from(Priority)),
+    (Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=3).filter(bool)),
+    (dt.datetime, _times),
+    (dt.timedelta, st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999))),
+    (dt.date, st.dates()),
+    (dt.time, st.times().map(lambda time: time.replace(fold=0))),
+    (uuid.UUID, st.uuids()),
+    (Card | Transfer, st.builds(Card, _text) | st.builds(Transfer, _text, _times)),
+]
+
+
+@st.composite
+def random_fields(draw: st.DrawFn, depth: int = 2) -> list[tuple[Any, st.SearchStrategy[Any]]]:
+    """Types of fields, each with its values."""
+    fields = []
+    for _ in range(draw(st.integers(1, 5))):
+        kind, values = draw(st.sampled_from(LEAVES))
+        if depth and draw(st.booleans()):
+            cls, makes = random_class(draw(random_fields(depth - 1)))
+            kind, values = cls, makes
+        forms = [(kind, values), (kind | None, st.none() | values)]
+        if kind != Card | Transfer:
+            forms += [
+                (list[kind], st.lists(values, max_size=3)),
+                (dict[str, kind], st.dictionaries(_text, values, max_size=3)),
+            ]
+        fields.append(draw(st.sampled_from(forms)))
+    return fields
+
+
+_names = itertools.count()
+
+
+def random_class(fields: list[tuple[Any, st.SearchStrategy[Any]]]) -> tuple[type, st.SearchStrategy[Any]]:
+    cls = msgspec.defstruct(f"Random{next(_names)}", [(f"f{at}", kind) for at, (kind, _) in enumerate(fields)])
+    return cls, st.builds(cls, *(values for _, values in fields))
+
+
+@given(random_fields(), st.data())
+def test_random_classes_are_read_back_and_google_parses_them(
+    fields: list[tuple[Any, st.SearchStrategy[Any]]], data: st.DataObject
+) -> None:
+    cls, values = random_class(fields)
+    topic = cls.__name__
+    serde = bound(ks.Protobuf(cls), registry_of_this_run(), topic)
+    dicts = bound(ks.Protobuf(use_latest_version=True), registry_of_this_run(), topic)
+    google = message_class(serde.declared_schema(), cls.__name__)
+    for _ in range(3):
+        value = data.draw(values)
+        written = serde.serialize(value)
+        assert serde.deserialize(written) == value
+        message = google.FromString(written[6:])
+        assert message.SerializeToString(deterministic=True) == written[6:]
+        assert serde.deserialize(dicts.serialize(dicts.deserialize(written))) == value
 
 
 def test_floats_of_32_bits_are_written_only_where_they_are_some(registry: SchemaRegistry) -> None:
