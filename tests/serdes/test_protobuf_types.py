@@ -313,7 +313,7 @@ _uint64 = st.integers(0, 2**64 - 1)
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _sizes = st.sampled_from(["SIZE_UNKNOWN", "SIZE_SMALL", "SIZE_LARGE"])
 _json = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | _text,
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | _text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
     max_leaves=6,
 )
