@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -40,6 +40,20 @@ class SerdeUse:
     is_key: bool
     config: Config
     registry: Callable[[], SchemaRegistry]
+
+
+class FieldColumns(Protocol):
+    """Reads fields of values into Arrow columns."""
+
+    def decode(self, column: pa.Array) -> dict[str, pa.Array]:
+        """The fields of the values of a binary array, by name; null where the value is null.
+
+        Raises
+        ------
+        SerdeError
+            When a value does not decode; which one, the record path tells.
+        """
+        ...
 
 
 class Serde(Generic[T]):
@@ -115,6 +129,16 @@ class Serde(Generic[T]):
     def encode_column(self, column: pa.Array) -> pa.Array:
         """An Arrow array of `arrow_type` as a binary one: the bytes that `serialize` gives for each value."""
         return self.encode_rows(column.to_pylist())
+
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        """What reads fields of values into Arrow columns, and nothing else of them.
+
+        Raises
+        ------
+        SerdeError
+            When they have no columnar form; says why.
+        """
+        raise SerdeError(f"{self!r} has no fields that columns can read")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -50,8 +50,8 @@ class JsonColumns:
             if name not in known:
                 raise SerdeError(f"{kind} has no field {name!r}")
         self.types = {name: _arrow_type(name, known[name][1]) for name in fields}
-        row = msgspec.defstruct("Row", [known[name] for name in fields], gc=False)
-        self._decoder = json_decoder(row)
+        self.row = msgspec.defstruct("Row", [known[name] for name in fields], gc=False)
+        self._decoder = json_decoder(self.row)
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:
         """The fields of an Arrow binary array of JSON; null where the value is null.
@@ -62,13 +62,17 @@ class JsonColumns:
             When a value does not decode; which one, the record path tells.
         """
         present = column.drop_null() if column.null_count else column
-        rows = of_lines(self._decoder, present)
+        rows = self.rows(present)
         columns = {name: _column(rows, name, kind) for name, kind in self.types.items()}
         if column.null_count:
             places = pc.cumulative_sum(pc.cast(column.is_valid(), pa.int64()))
             places = pc.if_else(column.is_valid(), pc.subtract(places, 1), None)
             columns = {name: found.take(places) for name, found in columns.items()}
         return columns
+
+    def rows(self, column: pa.Array) -> list[Any]:
+        """Objects with the fields, of values none of which is null."""
+        return of_lines(self._decoder, column)
 
 
 def _column(rows: list[Any], name: str, kind: pa.DataType) -> pa.Array:

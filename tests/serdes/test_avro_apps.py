@@ -255,3 +255,23 @@ def test_without_a_registry_an_application_does_not_start(tmp_path: Path) -> Non
     builder.stream("orders", key=str, value=ks.Avro(Order)).to("out", key=str, value=ks.Avro(Order))
     with pytest.raises(ConfigError, match=r"topic orders .* schema\.registry\.url"):
         world.run(builder.build())
+
+
+def test_expressions_read_fields_of_records_with_their_schema_in_a_header(world: World, bound: Any) -> None:
+    for topic in ("orders", "middle", "out"):
+        world.create(topic)
+    write = bound(ks.Avro(Order), "orders").serialize
+    rows: list[tuple[str, bytes | None, int]] = [(str(order.id), write(order), order.id) for order in ORDERS]
+    world.write("orders", [*rows, ("gone", None, 60)])
+    builder = ks.StreamsBuilder()
+    orders = builder.stream("orders", key=str, value=ks.Avro(Order))
+    orders.to("middle", key=str, value=ks.Avro(Order, schema_id="header"))
+    world.run(builder.build())
+    builder = ks.StreamsBuilder()
+    orders = builder.stream("middle", key=str, value=ks.Avro(Order))
+    large = orders.filter(ks.col("amount") > 10.0).map_values(ks.struct(id=ks.col("id"), note=ks.col("note")))
+    large.to("out")
+    for application, least in (("columns", 1), ("rows", 10**9)):
+        world.run(builder.build(), application_id=application, columns_min_rows=least)
+    expected = [{"id": order.id, "note": order.note} for order in ORDERS if order.amount > 10.0]
+    assert [row.value for row in world.rows("out", str, dict)] == expected * 2

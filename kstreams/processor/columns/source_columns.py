@@ -11,8 +11,7 @@ from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
 from kstreams.processor.topology.nodes import SourceNode
-from kstreams.serdes import BytesSerde, JsonSerde, Serde
-from kstreams.serdes.json_columns import JsonColumns
+from kstreams.serdes import BytesSerde, Serde
 
 Columns: TypeAlias = "dict[str, pa.Array]"
 """Arrow columns by the leaf they are the values of, as `repr` shows it."""
@@ -41,21 +40,19 @@ class SourceColumns:
         if self._reads_key:
             _demand_columns(self._key, "key")
         fields = [leaf.detail for leaf in leaves if leaf.operation is Operation.FIELD]
-        self._fields = JsonColumns(self._value.type, fields) if fields else None
-        if fields and not isinstance(self._value, JsonSerde):
-            raise SerdeError(f"{self._value!r} has no fields that columns can read")
+        self._fields = self._value.field_columns(fields) if fields else None
 
     def decode(self, batch: Batch) -> Columns:
         """The columns of a batch; raises SerdeError or ArrowException when something does not decode."""
         columns: Columns = {"ks.timestamp": batch.timestamps}
         if self._reads_key:
             columns["ks.key"] = self._key.decode_column(self._key.framed(batch.keys, batch.headers))
+        values = self._value.framed(batch.values, batch.headers)
         if self._reads_value:
-            values = self._value.framed(batch.values, batch.headers)
             has_columns = self._value.arrow_type is not None
             columns["ks.value"] = self._value.decode_column(values) if has_columns else values
         if self._fields is not None:
-            columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
+            columns |= {repr_of_field(name): found for name, found in self._fields.decode(values).items()}
         return columns
 
 

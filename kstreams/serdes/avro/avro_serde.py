@@ -10,12 +10,13 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.schemas.compatibility.rules import resolved_by
+from kstreams.serdes.avro.columns import AvroColumns
 from kstreams.serdes.avro.derived import derived_schema
-from kstreams.serdes.avro.kinds import PLAIN, kind_of
+from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
 from kstreams.serdes.avro.writing import AvroWriter
-from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.base import FieldColumns, SerdeUse
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 
 
@@ -94,15 +95,15 @@ class Avro(SchemaSerde[Any]):
         is_schema = kind is None or isinstance(kind, str | Path)
         self._text = _schema_text(kind) if is_schema else derived_schema(kind, name)
         self.type = type if is_schema else kind
-        self._kind = PLAIN if self.type is None else kind_of(self.type)
+        self._kind = PLAIN if self.type is None else kind_of(self.type).resolved()
         if self._text is not None and not references:
             parsed(self._text)
 
     @classmethod
-    def of_options(cls, text: str | None, kind: Any, options: SchemaOptions) -> Avro:
+    def of_options(cls, text: str | None, type: Any, options: SchemaOptions, kind: Kind) -> Avro:
         """The serde of a schema and a class, where both are there already."""
-        made = cls(text, type=kind, references=options.references)
-        made.options = options
+        made = cls(text, references=options.references)
+        made.type, made.options, made._kind = type, options, kind
         return made
 
     def declared_schema(self) -> Schema | None:
@@ -127,12 +128,21 @@ class Avro(SchemaSerde[Any]):
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
         return Writer(writer.one, writer.many)
 
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        return AvroColumns(self.type, fields, lambda row: self._of_rows(row).decode_rows)
+
+    def _of_rows(self, row: Any) -> Avro:
+        """The serde of the same records as objects with some of their fields."""
+        made = Avro.of_options(self._text, row, self.options, kind_of(row))
+        use = self._schemas.portable_use()
+        return made if use is None else made.of_topic(use)
+
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self.type, self.options
 
     def __reduce__(self) -> Any:
         """Readers and writers do not travel: they are made anew."""
-        return _remade, (*self._arguments(), self._schemas.portable_use())
+        return _remade, (*self._arguments(), self._kind, self._schemas.portable_use())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Avro) and self._arguments() == other._arguments()
@@ -175,7 +185,7 @@ def _loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
     return parsed(resolved.text, [text for _, text in resolved.imports])
 
 
-def _remade(text: str | None, cls: Any, options: SchemaOptions, use: SerdeUse | None) -> Avro:
+def _remade(text: str | None, cls: Any, options: SchemaOptions, kind: Kind, use: SerdeUse | None) -> Avro:
     """A serde that was sent here."""
-    made = Avro.of_options(text, cls, options)
+    made = Avro.of_options(text, cls, options, kind)
     return made if use is None else made.of_topic(use)

@@ -111,6 +111,7 @@ _NAMES: dict[str, Any] = {
     "more_of_length": more_of_length,
     "float_at": FLOAT.unpack_from,
     "double_at": DOUBLE.unpack_from,
+    "new": object.__new__,
     "damaged": _damaged,
     "unresolved": _unresolved,
 }
@@ -383,10 +384,19 @@ class _Compiler:
         if shape.is_dict:
             return "{" + ", ".join(f"{name!r}: {value}" for name, value in values.items()) + "}"
         given = [name for name in names if name in values]
+        if shape.is_bare and given == names:
+            return self._bare(values, shape)
         if shape.positional and given == names[: len(given)]:
             return f"{make}({', '.join(values[name] for name in given)})"
         pairs = ", ".join(f"{shape.fields[name].keyword!r}: {values[name]}" for name in given)
         return f"{make}(**{{{pairs}}})"
+
+    def _bare(self, values: dict[str, str], shape: ClassShape) -> str:
+        source, made, attributes = self._source, self._source.variable(), self._source.variable()
+        source.add(f"{made} = new({source.bound(shape.cls)})", f"{attributes} = {made}.__dict__")
+        for name, field in shape.fields.items():
+            source.add(f"{attributes}[{field.attribute!r}] = {values[name]}")
+        return made
 
     def _skip(self, part: Any) -> None:
         """Write what moves past a value that nobody reads."""

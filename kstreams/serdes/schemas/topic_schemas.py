@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
@@ -11,9 +11,7 @@ from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
-
-if TYPE_CHECKING:
-    from kstreams.serdes.schemas.schema_serde import SchemaSerde
+from kstreams.serdes.schemas.schema_format import SchemaFormat
 
 
 class Schemas(Protocol):
@@ -41,7 +39,7 @@ class NoSchemas:
     in_header = False
     is_key = False
 
-    def __init__(self, serde: SchemaSerde[Any]) -> None:
+    def __init__(self, serde: SchemaFormat) -> None:
         self._serde = serde
 
     def reader(self, frame: bytes) -> Reader:
@@ -72,12 +70,12 @@ class TopicSchemas:
 
     Parameters
     ----------
-    serde : SchemaSerde
+    serde : SchemaFormat
         Makes readers and writers of schemas.
     use : SerdeUse
     """
 
-    def __init__(self, serde: SchemaSerde[Any], use: SerdeUse) -> None:
+    def __init__(self, serde: SchemaFormat, use: SerdeUse) -> None:
         self._serde, self._use, self.is_key = serde, use, use.is_key
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
