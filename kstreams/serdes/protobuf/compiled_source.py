@@ -50,4 +50,5 @@ class CompiledSource:
 
 def about(field: str, lines: list[str]) -> list[str]:
     """Lines that are about a field, as far as they are not about a part of it."""
-    return [line if _MARK in line else f"{line}{_MARK}{field}" for line in lines]
+    name = field if field.isprintable() else repr(field)
+    return [line if _MARK in line else f"{line}{_MARK}{name}" for line in lines]

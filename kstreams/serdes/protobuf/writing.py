@@ -92,16 +92,26 @@ class _Source(CompiledSource):
     def _field(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
         name = pair.of_class.wire_name if shape.cls is dict else pair.of_class.name
         if is_nowhere(pair):
-            raise SerdeError(
-                f"the message {message.full_name} has no field {pair.of_class.wire_name}, in which {name} could be "
-                "written"
-            )
+            return self._nowhere(message, pair, shape)
         if shape.cls is dict:
             self.is_exact = False
             return [f"x = v.get({name!r})", "if x is not None:", *_indented(self._present(pair))]
         if may_lack(pair, shape):
             return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._there(pair, shape))]
         return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._there(pair, shape)]
+
+    def _nowhere(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
+        """The lines that refuse what is not the default of a field that the message lacks."""
+        field = pair.of_class
+        if field.required:
+            raise SerdeError(
+                f"the message {message.full_name} has no field {field.wire_name}: give {field.name} a default"
+            )
+        refuse = f"{self.bound(_refuse_without_field)}({field.name!r}, {message.full_name!r})"
+        if may_lack(pair, shape):
+            return [f"if {field.name!r} in v: {refuse}"]
+        value = f"v[{field.name!r}]" if shape.are_keys else f"v.{field.name}"
+        return [f"if {value} != {self.bound(field.default)}(): {refuse}"]
 
     def _there(self, pair: Pair, shape: ClassShape) -> Lines:
         """The lines for a value `x` that may be None where the type says so."""
@@ -214,6 +224,10 @@ class _Source(CompiledSource):
 
 def _indented(lines: Lines) -> Lines:
     return [f"    {line}" for line in lines]
+
+
+def _refuse_without_field(name: str, message: str) -> None:
+    raise ValueError(f"{message} has no field {name}, and would be read back without it")
 
 
 def _refuse_none(name: str) -> None:
