@@ -11,6 +11,7 @@ from kstreams.errors import ConfigError, SerdeError
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 COMPLEX: Final = frozenset({"record", "error", "enum", "fixed", "array", "map"})
+RECORDS: Final = frozenset({"record", "error"})
 NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
 
 
@@ -40,11 +41,53 @@ class AvroSchema:
             part = kind
         return part
 
+    def takes_no_bytes(self, part: Any) -> bool:
+        """Whether values of a part have no bytes at all."""
+        node = self.node(part)
+        if isinstance(node, list):
+            return False
+        if node["type"] in RECORDS:
+            return all(self.takes_no_bytes(field["type"]) for field in node["fields"])
+        return bool(node["type"] == "null" or node.get("size") == 0)
+
+    def holds_itself(self, record: Any) -> bool:
+        """Whether a record may hold one of its own kind."""
+        seen: set[int] = set()
+        waiting = [field["type"] for field in record["fields"]]
+        while waiting:
+            node = self.node(waiting.pop())
+            if node is record:
+                return True
+            if id(node) not in seen:
+                seen.add(id(node))
+                waiting += _parts(node)
+        return False
+
     @property
     def record_name(self) -> str:
         """The full name of the record that it is, or the name of its type."""
         root = self.node(self.root)
         return "union" if isinstance(root, list) else str(root.get("name", root["type"]))
+
+
+def _parts(node: Any) -> list[Any]:
+    """What a part of a schema is made of."""
+    if isinstance(node, list):
+        return node
+    if node["type"] in RECORDS:
+        return [field["type"] for field in node["fields"]]
+    return [node[name] for name in ("items", "values") if name in node]
+
+
+def name_of(node: Any) -> str:
+    """A part of a schema, for errors.
+
+    Examples
+    --------
+    >>> name_of({"type": "long", "logicalType": "timestamp-millis"}), name_of([{"type": "int"}])
+    ('timestamp-millis', 'a union')
+    """
+    return "a union" if isinstance(node, list) else str(node.get("name") or node.get("logicalType") or node["type"])
 
 
 def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:

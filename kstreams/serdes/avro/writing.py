@@ -17,7 +17,7 @@ from kstreams.serdes.avro.defaults import default_bytes
 from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
 from kstreams.serdes.avro.mapping import CLASSES, COLLECTIONS, is_raw, member_for, takes_none
-from kstreams.serdes.avro.reading import AvroReader, holds_itself
+from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.source import Source
 from kstreams.serdes.avro.wire import (
@@ -382,7 +382,7 @@ class _Compiler:
         return [f"join({parts})"]
 
     def _record(self, node: Any, kind: Kind, value: str) -> list[str]:
-        if not holds_itself(self._schema, node):
+        if not self._schema.holds_itself(node):
             return self._fields(node, kind, value)
         asked, source = (id(node), repr(kind.hint)), self._source
         if asked not in self._functions:
