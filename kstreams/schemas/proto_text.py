@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, FieldDescriptorProto, FileDescriptorProto
 
 _LABELS = {
     FieldDescriptorProto.LABEL_REPEATED: "repeated ",
@@ -42,7 +42,7 @@ class _Printer:
         self._scope = f".{file.package}." if file.package else "."
 
     def lines(self) -> Iterator[str]:
-        yield f'syntax = "{self._file.syntax or "proto2"}";'
+        yield self._syntax()
         if self._file.package:
             yield ""
             yield f"package {self._file.package};"
@@ -56,6 +56,11 @@ class _Printer:
         for enum in self._file.enum_type:
             yield ""
             yield from _enum(enum)
+
+    def _syntax(self) -> str:
+        if self._file.syntax == "editions":
+            return f'edition = "{Edition.Name(self._file.edition).removeprefix("EDITION_")}";'
+        return f'syntax = "{self._file.syntax or "proto2"}";'
 
     def _message(self, message: DescriptorProto) -> Iterator[str]:
         yield f"message {message.name} {{"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import pickle
 import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,7 @@ def order_file(tmp_path: Path) -> Path:
     return file
 
 
+FRAME = 5
 AN_ORDER = Order(7, "Ada", [Line("tea", 2), Line("milk", 0)])
 
 
@@ -217,6 +220,31 @@ def test_schemas_that_others_registered_as_text_are_read(registry: SchemaRegistr
     assert bound(ks.Protobuf(pb2.Order), registry).deserialize(data) == pb2.Order(id=7, customer="Ada")
 
 
+def test_files_of_confluent_and_google_are_there_for_schemas_in_either_form(registry: SchemaRegistry) -> None:
+    """As Java's converters of Kafka Connect write them."""
+    text = """
+        syntax = "proto3";
+        import "confluent/meta.proto";
+        import "confluent/type/decimal.proto";
+        import "google/type/date.proto";
+        message Sale {
+          confluent.type.Decimal price = 1 [(confluent.field_meta) = { params: [{ key: "scale", value: "2" }] }];
+          google.type.Date day = 2;
+        }"""
+    serde = bound(ks.Protobuf(text), registry)
+    sale = {"price": Decimal("12.50"), "day": dt.date(2026, 11, 25)}
+    data = serde.serialize(sale)
+    assert serde.deserialize(data) == sale
+    assert bound(ks.Protobuf(), registry).deserialize(data) == sale
+    number = registry.register("as-text", Schema(text, "PROTOBUF")).id
+    assert bound(ks.Protobuf(), registry).deserialize(data[:1] + number.to_bytes(4, "big") + data[5:]) == sale
+
+
+def test_files_of_an_edition_are_read(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf('edition = "2023"; message Point { int32 x = 1; string name = 2; }'), registry)
+    assert serde.deserialize(serde.serialize({"x": 0})) == {"x": 0, "name": None}
+
+
 def test_without_registration_a_schema_must_be_known(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Line, auto_register=False), registry)
     with pytest.raises(SchemaNotFoundError, match="there is no subject"):
@@ -272,6 +300,12 @@ def test_fields_that_a_generated_class_does_not_know_are_kept_or_dropped(registr
     assert dropped.SerializeToString() == pb2.Order(id=7).SerializeToString()
     assert bound(ks.Protobuf(Order), registry).deserialize(data) == Order(7, "", [])
     assert bound(ks.Protobuf(), registry).deserialize(data)["priority"] == 9
+
+
+def test_a_class_that_may_be_none_is_the_class(registry: SchemaRegistry) -> None:
+    assert bound(ks.Protobuf(Line | None), registry).serialize(Line("tea", 2))[FRAME:] == b"\x00\x0a\x03tea\x10\x02"
+    with pytest.raises(SerdeError, match=r"no Protobuf message can be derived from int: give ks\.Protobuf a class"):
+        ks.Protobuf(int)
 
 
 def test_a_message_of_another_class_is_refused(registry: SchemaRegistry, pb2: Any) -> None:

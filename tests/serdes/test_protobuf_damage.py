@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import enum
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
 import kstreams as ks
 from kstreams.errors import SerdeError
+from kstreams.schemas import RegisteredSchema, Schema, SchemaReference
 from tests.support.schema_serdes import bound, message_class, registry_of_this_run
 
 FRAME = 5
@@ -201,6 +205,30 @@ def test_a_frame_or_an_index_that_is_none_is_an_error(data: bytes) -> None:
     serde.serialize(A_RECORD)
     with pytest.raises(SerdeError):
         serde.deserialize(data)
+
+
+@pytest.mark.parametrize("name", ["x = 1; import os", "a b", "", "x\n", "1x", "x#"])
+def test_a_schema_with_names_that_are_none_is_an_error(name: str) -> None:
+    file = FileDescriptorProto(name="bad.proto", syntax="proto3")
+    file.message_type.add(name="Bad").field.add(name=name, number=1, type=3, label=1)
+    registry = registry_of_this_run()
+    text = base64.b64encode(file.SerializeToString()).decode()
+    number = registry.register(f"bad-{name!r}", Schema(text, "PROTOBUF")).id
+    with pytest.raises(SerdeError, match=r"is no valid \.proto file"):
+        bound(ks.Protobuf(), registry).deserialize(b"\x00" + number.to_bytes(4, "big") + b"\x00\x08\x01")
+
+
+def test_an_import_from_elsewhere_than_the_folder_is_an_error(tmp_path: Path) -> None:
+    registry = registry_of_this_run()
+    target = tmp_path / "written.proto"
+    for path in (str(target), "../" * 12 + str(target)):
+        registry.register(path, Schema('syntax = "proto3"; message Other { int32 x = 1; }', "PROTOBUF"))
+        reference = SchemaReference(path, path, 1)
+        text = f'syntax = "proto3"; import "{path}"; message Order {{ Other other = 1; }}'
+        schema = RegisteredSchema(1, "", Schema(text, "PROTOBUF", (reference,)))
+        with pytest.raises(SerdeError, match="is no path of an import"):
+            ks.Protobuf().reader_of(schema, registry, 5)
+    assert not target.exists()
 
 
 def test_nesting_without_end_is_an_error() -> None:

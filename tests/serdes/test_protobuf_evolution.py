@@ -186,13 +186,22 @@ def test_a_latest_version_that_cannot_hold_the_class_is_refused_when_writing(reg
         bound(ks.Protobuf(Order, use_latest_version=True), registry).serialize(Order(1))
 
 
+def test_a_field_that_the_message_lacks_must_hold_its_default_when_it_is_written(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf(message("int64 id = 1; string customer = 2;"), type=Order), registry)
+    assert serde.deserialize(serde.serialize(Order(1, "Ada"))) == Order(1, "Ada")
+    for wrong in (Order(1, "Ada", []), Order(1, "Ada", amount=2.0)):
+        with pytest.raises(SerdeError, match=r"Order has no field (tags|amount), and would be read back without it"):
+            serde.serialize(wrong)
+    with pytest.raises(SerdeError, match="has no field id: give id a default"):
+        bound(ks.Protobuf(message("string customer = 2;"), type=Order), registry).serialize(Order(1))
+
+
 def test_proto2_defaults_stand_for_what_is_absent(registry: SchemaRegistry) -> None:
     text = (
         'syntax = "proto2"; message Order { required int64 id = 1; optional string customer = 2 [default = "guest"]; }'
     )
     serde = bound(ks.Protobuf(text, type=Order), registry)
-    with pytest.raises(SerdeError, match=r"tags.*could be written"):
-        serde.serialize(Order(1))
+    assert serde.deserialize(serde.serialize(Order(1))) == Order(1)
     dicts = bound(ks.Protobuf(text), registry)
     data = dicts.serialize({"id": 1})
     assert serde.deserialize(data) == Order(1, "guest")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import itertools
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -221,6 +222,42 @@ def test_what_would_not_be_read_back_is_refused(kind: Any, value: Any, registry:
         bound(ks.Protobuf(cls), registry).serialize(cls(1, value, "z"))
 
 
+@dataclass
+class Leg:
+    at: dt.datetime
+    miles: int = 0
+
+
+@dataclass
+class Trip:
+    name: str
+    legs: list[Leg]
+    by: Card | Transfer | None = None
+
+
+def test_an_optional_field_may_stand_before_a_union(registry: SchemaRegistry) -> None:
+    cls = msgspec.defstruct("Paid", [("note", str | None), ("by", Card | int), ("tip", int | None)])
+    serde = bound(ks.Protobuf(cls), registry)
+    for value in (cls(None, Card("1"), None), cls("", 0, 0)):
+        assert serde.deserialize(serde.serialize(value)) == value
+
+
+def test_an_error_names_the_field_of_the_value(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf(Trip), registry)
+    for wrong, place in (
+        (Trip("a", [Leg(A_TIME), Leg(A_TIME, 2**63)]), r"legs\.miles: Value out of range"),
+        (Trip("a", [Leg(dt.datetime(2026, 1, 1))]), r"legs\.at: .* has no time zone"),
+        (Trip("a", [], Transfer("x", dt.datetime(2026, 1, 1))), r"by\..*at: .* has no time zone"),
+        (Trip(None, []), "name: "),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(SerdeError, match=f"cannot be written as Trip: {place}"):
+            serde.serialize(wrong)
+    data = serde.serialize(Trip("a", [Leg(dt.datetime(1970, 1, 1, tzinfo=UTC))]))
+    worse = data[:6] + b"\x0a\x01a" + b"\x12\x0a\x0a\x08\x10\xff\xff\xff\xff\x0f" + b"\x08\x00"
+    with pytest.raises(SerdeError, match=r"is not a Trip as Trip: legs\.at: a Timestamp has 0 to"):
+        serde.deserialize(worse)
+
+
 NO_SCHEMA: list[tuple[Any, str]] = [
     (list[list[int]], r"Holder.value is a list .*make a class for it"),
     (list[int | None], "make a class for it"),
@@ -276,7 +313,7 @@ _uint64 = st.integers(0, 2**64 - 1)
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _sizes = st.sampled_from(["SIZE_UNKNOWN", "SIZE_SMALL", "SIZE_LARGE"])
 _json = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | _text,
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | _text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
     max_leaves=6,
 )
@@ -349,6 +386,69 @@ MIXED_SERDE = bound(ks.Protobuf(Mixed), registry_of_this_run())
 @given(MIXED)
 def test_random_objects_are_read_back(value: Mixed) -> None:
     assert MIXED_SERDE.deserialize(MIXED_SERDE.serialize(value)) == value
+
+
+LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (bool, st.booleans()),
+    (int, _int64),
+    (float, st.floats(allow_nan=False)),
+    (str, _text),
+    (bytes, st.binary(max_size=8)),
+    (Status, st.sampled_from(Status)),
+    (Priority, st.sampled_from(Priority)),
+    (Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=3).filter(bool)),
+    (dt.datetime, _times),
+    (dt.timedelta, st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999))),
+    (dt.date, st.dates()),
+    (dt.time, st.times().map(lambda time: time.replace(fold=0))),
+    (uuid.UUID, st.uuids()),
+    (Card | Transfer, st.builds(Card, _text) | st.builds(Transfer, _text, _times)),
+]
+
+
+@st.composite
+def random_fields(draw: st.DrawFn, depth: int = 2) -> list[tuple[Any, st.SearchStrategy[Any]]]:
+    """Types of fields, each with its values."""
+    fields = []
+    for _ in range(draw(st.integers(1, 5))):
+        kind, values = draw(st.sampled_from(LEAVES))
+        if depth and draw(st.booleans()):
+            cls, makes = random_class(draw(random_fields(depth - 1)))
+            kind, values = cls, makes
+        forms = [(kind, values), (kind | None, st.none() | values)]
+        if kind != Card | Transfer:
+            forms += [
+                (list[kind], st.lists(values, max_size=3)),
+                (dict[str, kind], st.dictionaries(_text, values, max_size=3)),
+            ]
+        fields.append(draw(st.sampled_from(forms)))
+    return fields
+
+
+_names = itertools.count()
+
+
+def random_class(fields: list[tuple[Any, st.SearchStrategy[Any]]]) -> tuple[type, st.SearchStrategy[Any]]:
+    cls = msgspec.defstruct(f"Random{next(_names)}", [(f"f{at}", kind) for at, (kind, _) in enumerate(fields)])
+    return cls, st.builds(cls, *(values for _, values in fields))
+
+
+@given(random_fields(), st.data())
+def test_random_classes_are_read_back_and_google_parses_them(
+    fields: list[tuple[Any, st.SearchStrategy[Any]]], data: st.DataObject
+) -> None:
+    cls, values = random_class(fields)
+    topic = cls.__name__
+    serde = bound(ks.Protobuf(cls), registry_of_this_run(), topic)
+    dicts = bound(ks.Protobuf(use_latest_version=True), registry_of_this_run(), topic)
+    google = message_class(serde.declared_schema(), cls.__name__)
+    for _ in range(3):
+        value = data.draw(values)
+        written = serde.serialize(value)
+        assert serde.deserialize(written) == value
+        message = google.FromString(written[6:])
+        assert message.SerializeToString(deterministic=True) == written[6:]
+        assert serde.deserialize(dicts.serialize(dicts.deserialize(written))) == value
 
 
 def test_floats_of_32_bits_are_written_only_where_they_are_some(registry: SchemaRegistry) -> None:

@@ -12,7 +12,16 @@ import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
-from google.protobuf import descriptor_pool, message_factory
+from confluent_kafka.schema_registry.confluent.type import decimal_pb2
+from google.protobuf import (
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
+from google.type import date_pb2, timeofday_pb2
 
 from kstreams.config import Config
 from kstreams.log.schema_registries import registry_of
@@ -43,10 +52,15 @@ def bound(serde: S, registry: SchemaRegistry, topic: str = "orders", *, is_key: 
     return serde.of_topic(use)  # type: ignore[return-value]
 
 
+KNOWN = (duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb2, date_pb2, timeofday_pb2, decimal_pb2)
+
+
 def message_class(schema: Schema | None, name: str) -> Any:
     """The class of a message in a schema whose text is a FileDescriptorProto, by protobuf alone."""
     assert schema is not None
-    pool = descriptor_pool.Default()
+    pool = descriptor_pool.DescriptorPool()
+    for module in KNOWN:
+        pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     pool.AddSerializedFile(base64.b64decode(schema.text))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 

@@ -36,14 +36,14 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
     SerdeError
         When the message cannot be read as the type.
     """
-    parse, read = GetMessageClass(message).FromString, reader(message, info_of(kind))
+    parse, (read, place_of) = GetMessageClass(message).FromString, reader(message, info_of(kind))
     shown = getattr(kind, "__name__", kind)
 
     def decode(data: bytes) -> Any:
         try:
             return read(parse(data))
         except UNREADABLE as error:
-            raise decode_error(f"a {message.full_name} as {shown}", data, error) from error
+            raise decode_error(f"a {message.full_name} as {shown}", data, f"{place_of(error)}{error}") from error
 
     return decode
 
@@ -58,7 +58,7 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
     """
     info = info_of(kind)
     make, written = GetMessageClass(message), writer(message, info)
-    fill, to_bytes = written.fill, serialization(message)
+    fill, place_of, to_bytes = written.fill, written.place_of, serialization(message)
     is_plain = _plainness(kind) if written.is_exact else _never
     is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)
@@ -69,7 +69,8 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
             fill(value, record)
             data = to_bytes(record)
         except UNWRITABLE as error:
-            raise SerdeError(f"{value!r} cannot be written as {message.full_name}: {error}") from error
+            reason = f"{place_of(error)}{error}"
+            raise SerdeError(f"{value!r} cannot be written as {message.full_name}: {reason}") from error
         return data if is_plain(value) else read_back(value, data)
 
     def read_back(value: Any, data: bytes) -> bytes:

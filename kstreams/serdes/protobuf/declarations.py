@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from kstreams.errors import SerdeError
 from kstreams.schemas import SchemaRegistry
+from kstreams.serdes.base import without_none
 from kstreams.serdes.protobuf.codecs import (
     Decode,
     Encode,
@@ -25,10 +26,9 @@ from kstreams.serdes.protobuf.codecs import (
     value_encoder,
 )
 from kstreams.serdes.protobuf.compatible import demand_named, demand_readable
-from kstreams.serdes.protobuf.compiler import compiled_text
 from kstreams.serdes.protobuf.derived import derived_file
 from kstreams.serdes.protobuf.pools import pool_of
-from kstreams.serdes.protobuf.schema_files import files_at
+from kstreams.serdes.protobuf.schema_files import file_of_text, files_at
 from kstreams.serdes.protobuf.type_infos import info_of
 
 
@@ -65,6 +65,7 @@ def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool
         raise SerdeError("type= is the class of the values beside a .proto file: give the file first")
     if kind is None:
         return NoMessage()
+    kind = without_none(kind)
     if isinstance(kind, builtins.type) and issubclass(kind, Message):
         return GeneratedClass(kind, keep_unknown)
     return DerivedMessage(kind, message)
@@ -183,7 +184,7 @@ class MessageInFile:
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> CompiledMessage:
         if isinstance(self.source, str) and not self.source.endswith(".proto"):
-            files: Sequence[FileDescriptorProto] = [compiled_text("schema.proto", self.source)]
+            files: Sequence[FileDescriptorProto] = [file_of_text(self.source, "schema.proto")]
         else:
             files = files_at(Path(self.source).expanduser(), registry)
         return CompiledMessage(FileDescriptorSet(file=files).SerializeToString(), self.name, self.type)

@@ -108,6 +108,7 @@ class _File:
             message = self.messages[name] = DescriptorProto(name=name)
             for field in shape.fields:
                 _Fields(self, message, shape).add(field)
+            _add_oneofs_of_optional_fields(message)
         return self.full_name(name)
 
     def enum(self, cls: Any) -> str:
@@ -127,6 +128,14 @@ class _File:
         if self.classes.setdefault(_checked(name, cls), cls) is not cls:
             raise SerdeError(f"two classes are called {name}: a .proto file cannot hold both, so rename one")
         return name not in self.messages and name not in self.enums
+
+
+def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
+    """An `optional` field is the only one of a oneof; these stand behind those that have a name of their own."""
+    for field in message.field:
+        if field.proto3_optional:
+            field.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=f"_{field.name}")
 
 
 class _Fields:
@@ -162,9 +171,6 @@ class _Fields:
         else:
             field = self._typed(name, info)
             field.proto3_optional = optional and field.type != _F.TYPE_MESSAGE
-            if field.proto3_optional:
-                field.oneof_index = len(self.message.oneof_decl)
-                self.message.oneof_decl.add(name=f"_{name}")
 
     def _typed(self, name: str, info: Any) -> FieldDescriptorProto:
         field = self.message.field.add(name=name, number=self._number(), label=_F.LABEL_OPTIONAL)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape
+from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import (
     ANY,
     Pair,
@@ -26,7 +27,22 @@ from kstreams.serdes.protobuf.names import attribute
 from kstreams.serdes.protobuf.oneofs import members
 
 
-def reader(message: Descriptor, info: Any) -> Callable[[Any], Any]:
+class Reading(NamedTuple):
+    """How messages of one type become values.
+
+    Parameters
+    ----------
+    read : callable
+        `message -> value`; raises what Python and protobuf raise for messages that are no values of the type.
+    place_of : callable
+        Of such an error: at which field, for sentences.
+    """
+
+    read: Callable[[Any], Any]
+    place_of: Callable[[BaseException], str]
+
+
+def reader(message: Descriptor, info: Any) -> Reading:
     """A function that reads messages of one type as values of a type.
 
     Parameters
@@ -41,30 +57,18 @@ def reader(message: Descriptor, info: Any) -> Callable[[Any], Any]:
         When a field of the class is of another type than that of the message, or missing there and without default.
     """
     source = _Source()
-    name = source.function(message, info)
-    return source.compiled(name)
+    name = source.of_message(message, info)
+    return Reading(source.function(name), source.place_of)
 
 
-class _Source:
+class _Source(CompiledSource):
     """The text of functions that read messages, one for each pair of a message type and a class."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
-        self.lines: list[str] = []
+        super().__init__()
         self.made: dict[tuple[str, Any], str] = {}
 
-    def compiled(self, name: str) -> Callable[[Any], Any]:
-        exec("\n".join(self.lines), self.names)  # only names and texts made here, and identifiers of schemas
-        function: Callable[[Any], Any] = self.names[name]
-        return function
-
-    def bound(self, value: Any) -> str:
-        """A name for an object."""
-        name = f"c{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def function(self, message: Descriptor, info: Any) -> str:
+    def of_message(self, message: Descriptor, info: Any) -> str:
         """The name of the function for a message; it may call itself."""
         shape = shape_for(message, info)
         if shape is None:
@@ -79,14 +83,20 @@ class _Source:
     def _body(self, message: Descriptor, shape: ClassShape) -> list[str]:
         always: list[str] = []
         sometimes: list[str] = []
+        places = list(shape.places)
         for pair in pairs(message, shape):
             if is_nowhere(pair):
                 _demand_default(message, pair.of_class)
+                places = []  # what follows goes by keywords
             elif may_lack(pair, shape):
                 there = self._there(pair, shape)
-                sometimes += [f"if {there}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
+                lines = [f"if {there}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
+                sometimes += about(pair.of_class.wire_name, lines)
             else:
-                always.append(self._argument(pair, shape))
+                is_next = places[:1] == [pair.of_class.name]
+                places = places[1:] if is_next else []
+                argument = self._value(pair, shape) if is_next else self._argument(pair, shape)
+                always += about(pair.of_class.wire_name, [f"    {argument},"])
         return self._made(always, sometimes, shape)
 
     def _argument(self, pair: Pair, shape: ClassShape) -> str:
@@ -96,12 +106,12 @@ class _Source:
         return f"{pair.of_class.name!r}: {value}" if shape.are_keys else f"{pair.of_class.name}={value}"
 
     def _made(self, always: list[str], sometimes: list[str], shape: ClassShape) -> list[str]:
-        fields = ", ".join(always)
+        """The lines that make a value, each field on a line of its own."""
         if shape.of_dict is not None:
-            return [f"return {self.bound(shape.of_dict)}({{{fields}}})"]
+            return [f"return {self.bound(shape.of_dict)}({{", *always, "})"]
         if not shape.are_keys:
-            return [f"return {self.bound(shape.cls)}({fields})"]
-        return [f"d = {{{fields}}}", *sometimes, "return d"] if sometimes else [f"return {{{fields}}}"]
+            return [f"return {self.bound(shape.cls)}(", *always, ")"]
+        return ["d = {", *always, "}", *sometimes, "return d"] if sometimes else ["return {", *always, "}"]
 
     def _value(self, pair: Pair, shape: ClassShape) -> str:
         """The expression of a field's value, with what stands for one that is absent."""
@@ -182,7 +192,7 @@ class _Source:
             return checked if value == attribute("m", field.name) else self._limited(checked, (info,))
         if field.message_type is None or shape_for(field.message_type, info) is None:
             raise mismatch(field, info)
-        return f"{self.function(field.message_type, info)}({value})"
+        return f"{self.of_message(field.message_type, info)}({value})"
 
     def _oneof(self, pair: Pair) -> str:
         """A oneof by the function of the member that is set."""
@@ -190,7 +200,7 @@ class _Source:
         readers = self.bound({})
         for member in members(pair.oneof, pair.of_class.info):
             value = self._single(member.field, member.info, attribute("m", member.field.name))
-            self.lines.append(f"{readers}[{member.field.name!r}] = lambda m: {value}")
+            self.lines += about(member.field.name, [f"{readers}[{member.field.name!r}] = lambda m: {value}"])
         return f"{readers}[m.WhichOneof({pair.oneof.name!r})](m)"
 
 

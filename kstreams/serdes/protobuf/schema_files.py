@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kstreams.errors import RegistryError, SerdeError
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.known_protos import is_known
+from kstreams.schemas.proto_compiler import compiled_file, compiled_texts
 from kstreams.schemas.serialized_proto import deserialized, is_serialized
-from kstreams.serdes.protobuf.compiler import compiled_file, compiled_text, imports_of
-from kstreams.serdes.protobuf.pools import is_known
+
+_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""", re.MULTILINE)
 
 
 def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto") -> Sequence[FileDescriptorProto]:
@@ -39,10 +42,8 @@ def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto
 
 def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
     """The file of a schema's text."""
-    if not is_serialized(text):
-        return compiled_text(path, text, imported)
     try:
-        return deserialized(text, path)
+        return deserialized(text, path) if is_serialized(text) else compiled_texts({path: text}, path, imported)[-1]
     except RegistryError as error:
         raise SerdeError(str(error)) from error
 
@@ -55,7 +56,23 @@ def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[Fil
     for path in _imports_elsewhere(file.parent, file.name, set()):
         schema = registry().version(path).schema
         imported |= {each.name: each for each in files_of(schema, registry(), path)}
-    return compiled_file(file.parent, file.name, imported.values())
+    try:
+        return compiled_file(file.parent, file.name, imported.values())
+    except RegistryError as error:
+        raise SerdeError(str(error)) from error
+
+
+def imports_of(text: str) -> list[str]:
+    """The paths that a `.proto` file imports.
+
+    Examples
+    --------
+    >>> imports_of('syntax = "proto3"; import "acme/customer.proto"; ')
+    []
+    >>> imports_of('import "acme/customer.proto";')
+    ['acme/customer.proto']
+    """
+    return _IMPORT.findall(text)
 
 
 def _imports_elsewhere(folder: Path, path: str, seen: set[str]) -> list[str]:

@@ -12,6 +12,7 @@ from msgspec import inspect
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.protobuf.class_shapes import ClassShape
+from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import Pair, alternatives, any_info, is_map, pairs, shape_for, shown
 from kstreams.serdes.protobuf.leaves import Leaf, kind_of, leaf
 from kstreams.serdes.protobuf.names import attribute
@@ -22,22 +23,25 @@ Lines = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class Writing:
     """How values are written.
 
     Parameters
     ----------
     fill : callable
         `(value, message)`; raises what Python and protobuf raise for values that are not of the type.
+    place_of : callable
+        Of such an error: at which field, for sentences.
     is_exact : bool
         Whether each value that is plainly of the class is read back as it is, or refused.
     """
 
     fill: Callable[[Any, Any], None]
+    place_of: Callable[[BaseException], str]
     is_exact: bool
 
 
-def writer(message: Descriptor, info: Any) -> Writer:
+def writer(message: Descriptor, info: Any) -> Writing:
     """A function that fills messages of one type from values of a type.
 
     Raises
@@ -46,31 +50,19 @@ def writer(message: Descriptor, info: Any) -> Writer:
         When a field of the class is of another type than that of the message, or is not in it.
     """
     source = _Source()
-    name = source.function(message, info)
-    return Writer(source.compiled(name), source.is_exact)
+    name = source.of_message(message, info)
+    return Writing(source.function(name), source.place_of, source.is_exact)
 
 
-class _Source:
+class _Source(CompiledSource):
     """The text of functions that fill messages, one for each pair of a message type and a class."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
-        self.lines: Lines = []
+        super().__init__()
         self.made: dict[tuple[str, Any], str] = {}
         self.is_exact = True
 
-    def compiled(self, name: str) -> Callable[[Any, Any], None]:
-        exec("\n".join(self.lines), self.names)  # only names and texts made here, and identifiers of schemas
-        function: Callable[[Any, Any], None] = self.names[name]
-        return function
-
-    def bound(self, value: Any) -> str:
-        """A name for an object."""
-        name = f"c{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def function(self, message: Descriptor, info: Any) -> str:
+    def of_message(self, message: Descriptor, info: Any) -> str:
         """The name of the function for a message; it may call itself."""
         shape = shape_for(message, info)
         if shape is None:
@@ -87,7 +79,7 @@ class _Source:
         fields = pairs(message, shape)
         self._look_at_oneofs(fields)
         for pair in fields:
-            lines += self._field(message, pair, shape)
+            lines += about(pair.of_class.wire_name, self._field(message, pair, shape))
         return lines
 
     def _look_at_oneofs(self, fields: list[Pair]) -> None:
@@ -100,16 +92,26 @@ class _Source:
     def _field(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
         name = pair.of_class.wire_name if shape.cls is dict else pair.of_class.name
         if is_nowhere(pair):
-            raise SerdeError(
-                f"the message {message.full_name} has no field {pair.of_class.wire_name}, in which {name} could be "
-                "written"
-            )
+            return self._nowhere(message, pair, shape)
         if shape.cls is dict:
             self.is_exact = False
             return [f"x = v.get({name!r})", "if x is not None:", *_indented(self._present(pair))]
         if may_lack(pair, shape):
             return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._there(pair, shape))]
         return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._there(pair, shape)]
+
+    def _nowhere(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
+        """The lines that refuse what is not the default of a field that the message lacks."""
+        field = pair.of_class
+        if field.required:
+            raise SerdeError(
+                f"the message {message.full_name} has no field {field.wire_name}: give {field.name} a default"
+            )
+        refuse = f"{self.bound(_refuse_without_field)}({field.name!r}, {message.full_name!r})"
+        if may_lack(pair, shape):
+            return [f"if {field.name!r} in v: {refuse}"]
+        value = f"v[{field.name!r}]" if shape.are_keys else f"v.{field.name}"
+        return [f"if {value} != {self.bound(field.default)}(): {refuse}"]
 
     def _there(self, pair: Pair, shape: ClassShape) -> Lines:
         """The lines for a value `x` that may be None where the type says so."""
@@ -204,7 +206,7 @@ class _Source:
             return self.bound(conversion.write)
         if shape_for(field.message_type, info) is None:
             raise mismatch(field, info)
-        return self.function(field.message_type, info)
+        return self.of_message(field.message_type, info)
 
     def _oneof(self, pair: Pair) -> Lines:
         """A oneof by the class of the value."""
@@ -215,12 +217,17 @@ class _Source:
             kind = self.bound(member.kind)
             function = f"{name}_{member.field.name}"
             lines = self._single(member.field, member.info, "x")
-            self.lines += [f"def {function}(x, m):", *_indented(lines), f"{name}[{kind}] = {function}"]
+            member_lines = [f"def {function}(x, m):", *_indented(lines), f"{name}[{kind}] = {function}"]
+            self.lines += about(member.field.name, member_lines)
         return [f"{name}[type(x)](x, m)"]
 
 
 def _indented(lines: Lines) -> Lines:
     return [f"    {line}" for line in lines]
+
+
+def _refuse_without_field(name: str, message: str) -> None:
+    raise ValueError(f"{message} has no field {name}, and would be read back without it")
 
 
 def _refuse_none(name: str) -> None:
