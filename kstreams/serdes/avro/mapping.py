@@ -30,14 +30,6 @@ CLASSES: Final[dict[str, type]] = {
 COLLECTIONS: Final = (list, tuple, set, frozenset)
 
 
-def without_none(kind: Kind) -> Kind:
-    """A kind without the None of its union."""
-    if kind.base is not Union:
-        return kind
-    others = tuple(member for member in kind.arguments if member.base is not type(None))
-    return others[0] if len(others) == 1 else Kind(kind.hint, Union, others, kind.extra)
-
-
 def takes_none(kind: Kind) -> bool:
     """Whether None is a value of a kind."""
     return kind.is_plain or kind.base is type(None) or (kind.base is Union and any(map(takes_none, kind.arguments)))

@@ -41,12 +41,6 @@ class AvroSchema:
             part = kind
         return part
 
-    @property
-    def record_name(self) -> str:
-        """The full name of the record that it is, or the name of its type."""
-        root = self.node(self.root)
-        return "union" if isinstance(root, list) else str(root.get("name", root["type"]))
-
 
 def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
     """The schema of a text.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from decimal import Decimal
+from functools import partial
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from fastavro.read import LOGICAL_READERS
 
@@ -169,7 +170,7 @@ class Conversions:
         try:
             made = self._of_member(node, kind)
         except UnresolvedError as error:
-            return _refusing(str(error))
+            return partial(_refuse, str(error))
         member = member_for(kind, node)
         if is_record(node) and has_several_records(nodes) and member is not None and member.is_plain:
             return lambda value: (node["name"], _applied(made, value))
@@ -206,16 +207,13 @@ class Conversions:
         _require_fields(node, shape)
         fields = [field for field in node["fields"] if shape is None or field["name"] in shape.fields]
         made = {field["name"]: self._field(field, shape) for field in fields}
-        if self._resolves:
-            writers = [other for other in self._records if _may_be_written_as(node, other)]
-            defaults = {
-                field["name"]: self._default(node, field, shape)
-                for field in fields
-                if made[field["name"]] is not None or not all(_has(other, field) for other in writers)
-            }
-            change: Convert | None = _filling({name: (made[name], default) for name, default in defaults.items()})
-        else:
-            change = _changing({name: of_field for name, of_field in made.items() if of_field is not None})
+        writers = [other for other in self._records if _may_be_written_as(node, other)]
+        steps = [
+            (name, made[name], self._default(node, field, shape))
+            for name, field in zip(made, fields, strict=True)
+            if made[name] is not None or not all(_has(other, field) for other in writers)
+        ]
+        change = _changing(steps) if steps else None
         return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(made)))
 
     def _field(self, field: Any, shape: ClassShape | None) -> Convert | None:
@@ -230,7 +228,7 @@ class Conversions:
         if shape is not None and shape.fields[name].has_default:
             return lambda: _OMITTED
         if "default" not in field:
-            return _missing(f"{name} is not in {node['name']} as it was written, and has no default")
+            return partial(_refuse, f"{name} is not in {node['name']} as it was written, and has no default")
         value = default_value(self._schema, field["type"], field["default"])
         return lambda: deepcopy(value)
 
@@ -267,18 +265,8 @@ def _chained(first: Convert | None, second: Convert | None) -> Convert | None:
     return lambda value: second(first(value))
 
 
-def _refusing(reason: str) -> Convert:
-    def refuse(value: Any) -> Any:
-        raise UnresolvedError(reason)
-
-    return refuse
-
-
-def _missing(reason: str) -> Callable[[], Any]:
-    def refuse() -> Any:
-        raise UnresolvedError(reason)
-
-    return refuse
+def _refuse(reason: str, *value: Any) -> NoReturn:
+    raise UnresolvedError(reason)
 
 
 def _of_class(cls: type) -> Convert:
@@ -352,27 +340,8 @@ def _require_fields(node: Any, shape: ClassShape | None) -> None:
             raise UnresolvedError(f"it is in {shape.cls.__name__} and not in the schema, and has no default", name)
 
 
-def _changing(made: dict[str, Convert]) -> Convert | None:
-    """What converts the fields of a dict in their place; None where there is nothing to do."""
-    if not made:
-        return None
-    changes = list(made.items())
-
-    def change(datum: dict[str, Any]) -> dict[str, Any]:
-        name = ""
-        try:
-            for name, of_field in changes:
-                datum[name] = of_field(datum[name])
-        except FAILURES as error:
-            raise in_field(name, error) from error.__cause__
-        return datum
-
-    return change
-
-
-def _filling(fields: dict[str, tuple[Convert | None, Callable[[], Any]]]) -> Convert:
-    """The same where fields may be absent."""
-    steps = [(name, of_field, default) for name, (of_field, default) in fields.items()]
+def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Convert:
+    """What fills and converts the fields of a dict in their place."""
 
     def change(datum: dict[str, Any]) -> dict[str, Any]:
         name = ""
