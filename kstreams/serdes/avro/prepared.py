@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
 from kstreams.serdes.avro.schema_parts import all_parts
@@ -22,13 +22,16 @@ from kstreams.serdes.avro.schema_parts import all_parts
 ABSENT: Final = object()
 """Stands for a field that the writer does not have."""
 
-_SIDE = "__side"
-_PARSED = "__fastavro_parsed"
-_NAMED = "__named_schemas"
-
 _NO_TEXT = "bytes that are no text"
 """The name of a type that fastavro does not promote."""
 _NUMBERS = ("int", "long", "float", "double")
+
+
+class Prepared(NamedTuple):
+    """A schema, and the named types within it."""
+
+    root: Any
+    names: dict[str, Any]
 
 
 class Branches(list[Any]):
@@ -40,32 +43,26 @@ class Branches(list[Any]):
         return branch(self, number)
 
 
-def for_writer(schema: AvroSchema) -> Any:
+def for_writer(schema: AvroSchema) -> Prepared:
     """The schema that values were written with."""
-    return _Copy(schema, counts_from_zero=True).root()
+    return _Copy(schema, counts_from_zero=True).whole()
 
 
-def for_reader(schema: AvroSchema, written: AvroSchema) -> Any:
+def for_reader(schema: AvroSchema, written: AvroSchema) -> Prepared:
     """Another schema that they are read with."""
     records = [node for node in all_parts(written) if isinstance(node, dict) and "fields" in node]
     names = {_short(node["name"]): {field["name"] for field in node["fields"]} for node in records}
-    return _Copy(schema, marks_defaults=True, written=names).root()
+    return _Copy(schema, marks_defaults=True, written=names).whole()
 
 
-def for_writing(schema: AvroSchema) -> Any:
+def for_writing(schema: AvroSchema) -> Prepared:
     """The schema that values are to be written with."""
-    return _Copy(schema).root()
+    return _Copy(schema).whole()
 
 
-def named_types(prepared: Any) -> dict[str, Any]:
-    """The named types of a prepared schema."""
-    root = next((part for part in prepared if isinstance(part, dict)), {}) if isinstance(prepared, list) else prepared
-    return root[_NAMED] if isinstance(root, dict) and _NAMED in root else {}
-
-
-def first_fields(prepared: Any, count: int) -> Any:
+def first_fields(record: Prepared, count: int) -> Prepared:
     """A record with the first of its fields alone."""
-    return {**prepared, "fields": prepared["fields"][:count]}
+    return Prepared({**record.root, "fields": record.root["fields"][:count]}, record.names)
 
 
 class _Copy:
@@ -84,17 +81,8 @@ class _Copy:
         self._copies: dict[str, Any] = {}
         self._open: set[str] = set()
 
-    def root(self) -> Any:
-        made = self._of(self._schema.root)
-        if isinstance(made, list):
-            return Branches(map(self._hinted, made))
-        return self._hinted(made)
-
-    def _hinted(self, node: Any) -> Any:
-        """fastavro does not parse it again. It compares the schemas before each record: their first entries differ."""
-        if isinstance(node, str):
-            return node
-        return {_SIDE: self._marks_defaults, **node, _PARSED: True, _NAMED: self._copies}
+    def whole(self) -> Prepared:
+        return Prepared(self._of(self._schema.root), self._copies)
 
     def _of(self, part: Any) -> Any:
         if isinstance(part, list):
@@ -120,8 +108,6 @@ class _Copy:
         if name is not None:
             self._copies[name] = copy
             self._open.add(name)
-        copy.pop(_PARSED, None)
-        copy.pop(_NAMED, None)
         for inside in ("items", "values"):
             if inside in node:
                 copy[inside] = self._of(node[inside])

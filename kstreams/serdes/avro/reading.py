@@ -10,10 +10,10 @@ from fastavro.read import SchemaResolutionError
 from kstreams.errors import SerdeError
 from kstreams.schemas.compatibility.avro import AvroType, differences
 from kstreams.schemas.compatibility.incompatibility import Incompatibility
-from kstreams.serdes.avro.decoding import decoder, is_endless
+from kstreams.serdes.avro.decoding import Decode, decoder, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
-from kstreams.serdes.avro.prepared import first_fields, for_reader, for_writer
+from kstreams.serdes.avro.prepared import Prepared, first_fields, for_reader, for_writer
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.schema_parts import outline
 from kstreams.serdes.avro.to_objects import Conversions, needs_tags
@@ -57,31 +57,35 @@ class AvroReader:
             raise SerdeError(str(error)) from None
         self._convert = _as_it_is if convert is None else convert
 
-    def _decoder(self, written: Any) -> Any:
+    def _decoder(self, written: Prepared) -> Decode:
         return decoder(written, self._reader_schema, tagged=self._tagged, careful=self._careful)
 
     def one(self, data: bytes) -> Any:
         """The value of bytes; raises SerdeError when they stand for none, or go on behind it."""
         try:
-            return self._value(data)
+            return self._values([data])[0]
         except (*FAILURES, SchemaResolutionError, RecursionError) as error:
             raise self._failure(data, error) from error
 
     def many(self, rows: list[bytes]) -> list[Any]:
         """The values of many; raises SerdeError when one of them stands for none."""
         try:
-            return list(map(self._value, rows))
+            return self._values(rows)
         except (*FAILURES, SchemaResolutionError, RecursionError):
             return list(map(self.one, rows))
 
-    def _value(self, data: bytes) -> Any:
-        stream = BytesIO(data + _BEYOND)
-        stream.seek(self._start)
-        value = self._decode(stream)
-        end = stream.tell()
-        if end != len(data):
-            raise EOFError if end > len(data) else ValueError(f"{len(data)} bytes where {end} are needed")
-        return self._convert(value)
+    def _values(self, rows: list[bytes]) -> list[Any]:
+        stream = BytesIO(b"".join((*rows, _BEYOND)))
+        values: list[Any] = []
+        end = 0
+        for data in rows:
+            stream.seek(end + self._start)
+            value = self._decode(stream)
+            end += len(data)
+            if stream.tell() != end:
+                raise EOFError if stream.tell() > end else ValueError("bytes are left over behind the value")
+            values.append(self._convert(value))
+        return values
 
     # what went wrong
 
@@ -108,7 +112,8 @@ class AvroReader:
 
     def _broken_field(self, data: bytes) -> str:
         """The field of a record that cannot be decoded; empty where they all can."""
-        fields = self._prepared.get("fields", ()) if isinstance(self._prepared, dict) else ()
+        root = self._prepared.root
+        fields = root.get("fields", ()) if isinstance(root, dict) else ()
         for count, field in enumerate(fields, 1):
             stream = BytesIO(data)
             stream.seek(self._start)

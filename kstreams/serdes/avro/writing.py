@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
-import fastavro
+from fastavro._write import write_data  # type: ignore[attr-defined]
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.decoding import is_endless
@@ -16,6 +15,8 @@ from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.to_plain import Plainness
 from kstreams.serdes.same_value import same_value
+
+_NO_OPTIONS: dict[str, Any] = {}
 
 
 class AvroWriter:
@@ -68,10 +69,9 @@ class AvroWriter:
         return list(map(self.one, values))
 
     def _bytes(self, value: Any) -> bytes:
-        stream = BytesIO()
-        stream.write(self._frame)
-        fastavro.schemaless_writer(stream, self._prepared, self._plain.of(value))
-        return stream.getvalue()
+        data = bytearray(self._frame)
+        write_data(data, self._plain.of(value), self._prepared.root, self._prepared.names, "", _NO_OPTIONS)
+        return bytes(data)
 
     def _reason(self, value: Any, error: Exception) -> str:
         """fastavro does not always name the field: a closer look does."""
