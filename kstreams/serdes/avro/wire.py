@@ -28,18 +28,16 @@ class MisfitError(ValueError):
 def more(data: bytes, place: int, first: int) -> tuple[int, int]:
     """The rest of a number of more than one byte, not yet unfolded, and where it ends."""
     number, shift = first & 0x7F, 7
-    while True:
-        byte = data[place]
-        place += 1
-        number |= (byte & 0x7F) << shift
+    for byte in data[place : place + 9]:
         if byte < 128:
-            break
+            if shift == 63 and byte > 1:
+                raise DamagedError("a number has more than 64 bits")
+            return number | byte << shift, place + shift // 7
+        number |= (byte & 0x7F) << shift
         shift += 7
-        if shift > 63:
-            raise DamagedError("a number has more than ten bytes")
-    if number >> _LONG_BITS:
-        raise DamagedError("a number has more than 64 bits")
-    return number, place
+    if shift < 70:
+        raise IndexError
+    raise DamagedError("a number has more than ten bytes")
 
 
 def more_of_int(data: bytes, place: int, first: int) -> tuple[int, int]:
