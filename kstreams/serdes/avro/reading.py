@@ -104,11 +104,11 @@ class AvroReader:
     def _difference(self) -> str:
         """Why the reader's schema does not take what the writer's has, in words: fastavro shows both schemas whole."""
         written, wanted = _type_of(self._written), _type_of(self._wanted)
-        found = [_in_words(each, wanted.name) for each in differences(wanted, written)[:_SHOWN]]
+        reasons = [_in_words(each, wanted.name) for each in differences(wanted, written)[:_SHOWN]]
         if self._kind.shape is not None and wanted.short_name != written.short_name and written.kind == "record":
             cure = f"ks.Avro({self._kind}, name={written.name!r})"
-            found.append(f"records are told by their names, so give the class this one, as in {cure}")
-        return "; ".join(found)
+            reasons.append(f"records are told by their names, so give the class this one, as in {cure}")
+        return "; ".join(reasons)
 
     def _broken_field(self, data: bytes) -> str:
         """The field of a record that cannot be decoded; empty where they all can."""
