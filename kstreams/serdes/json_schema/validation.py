@@ -63,10 +63,10 @@ def _resources(schema: Schema, registry: SchemaRegistry) -> Any:
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
 
-    known: Any = Registry()
+    resources: Any = Registry()
     for name, text in _referenced(schema, registry):
-        known = known.with_resource(name, DRAFT202012.create_resource(parsed(text)))
-    return known
+        resources = resources.with_resource(name, DRAFT202012.create_resource(parsed(text)))
+    return resources
 
 
 def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str, str]]:

@@ -142,7 +142,9 @@ class _Fields:
     """The fields of a message under construction."""
 
     def __init__(self, file: _File, message: DescriptorProto, shape: ClassShape) -> None:
-        self.file, self.message, self.shape = file, message, shape
+        self.file = file
+        self.message = message
+        self.shape = shape
 
     def add(self, field: ClassField) -> None:
         kinds = alternatives(field.info)
@@ -182,7 +184,8 @@ class _Fields:
         return number if number < 19_000 else number + 1000  # these thousand are Protobuf's own
 
     def _set_type(self, field: FieldDescriptorProto, info: Any) -> None:
-        scalar, message = _SCALARS.get(type(info)), _MESSAGES.get(type(info))
+        scalar = _SCALARS.get(type(info))
+        message = _MESSAGES.get(type(info))
         shape = class_shape(info)
         if scalar is not None:
             field.type = scalar

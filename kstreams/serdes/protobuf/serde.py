@@ -100,9 +100,11 @@ class Protobuf(SchemaSerde[Any]):
     @classmethod
     def of_options(cls, declared: MessageSource, options: SchemaOptions) -> Protobuf:
         """The serde of what was declared, with options that are there already."""
-        made = cls()
-        made.options, made._declared, made.type = options, declared, declared.type
-        return made
+        serde = cls()
+        serde.options = options
+        serde._declared = declared
+        serde.type = declared.type
+        return serde
 
     def of_topic(self, use: SerdeUse) -> Self:
         compiled = copy(self)
@@ -170,5 +172,5 @@ class Protobuf(SchemaSerde[Any]):
 
 def _remade(declared: MessageSource, options: SchemaOptions, use: SerdeUse | None) -> Protobuf:
     """A serde that was sent here."""
-    made = Protobuf.of_options(declared, options)
-    return made if use is None else made.of_topic(use)
+    serde = Protobuf.of_options(declared, options)
+    return serde if use is None else serde.of_topic(use)
