@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import pickle
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -180,6 +181,17 @@ def test_without_grpcio_tools_a_file_names_the_extra(
     monkeypatch.setitem(sys.modules, "grpc_tools", None)
     with pytest.raises(SerdeError, match=r"pip install 'kstreams-dsl\[protobuf\]'"):
         bound(ks.Protobuf(order_file, message="Order"), registry)
+
+
+@pytest.mark.parametrize("missing", ["google", "google.protobuf"])
+def test_without_protobuf_the_name_says_what_to_install(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; import kstreams as ks; ks.Avro, ks.JsonSchema; ks.Protobuf"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert last_line == (
+        "ImportError: ks.Protobuf needs protobuf: install it with `pip install 'kstreams-dsl[registry]'`"
+    )
 
 
 def test_what_a_file_imports_is_registered_under_its_path(tmp_path: Path, registry: SchemaRegistry) -> None:
