@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -325,6 +326,31 @@ def test_a_message_of_another_class_is_refused(registry: SchemaRegistry, pb2: An
         bound(ks.Protobuf(pb2.Order), registry).serialize(pb2.Refund())
     with pytest.raises(SerdeError, match="cannot be written as Order"):
         bound(ks.Protobuf(Order), registry).serialize(Line("tea", 2))
+
+
+class Created(msgspec.Struct):
+    line: Line
+    by: str | None = None
+
+
+def test_a_topic_may_hold_messages_of_several_classes(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf(Created | Refund | Line), registry)
+    values = [Refund(1, 2.5), Created(Line("tea", 2), "Ada"), Line("milk", 1), Refund(2, 0.0)]
+    column = serde.encode_rows(values)
+    assert [row[FRAME:7] for row in column.to_pylist()] == [b"\x02\x02", b"\x00\x0a", b"\x02\x04", b"\x02\x02"]
+    assert serde.decode_rows(column) == values
+    names = [message.name for message in registered_file(registry, "orders-value").message_type]
+    assert names == ["Created", "Refund", "Line"]
+    assert bound(ks.Protobuf(Refund), registry).deserialize(serde.serialize(values[0])) == values[0]
+    with pytest.raises(SerdeError, match="is none of Created, Refund, Line"):
+        serde.serialize(AN_ORDER)
+    order = bound(ks.Protobuf(Order), registry).serialize(AN_ORDER)
+    with pytest.raises(SerdeError, match="the message Order, and one of Created, Refund, Line is what is read"):
+        serde.deserialize(order)
+    with pytest.raises(SerdeError, match="no Protobuf message can be derived from int"):
+        ks.Protobuf(Created | int)
+    arrived = pickle.loads(pickle.dumps(ks.Protobuf(Created | Refund | Line)))
+    assert bound(arrived, registry).serialize(values[1]) == serde.serialize(values[1])
 
 
 def test_a_serde_says_what_is_missing_around_it() -> None:

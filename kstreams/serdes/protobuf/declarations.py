@@ -26,7 +26,8 @@ from kstreams.serdes.protobuf.codecs import (
     value_encoder,
 )
 from kstreams.serdes.protobuf.compatible import demand_named, demand_readable
-from kstreams.serdes.protobuf.derived import derived_file
+from kstreams.serdes.protobuf.derived import derived_file, derived_file_of
+from kstreams.serdes.protobuf.fields import alternatives
 from kstreams.serdes.protobuf.message_index import encoded, message_at, message_index
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, named_message
 from kstreams.serdes.protobuf.pools import pool_of
@@ -70,6 +71,8 @@ def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool
     kind = without_none(kind)
     if isinstance(kind, builtins.type) and issubclass(kind, Message):
         return GeneratedClass(kind, keep_unknown)
+    if alternatives(info_of(kind)).types[1:]:
+        return DerivedMessages(kind)
     return DerivedMessage(kind, message)
 
 
@@ -167,6 +170,64 @@ class DerivedMessage:
 
     def __str__(self) -> str:
         return str(getattr(self.type, "__name__", self.type))
+
+
+@dataclass(frozen=True)
+class DerivedMessages:
+    """The messages that are derived from a union of classes: each record is one of them, as its index says.
+
+    Parameters
+    ----------
+    type : type
+        The union.
+    """
+
+    type: Any
+
+    def __post_init__(self) -> None:
+        self._message  # noqa: B018 (a class that no message can hold is refused at once)
+
+    @cached_property
+    def _classes(self) -> dict[str, Any]:
+        return {member.cls.__name__: member.cls for member in alternatives(info_of(self.type)).types}
+
+    @cached_property
+    def _message(self) -> Descriptor:
+        file = derived_file_of(alternatives(info_of(self.type)).types)
+        return message_at(pool_of([file]).FindFileByName(file.name), (0,))
+
+    def compiled(self, registry: Callable[[], SchemaRegistry]) -> DerivedMessages:
+        return self
+
+    def message(self) -> Descriptor:
+        return self._message
+
+    def decoder(self, written: Descriptor) -> Decode:
+        kind = self._classes.get(written.name)
+        if kind is None:
+            names = ", ".join(self._classes)
+            raise SerdeError(f"the record is the message {written.full_name}, and one of {names} is what is read")
+        return value_decoder(written, kind)
+
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        encoders: dict[Any, Encode] = {}
+        for name, kind in self._classes.items():
+            message = messages.named(name)
+            encoders[kind] = _framed(value_encoder(message, kind), message, frame)
+
+        def encode(value: Any) -> bytes:
+            encoder = encoders.get(builtins.type(value))
+            if encoder is None:
+                raise SerdeError(f"{value!r} is none of {', '.join(self._classes)}")
+            return encoder(value)
+
+        return encode
+
+    def __reduce__(self) -> Any:
+        return DerivedMessages, (self.type,)
+
+    def __str__(self) -> str:
+        return " | ".join(self._classes)
 
 
 @dataclass(frozen=True)
