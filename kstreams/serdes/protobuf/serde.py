@@ -29,8 +29,9 @@ class Protobuf(SchemaSerde[Any]):
     ----------
     kind : type or str or Path, optional
         A message class that protoc generated; a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of
-        which the schema is derived, or a union of such, of which each record is one; or a `.proto` file, by its path or its text, which is compiled when the application
-        starts and gives dicts. Without it, records are read with the schema that they were written with, as dicts.
+        which the schema is derived, or a union of such, of which each record is one; or a `.proto` file, by its path
+        or its text, which is compiled when the application starts and gives dicts. Without it, records are read with
+        the schema that they were written with, as dicts.
     type : type, optional
         The class of the values, beside a `.proto` file.
     message : str, optional
