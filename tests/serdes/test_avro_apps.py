@@ -91,9 +91,9 @@ def test_an_application_in_the_driver(tmp_path: Path) -> None:
     with TopologyTestDriver(totals(), settings) as driver:
         driver.create_input_topic("orders", key=str, value=ks.Avro(Order)).pipe_values(ORDERS)
         out = driver.create_output_topic("totals", key=ks.Avro(CustomerId), value=ks.Avro(Total))
-        found = out.read_key_values_to_map()
+        by_customer = out.read_key_values_to_map()
         assert driver.get_key_value_store("totals").get(CustomerId("fr", 0)) == expected_totals()[CustomerId("fr", 0)]
-    assert found == {key: Total(key, amount) for key, amount in expected_totals().items()}
+    assert by_customer == {key: Total(key, amount) for key, amount in expected_totals().items()}
 
 
 def test_an_application_over_the_embedded_log(world: World, bound: Any) -> None:
@@ -275,3 +275,56 @@ def test_expressions_read_fields_of_records_with_their_schema_in_a_header(world:
         world.run(builder.build(), application_id=application, columns_min_rows=least)
     expected = [{"id": order.id, "note": order.note} for order in ORDERS if order.amount > 10.0]
     assert [row.value for row in world.rows("out", str, dict)] == expected * 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Customer:
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Sale:
+    customer: CustomerId
+    amount: float
+
+
+SALES = [Sale(CustomerId("de" if n % 2 else "fr", n % 3), n / 2) for n in range(30)]
+CUSTOMERS = {CustomerId(region, n): Customer(f"{region} {n}") for region in ("de", "fr") for n in range(3)}
+
+
+def joined(kind: str) -> ks.Topology:
+    """Sales with the names of their customers, by a global table, a foreign key, or a repartition."""
+    builder = ks.StreamsBuilder()
+    keys, customers = ks.Avro(CustomerId), ks.Avro(Customer)
+
+    def named(sale: Sale, customer: Customer) -> str:
+        return f"{customer.name}: {sale.amount}"
+
+    if kind == "global":
+        table = builder.global_table("customers", key=keys, value=customers)
+        sales = builder.stream("sales", key=str, value=ks.Avro(Sale))
+        sales.join(table, named, key_selector=lambda _, sale: sale.customer, value=str).to("named")
+    elif kind == "foreign key":
+        sold = builder.table("sales", key=str, value=ks.Avro(Sale))
+        table_of_customers = builder.table("customers", key=keys, value=customers)
+        names = sold.join(table_of_customers, named, foreign_key=lambda sale: sale.customer, value=str)
+        names.to_stream().to("named")
+    else:
+        sales = builder.stream("sales", key=str, value=ks.Avro(Sale))
+        by_customer = sales.select_key(lambda _, sale: sale.customer, key=keys)
+        by_customer.join(builder.table("customers", key=keys, value=customers), named, value=str).to("named", key=keys)
+    return builder.build()
+
+
+@pytest.mark.parametrize("kind", ["global", "foreign key", "repartition"])
+def test_joins_by_keys_that_are_records(kind: str, world: World, bound: Any) -> None:
+    for topic in ("customers", "sales", "named"):
+        world.create(topic, 3)
+    keys, customers = bound(ks.Avro(CustomerId), "customers", True), bound(ks.Avro(Customer), "customers")
+    rows = [(keys.serialize(key), customers.serialize(customer), 1) for key, customer in CUSTOMERS.items()]
+    world.write("customers", rows)
+    write = bound(ks.Avro(Sale), "sales").serialize
+    world.write("sales", [(f"{n:02}", write(sale), 100 + n) for n, sale in enumerate(SALES)])
+    world.run(joined(kind))
+    named = [row.value for row in world.rows("named", bytes, str)]
+    assert sorted(named) == sorted(f"{CUSTOMERS[sale.customer].name}: {sale.amount}" for sale in SALES)

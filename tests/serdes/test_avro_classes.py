@@ -336,3 +336,14 @@ def test_a_newest_version_that_would_lose_something_is_refused(registry: SchemaR
     ).serialize({"id": "x"})
     with pytest.raises(SerdeError, match=r"latest\.compatibility\.strict"):
         of_topic(ks.Avro(OrderV1, use_latest_version=True), registry).serialize(OrderV1(7, "ann"))
+
+
+def test_a_newer_version_is_taken_when_the_time_of_the_last_is_over(registry: SchemaRegistry) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]})
+    later = text.replace('"type": "long"}', '"type": "long"}, {"name": "note", "type": "string", "default": "-"}')
+    for topic, ttl, number in (("kept", -1, 1), ("followed", 0, 2)):
+        of_topic(ks.Avro(text), registry, topic).serialize({"id": 1})
+        serde = of_topic(ks.Avro(use_latest_version=True), registry, topic, **{"latest.cache.ttl.sec": ttl})
+        assert serde.serialize({"id": 1})[4] == 1
+        of_topic(ks.Avro(later), registry, topic).serialize({"id": 1})
+        assert serde.serialize({"id": 1})[4] == number

@@ -161,3 +161,19 @@ def test_a_field_that_does_not_decode_is_named() -> None:
         AvroReader(schema, schema, PLAIN).one(b"\x02\x04\xff\xff")
     with pytest.raises(SerdeError, match="field prices: "):
         AvroReader(schema, schema, PLAIN).many([b"\x02\x04ab\x00\x02\x02a"])
+
+
+@pytest.mark.parametrize("items", ["null", {"type": "record", "name": "E", "fields": []}, "int"])
+def test_a_field_that_nobody_reads_may_claim_any_number_of_items(items: Any) -> None:
+    """What takes no bytes is passed at once, what takes some ends too early."""
+    fields = [{"name": "dropped", "type": {"type": "array", "items": items}}, {"name": "id", "type": "long"}]
+    written = parsed(json.dumps({"type": "record", "name": "R", "fields": fields}))
+    wanted = parsed(json.dumps({"type": "record", "name": "R", "fields": fields[1:]}))
+    reader, began = AvroReader(written, wanted, PLAIN), time.monotonic()
+    data = HUGE + b"\x00" + b"\x02"
+    if items == "int":
+        with pytest.raises(SerdeError):
+            reader.one(data)
+    else:
+        assert reader.one(data) == {"id": 1}
+    assert time.monotonic() - began < 2

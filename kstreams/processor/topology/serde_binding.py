@@ -73,8 +73,8 @@ class SerdeBinding:
         if not is_dataclass(operator) or isinstance(operator, type):
             return node
         topic = f"{self.config.application_id}-{node.name}"
-        given = {field.name: getattr(operator, field.name) for field in fields(operator)}
-        serdes = {name: value for name, value in given.items() if isinstance(value, Serde)}
+        values = {field.name: getattr(operator, field.name) for field in fields(operator)}
+        serdes = {name: value for name, value in values.items() if isinstance(value, Serde)}
         bound = {name: self.serde(value, topic, is_key="key" in name) for name, value in serdes.items()}
         changed = {name: serde for name, serde in bound.items() if serde is not serdes[name]}
         return replace(node, operator=_replaced(operator, changed)) if changed else node

@@ -13,6 +13,7 @@ from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.columns import AvroColumns
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
+from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
 from kstreams.serdes.avro.writing import AvroWriter
@@ -94,16 +95,18 @@ class Avro(SchemaSerde[Any]):
         super().__init__(options)
         is_schema = kind is None or isinstance(kind, str | Path)
         self._text = _schema_text(kind) if is_schema else derived_schema(kind, name)
-        self.type = type if is_schema else kind
-        self._kind = PLAIN if self.type is None else kind_of(self.type).resolved()
+        self._class = type if is_schema else kind
+        self._kind = PLAIN if self._class is None else kind_of(self._class).resolved()
+        self.type = _plain_type(self._text) if self._class is None else self._class
         if self._text is not None and not references:
             parsed(self._text)
 
     @classmethod
-    def of_options(cls, text: str | None, type: Any, options: SchemaOptions, kind: Kind) -> Avro:
+    def of_options(cls, text: str | None, of_values: Any, options: SchemaOptions, kind: Kind) -> Avro:
         """The serde of a schema and a class, where both are there already."""
         made = cls(text, references=options.references)
-        made.type, made.options, made._kind = type, options, kind
+        made.options, made._class, made._kind = options, of_values, kind
+        made.type = made.type if of_values is None else of_values
         return made
 
     def declared_schema(self) -> Schema | None:
@@ -138,7 +141,7 @@ class Avro(SchemaSerde[Any]):
         return made if use is None else made.of_topic(use)
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self._text, self.type, self.options
+        return self._text, self._class, self.options
 
     def __reduce__(self) -> Any:
         """Readers and writers do not travel: they are made anew."""
@@ -151,8 +154,8 @@ class Avro(SchemaSerde[Any]):
         return hash((Avro, self._text))
 
     def __repr__(self) -> str:
-        if self.type is not None:
-            return f"Avro({getattr(self.type, '__name__', self.type)})"
+        if self._class is not None:
+            return f"Avro({getattr(self._class, '__name__', self._class)})"
         return "Avro()" if self._text is None else f"Avro({_name_in(self._text)})"
 
 
@@ -168,6 +171,14 @@ def _schema_text(schema: str | Path | None) -> str | None:
         raise SerdeError(
             f"{str(schema)!r} is neither a schema of Avro in JSON nor a file with one: {error.strerror or error}"
         ) from None
+
+
+def _plain_type(text: str | None) -> Any:
+    """The type of the values of a schema without a class."""
+    schema = None if text is None else json.loads(text)
+    if isinstance(schema, str):
+        return CLASSES[schema]
+    return dict[str, Any] if isinstance(schema, dict) and schema.get("type") == "record" else Any
 
 
 def _name_in(text: str) -> str:

@@ -53,9 +53,9 @@ def _with_length(data: bytes) -> bytes:
 
 
 def _record(schema: AvroSchema, node: Any, value: Any) -> bytes:
-    given = _of(dict, value)
+    fields = _of(dict, value)
     parts = (
-        default_bytes(schema, field["type"], given[field["name"]] if field["name"] in given else field["default"])
+        default_bytes(schema, field["type"], fields[field["name"]] if field["name"] in fields else field["default"])
         for field in node["fields"]
     )
     return b"".join(parts)

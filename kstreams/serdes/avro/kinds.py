@@ -175,9 +175,9 @@ _CHECKED = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max
 
 
 def _annotated(hint: Any, arguments: tuple[Any, ...]) -> Kind:
-    inner, given = kind_of(arguments[0]), arguments[1:]
+    inner, metadata = kind_of(arguments[0]), arguments[1:]
     extra, is_limited, is_naive = dict(inner.extra), inner.is_limited, inner.is_naive
-    for meta in (each for each in given if isinstance(each, msgspec.Meta)):
+    for meta in (each for each in metadata if isinstance(each, msgspec.Meta)):
         extra |= meta.extra or {}
         is_limited |= any(getattr(meta, name) is not None for name in _CHECKED)
         is_naive |= meta.tz is False
@@ -239,7 +239,7 @@ def _is_positional(cls: Any) -> bool:
 
 def _dataclass(cls: Any) -> ClassShape:
     hints = _hints(cls)
-    given = [each for each in dataclasses.fields(cls) if each.init]
+    taken = [each for each in dataclasses.fields(cls) if each.init]
     fields = {
         each.name: FieldOfClass(
             each.name,
@@ -249,7 +249,7 @@ def _dataclass(cls: Any) -> ClassShape:
             each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING,
             each.name,
         )
-        for each in given
+        for each in taken
     }
     return ClassShape(cls, fields, cls, positional=_is_positional(cls), is_bare=_is_bare(cls, len(fields)))
 

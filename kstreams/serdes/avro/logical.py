@@ -164,11 +164,11 @@ def _duration(node: Any) -> Logical | None:
 
 
 def _duration_bytes(value: Any) -> bytes:
-    given = of_timedelta(value) if isinstance(value, dt.timedelta) else value
-    if not isinstance(given, AvroDuration):
+    duration = of_timedelta(value) if isinstance(value, dt.timedelta) else value
+    if not isinstance(duration, AvroDuration):
         raise MisfitError(f"{value!r} is no AvroDuration or timedelta")
     try:
-        return _DURATION.pack(*given)
+        return _DURATION.pack(*duration)
     except struct.error as error:
         raise MisfitError(f"{value!r} does not fit: {error}") from error
 

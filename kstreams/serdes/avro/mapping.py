@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Final, Literal, Union
 
-from kstreams.serdes.avro.kinds import PLAIN, Kind
+from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
 
 CLASSES: Final[dict[str, type]] = {
@@ -98,17 +98,3 @@ def is_raw(kind: Kind, logical: Logical) -> bool:
 def tagged(branches: list[Any]) -> bool:
     """Whether values of a union, as dicts, need the name of their record beside them."""
     return sum(branch["type"] in _RECORDS for branch in branches) > 1
-
-
-__all__ = [
-    "CLASSES",
-    "COLLECTIONS",
-    "PLAIN",
-    "fits",
-    "is_direct",
-    "is_raw",
-    "member_for",
-    "tagged",
-    "takes_none",
-    "without_none",
-]

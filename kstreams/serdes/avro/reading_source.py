@@ -45,13 +45,18 @@ class ReadingSource(Source):
     def number(self, *, is_int: bool = False) -> str:
         """Write what reads a number; the variable that holds it."""
         value, rest = self.variable(), "more_of_int" if is_int else "more"
-        self.add(
-            f"{value} = d[p]",
-            "p += 1",
-            f"if {value} > 127: {value}, p = {rest}(d, p, {value})",
-            f"{value} = ({value} >> 1) ^ -({value} & 1)",
-        )
+        self.add(f"{value} = d[p]", "p += 1")
+        with self.block(f"if {value} > 127"):  # two bytes without a call, since that takes longer than the rest
+            self.add(f"if d[p] < 128: {value} = {value} & 127 | d[p] << 7; p += 1")
+            self.add(f"else: {value}, p = {rest}(d, p, {value})")
+        self.add(f"{value} = ({value} >> 1) ^ -({value} & 1)")
         return value
+
+    def pass_number(self) -> None:
+        """Write what moves past a number."""
+        begin = self.variable()
+        self.add(f"{begin} = p + 10", "while d[p] > 127: p += 1", "p += 1")
+        self.add(f"if p > {begin}: damaged('a number has more than ten bytes')")
 
     def length(self) -> str:
         """Write what reads a length; the variable with the place where what has that length ends."""
@@ -100,7 +105,7 @@ class ReadingSource(Source):
             self.add(f"if {count} == 0: break")
             with self.block(f"if {count} < 0"):
                 self.add(f"{count} = -{count}")
-                self.number()  # the length of the block in bytes
+                self.pass_number()  # the length of the block in bytes
             if take_no_bytes:
                 self.add(
                     f"if {count} + len({collection}) > {MOST_EMPTY_ITEMS}: damaged('too many items without bytes')"

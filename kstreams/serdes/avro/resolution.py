@@ -62,5 +62,5 @@ def _short(name: str) -> str:
 def field_for(field: Any, wanted: Any) -> Any:
     """The field of the reader's record that takes a field of the writer's, by its name or an alias; None without."""
     fields, name = wanted["fields"], field["name"]
-    by_name = next((found for found in fields if found["name"] == name), None)
-    return by_name or next((found for found in fields if name in found.get("aliases", ())), None)
+    by_name = next((taken for taken in fields if taken["name"] == name), None)
+    return by_name or next((taken for taken in fields if name in taken.get("aliases", ())), None)

@@ -44,7 +44,7 @@ class Skipping:
         self._source.add(f"p += {node.get('size', _SIZES.get(node['type']))}")
 
     def _number(self, node: Any) -> None:
-        self._source.number()
+        self._source.pass_number()
 
     def _slice(self, node: Any) -> None:
         self._source.add(f"p = {self._source.length()}")

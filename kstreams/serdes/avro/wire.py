@@ -28,18 +28,16 @@ class MisfitError(ValueError):
 def more(data: bytes, place: int, first: int) -> tuple[int, int]:
     """The rest of a number of more than one byte, not yet unfolded, and where it ends."""
     number, shift = first & 0x7F, 7
-    while True:
-        byte = data[place]
-        place += 1
-        number |= (byte & 0x7F) << shift
+    for byte in data[place : place + 9]:
         if byte < 128:
-            break
+            if shift == 63 and byte > 1:
+                raise DamagedError("a number has more than 64 bits")
+            return number | byte << shift, place + shift // 7
+        number |= (byte & 0x7F) << shift
         shift += 7
-        if shift > 63:
-            raise DamagedError("a number has more than ten bytes")
-    if number >> _LONG_BITS:
-        raise DamagedError("a number has more than 64 bits")
-    return number, place
+    if shift < 70:
+        raise IndexError
+    raise DamagedError("a number has more than ten bytes")
 
 
 def more_of_int(data: bytes, place: int, first: int) -> tuple[int, int]:
@@ -66,12 +64,12 @@ def encoded_number(number: int) -> bytes:
     >>> encoded_number(-3), encoded_number(64)
     (b'\\x05', b'\\x80\\x01')
     """
-    left = (number << 1) ^ (number >> 63)
+    folded = (number << 1) ^ (number >> 63)
     parts = []
-    while left >= 1 << 14:
-        parts.append(_WITH_MORE[left & 0x3FFF])
-        left >>= 14
-    parts.append(_LAST[left])
+    while folded >= 1 << 14:
+        parts.append(_WITH_MORE[folded & 0x3FFF])
+        folded >>= 14
+    parts.append(_LAST[folded])
     return b"".join(parts)
 
 

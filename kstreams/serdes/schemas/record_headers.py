@@ -69,8 +69,8 @@ def _names(headers: pa.Array, name: str) -> bool:
 
 def _frame(headers: Headers, name: str) -> bytes:
     """The last header of a name, if it holds a frame; nothing otherwise."""
-    found = next((value for other, value in reversed(headers) if other == name), None)
-    return found if found and len(found) >= LENGTHS.get(found[0], len(found) + 1) else b""
+    last = next((value for other, value in reversed(headers) if other == name), None)
+    return last if last and len(last) >= LENGTHS.get(last[0], len(last) + 1) else b""
 
 
 def _without(headers: Headers, name: str) -> Headers:

@@ -80,14 +80,27 @@ class TopicSchemas:
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
         self._readers: dict[bytes, Reader] = {}
-        self._writers: list[Writer] = []
+        self._writers: dict[int, Writer] = {}
+        self._chosen: list[Writer] = []
+        self._follows_latest = self._settings.use_latest_version and use.config.get("latest.cache.ttl.sec", -1) >= 0
 
     def reader(self, frame: bytes) -> Reader:
         reader = self._readers.get(frame)
         return self._new_reader(frame) if reader is None else reader
 
     def writer(self) -> Writer:
-        return self._writers[0] if self._writers else self._new_writer()
+        """The writer of the schema that was chosen first; of the newest version if that is to be looked for again."""
+        if self._chosen and not self._follows_latest:
+            return self._chosen[-1]
+        try:
+            registered = self._registered()
+        except RegistryError:
+            if not self._chosen:
+                raise
+            return self._chosen[-1]  # the newest version that is known while the registry is away
+        writer = self._writers.get(registered.id) or self._new_writer(registered)
+        self._chosen[:] = [writer]
+        return writer
 
     def _new_reader(self, frame: bytes) -> Reader:
         registry = self._use.registry()
@@ -121,16 +134,14 @@ class TopicSchemas:
         except RegistryError:
             return f" (which {subject} does not have)"
 
-    def _new_writer(self) -> Writer:
-        registered = self._registered()
+    def _new_writer(self, registered: RegisteredSchema) -> Writer:
         if self.in_header and not registered.guid:
             raise SerdeError(
                 f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
                 "ids instead, with schema_id='prefix'"
             )
         frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
-        writer = self._serde.writer_of(registered, self._use.registry(), frame)
-        self._writers.append(writer)
+        writer = self._writers[registered.id] = self._serde.writer_of(registered, self._use.registry(), frame)
         return writer
 
     def _registered(self) -> RegisteredSchema:
@@ -155,7 +166,8 @@ class TopicSchemas:
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
         """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
-        is_strict = self._settings.strict and self._use.config.get(setting, True)
+        is_new = chosen.id not in self._writers
+        is_strict = is_new and self._settings.strict and self._use.config.get(setting, True)
         reasons = self._serde.unreadable(chosen, declared, self._use.registry()) if declared and is_strict else ()
         if reasons:
             raise SerdeError(
