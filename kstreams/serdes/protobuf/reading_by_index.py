@@ -24,6 +24,8 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
         if decode is None:
             try:
                 decode = decoders[index] = source.decoder(messages.at(index))
+            except RecursionError:
+                raise SerdeError(f"the messages of schema id {messages.id} hold each other too deeply") from None
             except SerdeError as error:
                 raise SerdeError(f"schema id {messages.id} cannot be read as Protobuf({source}): {error}") from error
         return decode

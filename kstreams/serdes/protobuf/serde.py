@@ -129,7 +129,10 @@ class Protobuf(SchemaSerde[Any]):
         return reader_by_index(self._messages(written, registry), self._declared, start)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
-        return Writer.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
+        try:
+            return Writer.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
+        except RecursionError:
+            raise SerdeError(f"the messages of schema id {registered.id} hold each other too deeply") from None
 
     def _messages_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
         """Those of a schema; of the declared one they need not be read."""
