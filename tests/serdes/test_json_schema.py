@@ -29,6 +29,7 @@ from kstreams.config import Config
 from kstreams.errors import SerdeError
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
+from kstreams.serdes.json_schema.validation import validator_of
 from tests.support.schema_registry_server import RegistryServer
 from tests.support.schema_serdes import bound, local_registry, registry_of_this_run
 
@@ -158,6 +159,21 @@ def test_a_schema_may_refer_to_other_subjects(registry: SchemaRegistry) -> None:
     assert serde.deserialize(serde.serialize([{"x": 1}])) == [{"x": 1}]
     with pytest.raises(SerdeError, match="less than the minimum"):
         serde.serialize([{"x": -1}])
+
+
+def test_a_reference_that_leads_nowhere_is_an_error_of_the_record(registry: SchemaRegistry) -> None:
+    check = validator_of(Schema('{"type": "array", "items": {"$ref": "point.json"}}', "JSON"), registry)
+    with pytest.raises(SerdeError, match=r"point\.json"):
+        check(b'[{"x": 1}]')
+
+
+def test_numbers_that_a_check_cannot_take_are_an_error_of_the_record(registry: SchemaRegistry) -> None:
+    serde = bound(ks.JsonSchema('{"title": "Price", "type": "number", "multipleOf": 0.01}'), registry)
+    frame = serde.serialize(0.25)[:FRAME]
+    with pytest.raises(SerdeError):
+        serde.deserialize(frame + b"1e400")
+    with pytest.raises(SerdeError):
+        serde.deserialize(frame + b"1" * 400)
 
 
 def test_a_schema_that_is_none_says_so(registry: SchemaRegistry) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import pickle
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -182,6 +184,17 @@ def test_without_grpcio_tools_a_file_names_the_extra(
         bound(ks.Protobuf(order_file, message="Order"), registry)
 
 
+@pytest.mark.parametrize("missing", ["google", "google.protobuf"])
+def test_without_protobuf_the_name_says_what_to_install(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; import kstreams as ks; ks.Avro, ks.JsonSchema; ks.Protobuf"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert last_line == (
+        "ImportError: ks.Protobuf needs protobuf: install it with `pip install 'kstreams-dsl[registry]'`"
+    )
+
+
 def test_what_a_file_imports_is_registered_under_its_path(tmp_path: Path, registry: SchemaRegistry) -> None:
     (tmp_path / "acme").mkdir()
     (tmp_path / "acme" / "country.proto").write_text(
@@ -313,6 +326,31 @@ def test_a_message_of_another_class_is_refused(registry: SchemaRegistry, pb2: An
         bound(ks.Protobuf(pb2.Order), registry).serialize(pb2.Refund())
     with pytest.raises(SerdeError, match="cannot be written as Order"):
         bound(ks.Protobuf(Order), registry).serialize(Line("tea", 2))
+
+
+class Created(msgspec.Struct):
+    line: Line
+    by: str | None = None
+
+
+def test_a_topic_may_hold_messages_of_several_classes(registry: SchemaRegistry) -> None:
+    serde = bound(ks.Protobuf(Created | Refund | Line), registry)
+    values = [Refund(1, 2.5), Created(Line("tea", 2), "Ada"), Line("milk", 1), Refund(2, 0.0)]
+    column = serde.encode_rows(values)
+    assert [row[FRAME:7] for row in column.to_pylist()] == [b"\x02\x02", b"\x00\x0a", b"\x02\x04", b"\x02\x02"]
+    assert serde.decode_rows(column) == values
+    names = [message.name for message in registered_file(registry, "orders-value").message_type]
+    assert names == ["Created", "Refund", "Line"]
+    assert bound(ks.Protobuf(Refund), registry).deserialize(serde.serialize(values[0])) == values[0]
+    with pytest.raises(SerdeError, match="is none of Created, Refund, Line"):
+        serde.serialize(AN_ORDER)
+    order = bound(ks.Protobuf(Order), registry).serialize(AN_ORDER)
+    with pytest.raises(SerdeError, match="the message Order, and one of Created, Refund, Line is what is read"):
+        serde.deserialize(order)
+    with pytest.raises(SerdeError, match="no Protobuf message can be derived from int"):
+        ks.Protobuf(Created | int)
+    arrived = pickle.loads(pickle.dumps(ks.Protobuf(Created | Refund | Line)))
+    assert bound(arrived, registry).serialize(values[1]) == serde.serialize(values[1])
 
 
 def test_a_serde_says_what_is_missing_around_it() -> None:

@@ -282,3 +282,17 @@ def test_a_serde_of_a_topic_travels_to_another_process(world: World, bound: Any)
     arrived = pickle.loads(pickle.dumps(serde))
     assert arrived.deserialize(data) == ORDERS[0]
     assert arrived.serialize(ORDERS[0]) == data
+
+
+def test_expressions_read_the_fields_of_classes_and_dicts(tmp_path: Path) -> None:
+    settings = {"schema.registry.url": "local:", "log.dir": tmp_path / "log"}
+    same_file = V2.replace("int32", "int64").replace("float", "double")
+    for serde in (ks.Protobuf(Order), ks.Protobuf(same_file)):
+        builder = ks.StreamsBuilder()
+        orders = builder.stream("orders", key=str, value=serde)
+        orders.filter(ks.col("amount") > 10.0).select_key(ks.col("customer"), key=str).to("large")
+        with TopologyTestDriver(builder.build(), {**settings, "log.dir": tmp_path / repr(serde)}) as driver:
+            values = ks.Protobuf(Order)
+            driver.create_input_topic("orders", key=str, value=values).pipe_values(ORDERS)
+            rows = driver.create_output_topic("large", key=str, value=serde).read_key_values()
+        assert [key for key, _ in rows] == [order.customer for order in ORDERS if order.amount > 10.0]

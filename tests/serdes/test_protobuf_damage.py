@@ -218,6 +218,18 @@ def test_a_schema_with_names_that_are_none_is_an_error(name: str) -> None:
         bound(ks.Protobuf(), registry).deserialize(b"\x00" + number.to_bytes(4, "big") + b"\x00\x08\x01")
 
 
+def test_a_schema_whose_messages_hold_each_other_without_end_is_an_error() -> None:
+    file = FileDescriptorProto(name="chain.proto", syntax="proto3")
+    for at in range(3_000):
+        field = file.message_type.add(name=f"M{at}").field.add(name="next", number=1, type=11, label=1)
+        field.type_name = f".M{min(at + 1, 2_999)}"
+    registry = registry_of_this_run()
+    number = registry.register("chain", Schema(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")).id
+    frame = b"\x00" + number.to_bytes(4, "big") + b"\x00"
+    with pytest.raises(SerdeError, match="too deep"):
+        bound(ks.Protobuf(), registry).deserialize(frame)
+
+
 def test_an_import_from_elsewhere_than_the_folder_is_an_error(tmp_path: Path) -> None:
     registry = registry_of_this_run()
     target = tmp_path / "written.proto"

@@ -59,5 +59,5 @@ def _of_msgspec(kind: Any) -> dict[str, Any]:
         return schema
     others = {other: definition for other, definition in definitions.items() if other != name}
     is_recursive = f'"{_DEFINITIONS}{name}"'.encode() in msgspec.json.encode(definitions)
-    kept = definitions if is_recursive else others
-    return {**definitions[name], **({"$defs": kept} if kept else {})}
+    needed = definitions if is_recursive else others
+    return {**definitions[name], **({"$defs": needed} if needed else {})}

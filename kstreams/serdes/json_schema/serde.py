@@ -102,9 +102,11 @@ class JsonSchema(SchemaSerde[Any]):
     @classmethod
     def of_options(cls, text: str | None, kind: Any, validates: bool, options: SchemaOptions) -> JsonSchema:
         """The serde of a schema and a class, with options that are there already."""
-        made = cls(validate=validates)
-        made.options, made._text, made.type = options, text, kind
-        return made
+        serde = cls(validate=validates)
+        serde.options = options
+        serde._text = text
+        serde.type = kind
+        return serde
 
     @cached_property
     def _json(self) -> Serde[Any]:
@@ -172,8 +174,8 @@ class JsonSchema(SchemaSerde[Any]):
 
 def _remade(text: str | None, cls: Any, validates: bool, options: SchemaOptions, use: SerdeUse | None) -> JsonSchema:
     """A serde that was sent here."""
-    made = JsonSchema.of_options(text, cls, validates, options)
-    return made if use is None else made.of_topic(use)
+    serde = JsonSchema.of_options(text, cls, validates, options)
+    return serde if use is None else serde.of_topic(use)
 
 
 def _text_of(source: str | PathLike[str]) -> str:

@@ -26,6 +26,7 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
     """
     try:
         import jsonschema
+        from referencing.exceptions import Unresolvable
     except ImportError as error:
         raise SerdeError(
             "validation needs jsonschema: install it with `pip install 'kstreams-dsl[registry]'`, or set validate=False"
@@ -37,13 +38,14 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
     except jsonschema.SchemaError as error:
         raise SerdeError(f"the schema is no JSON Schema: {error.message} at {error.json_path}") from error
     validator = cls(contents, registry=_resources(schema, registry))
+    unanswerable = (ValueError, ArithmeticError, RecursionError, Unresolvable)  # a DecodeError is a ValueError
     best_match = jsonschema.exceptions.best_match
 
     def check(data: bytes) -> None:
         try:
             error = best_match(validator.iter_errors(decode_json(data)))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
-            raise decode_error("JSON", data, cause) from cause
+        except unanswerable as cause:
+            raise decode_error("JSON of its schema", data, cause) from cause
         if error is not None:
             raise SerdeError(f"{data[:40]!r} does not fit its JSON Schema: {error.message} at {error.json_path}")
 
@@ -63,10 +65,10 @@ def _resources(schema: Schema, registry: SchemaRegistry) -> Any:
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
 
-    known: Any = Registry()
+    resources: Any = Registry()
     for name, text in _referenced(schema, registry):
-        known = known.with_resource(name, DRAFT202012.create_resource(parsed(text)))
-    return known
+        resources = resources.with_resource(name, DRAFT202012.create_resource(parsed(text)))
+    return resources
 
 
 def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str, str]]:

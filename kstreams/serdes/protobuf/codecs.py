@@ -36,7 +36,8 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
     SerdeError
         When the message cannot be read as the type.
     """
-    parse, (read, place_of) = GetMessageClass(message).FromString, reader(message, info_of(kind))
+    parse = GetMessageClass(message).FromString
+    read, place_of = reader(message, info_of(kind))
     shown = getattr(kind, "__name__", kind)
 
     def decode(data: bytes) -> Any:
@@ -57,8 +58,9 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
         When the type cannot be written as the message.
     """
     info = info_of(kind)
-    make, written = GetMessageClass(message), writer(message, info)
-    fill, place_of, to_bytes = written.fill, written.place_of, serialization(message)
+    make, to_bytes = GetMessageClass(message), serialization(message)
+    written = writer(message, info)
+    fill, place_of = written.fill, written.place_of
     is_plain = _plainness(kind) if written.is_exact else _never
     is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import Message
 
@@ -26,7 +26,10 @@ from kstreams.serdes.protobuf.codecs import (
     value_encoder,
 )
 from kstreams.serdes.protobuf.compatible import demand_named, demand_readable
-from kstreams.serdes.protobuf.derived import derived_file
+from kstreams.serdes.protobuf.derived import derived_file, derived_file_of
+from kstreams.serdes.protobuf.fields import alternatives
+from kstreams.serdes.protobuf.message_index import encoded, message_at, message_index
+from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, named_message
 from kstreams.serdes.protobuf.pools import pool_of
 from kstreams.serdes.protobuf.schema_files import file_of_text, files_at
 from kstreams.serdes.protobuf.type_infos import info_of
@@ -52,8 +55,8 @@ class MessageSource(Protocol):
         """What reads records of a message of a schema in the registry."""
         ...
 
-    def encoder(self, message: Descriptor) -> Encode:
-        """What writes values as a message."""
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        """What writes values as messages of a schema, with the frame and the index of the message in front."""
         ...
 
 
@@ -68,6 +71,8 @@ def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool
     kind = without_none(kind)
     if isinstance(kind, builtins.type) and issubclass(kind, Message):
         return GeneratedClass(kind, keep_unknown)
+    if alternatives(info_of(kind)).types[1:]:
+        return DerivedMessages(kind)
     return DerivedMessage(kind, message)
 
 
@@ -86,8 +91,9 @@ class NoMessage:
     def decoder(self, written: Descriptor) -> Decode:
         return value_decoder(written, Any)
 
-    def encoder(self, message: Descriptor) -> Encode:
-        return value_encoder(message, Any)
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        message = messages.at((0,))
+        return _framed(value_encoder(message, Any), message, frame)
 
     def __str__(self) -> str:
         return ""
@@ -111,8 +117,9 @@ class GeneratedClass:
         demand_readable(written, self.type.DESCRIPTOR)
         return message_decoder(self.type, self.keep_unknown)
 
-    def encoder(self, message: Descriptor) -> Encode:
-        return message_encoder(self.type)
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        message = messages.named(self.type.DESCRIPTOR.full_name)
+        return _framed(message_encoder(self.type), message, frame)
 
     def __str__(self) -> str:
         return str(self.type.__name__)
@@ -142,7 +149,7 @@ class DerivedMessage:
             file = derived_file(info_of(self.type), package, own_name)
         except (TypeError, NameError) as error:
             raise SerdeError(f"no Protobuf message can be derived from {self.type!r}: {error}") from error
-        return _messages(pool_of([file]).FindFileByName(file.name))[0]
+        return message_at(pool_of([file]).FindFileByName(file.name), (0,))
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> DerivedMessage:
         return self
@@ -154,14 +161,73 @@ class DerivedMessage:
         demand_named(written, self._message.name)
         return value_decoder(written, self.type)
 
-    def encoder(self, message: Descriptor) -> Encode:
-        return value_encoder(message, self.type)
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        message = messages.named(self._message.full_name)
+        return _framed(value_encoder(message, self.type), message, frame)
 
     def __reduce__(self) -> Any:
         return DerivedMessage, (self.type, self.name)
 
     def __str__(self) -> str:
         return str(getattr(self.type, "__name__", self.type))
+
+
+@dataclass(frozen=True)
+class DerivedMessages:
+    """The messages that are derived from a union of classes: each record is one of them, as its index says.
+
+    Parameters
+    ----------
+    type : type
+        The union.
+    """
+
+    type: Any
+
+    def __post_init__(self) -> None:
+        self._message  # noqa: B018 (a class that no message can hold is refused at once)
+
+    @cached_property
+    def _classes(self) -> dict[str, Any]:
+        return {member.cls.__name__: member.cls for member in alternatives(info_of(self.type)).types}
+
+    @cached_property
+    def _message(self) -> Descriptor:
+        file = derived_file_of(alternatives(info_of(self.type)).types)
+        return message_at(pool_of([file]).FindFileByName(file.name), (0,))
+
+    def compiled(self, registry: Callable[[], SchemaRegistry]) -> DerivedMessages:
+        return self
+
+    def message(self) -> Descriptor:
+        return self._message
+
+    def decoder(self, written: Descriptor) -> Decode:
+        kind = self._classes.get(written.name)
+        if kind is None:
+            names = ", ".join(self._classes)
+            raise SerdeError(f"the record is the message {written.full_name}, and one of {names} is what is read")
+        return value_decoder(written, kind)
+
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        encoders: dict[Any, Encode] = {}
+        for name, kind in self._classes.items():
+            message = messages.named(name)
+            encoders[kind] = _framed(value_encoder(message, kind), message, frame)
+
+        def encode(value: Any) -> bytes:
+            encoder = encoders.get(builtins.type(value))
+            if encoder is None:
+                raise SerdeError(f"{value!r} is none of {', '.join(self._classes)}")
+            return encoder(value)
+
+        return encode
+
+    def __reduce__(self) -> Any:
+        return DerivedMessages, (self.type,)
+
+    def __str__(self) -> str:
+        return " | ".join(self._classes)
 
 
 @dataclass(frozen=True)
@@ -195,8 +261,8 @@ class MessageInFile:
     def decoder(self, written: Descriptor) -> Decode:
         return self._alone().decoder(written)
 
-    def encoder(self, message: Descriptor) -> Encode:
-        return self._alone().encoder(message)
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        return self._alone().encoder(messages, frame)
 
     def _alone(self) -> CompiledMessage:
         return self.compiled(_no_registry)
@@ -240,8 +306,9 @@ class CompiledMessage:
         demand_readable(written, self._message)
         return value_decoder(self._message, self._kind())
 
-    def encoder(self, message: Descriptor) -> Encode:
-        return value_encoder(message, self._kind())
+    def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
+        message = messages.named(self._message.full_name)
+        return _framed(value_encoder(message, self._kind()), message, frame)
 
     def _kind(self) -> Any:
         return Any if self.type is None else self.type
@@ -253,30 +320,11 @@ class CompiledMessage:
         return str(self.type.__name__ if self.type is not None else self._message.full_name)
 
 
+def _framed(encode: Encode, message: Descriptor, frame: bytes) -> Encode:
+    """What puts the frame and the index of a message in front of what is written."""
+    head = frame + encoded(message_index(message))
+    return lambda value: head + encode(value)
+
+
 def _no_registry() -> SchemaRegistry:
     raise SerdeError("a .proto file whose imports are in a registry is compiled for a topic: give the serde to one")
-
-
-def _messages(file: FileDescriptor) -> list[Descriptor]:
-    return list(file.message_types_by_name.values())
-
-
-def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """A message of a file by its name, with the package or without; the first one of all without a name."""
-    messages = _within(_messages(file))
-    if not messages:
-        raise SerdeError(f"{file.name} has no message")
-    if name is None and len(_messages(file)) == 1:
-        return messages[0]
-    for message in messages:
-        if name in (message.full_name, message.full_name.removeprefix(f"{file.package}."), message.name):
-            return message
-    names = ", ".join(message.full_name for message in messages)
-    which = f"{file.name} has no message {name}" if name else f"{file.name} has several messages"
-    raise SerdeError(f"{which}: write message= with one of {names}")
-
-
-def _within(messages: Sequence[Descriptor]) -> list[Descriptor]:
-    """Messages with those that lie in them, the outer ones first."""
-    nested = [inner for message in messages for inner in message.nested_types if not inner.GetOptions().map_entry]
-    return [*messages, *_within(nested)] if nested else list(messages)

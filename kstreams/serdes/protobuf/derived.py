@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import (
@@ -69,7 +70,12 @@ def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptor
     >>> [(field.name, field.number) for field in derived_file(type_info(Order)).message_type[0].field]
     [('id', 1), ('coupon', 2)]
     """
-    return _File(package).of_class(info, name)
+    return _File(package).of_classes([info], name)
+
+
+def derived_file_of(infos: Sequence[Any], package: str = "") -> FileDescriptorProto:
+    """The file of several classes, of which each record is one: their messages first, in their order."""
+    return _File(package).of_classes(infos, "")
 
 
 class _File:
@@ -83,17 +89,15 @@ class _File:
         self.enums: dict[str, EnumDescriptorProto] = {}
         self.imports: set[str] = set()
 
-    def of_class(self, info: Any, name: str) -> FileDescriptorProto:
-        shape = class_shape(info)
-        if shape is None:
-            raise SerdeError(
-                f"no Protobuf message can be derived from {shown(info)}: give ks.Protobuf a class with fields, a "
-                "generated message class, or a .proto file"
-            )
-        self.names[shape.cls] = name or shape.cls.__name__
-        self.message(shape)
+    def of_classes(self, infos: Sequence[Any], name: str) -> FileDescriptorProto:
+        shapes = [_shape_of(info) for info in infos]
+        for shape in shapes:
+            self.names[shape.cls] = name or shape.cls.__name__
+            self.messages[self.names[shape.cls]] = DescriptorProto()  # has its place before those that lie within
+        for shape in shapes:
+            self.message(shape)
         return FileDescriptorProto(
-            name=f"{snake_case(self.names[shape.cls])}.proto",
+            name=f"{snake_case(self.names[shapes[0].cls])}.proto",
             package=self.package,
             syntax="proto3",
             dependency=sorted(self.imports),
@@ -105,7 +109,8 @@ class _File:
         """The full name of the message for a class, which is made where it is not there yet."""
         name = self.names.get(shape.cls, shape.cls.__name__)
         if self._is_new(name, shape.cls):
-            message = self.messages[name] = DescriptorProto(name=name)
+            message = self.messages[name] = self.messages.get(name, DescriptorProto())
+            message.name = name
             for field in shape.fields:
                 _Fields(self, message, shape).add(field)
             _add_oneofs_of_optional_fields(message)
@@ -127,7 +132,7 @@ class _File:
     def _is_new(self, name: str, cls: Any) -> bool:
         if self.classes.setdefault(_checked(name, cls), cls) is not cls:
             raise SerdeError(f"two classes are called {name}: a .proto file cannot hold both, so rename one")
-        return name not in self.messages and name not in self.enums
+        return name not in self.enums and not (name in self.messages and self.messages[name].name)
 
 
 def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
@@ -138,11 +143,23 @@ def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
             message.oneof_decl.add(name=f"_{field.name}")
 
 
+def _shape_of(info: Any) -> ClassShape:
+    shape = class_shape(info)
+    if shape is None:
+        raise SerdeError(
+            f"no Protobuf message can be derived from {shown(info)}: give ks.Protobuf a class with fields, a generated "
+            "message class, or a .proto file"
+        )
+    return shape
+
+
 class _Fields:
     """The fields of a message under construction."""
 
     def __init__(self, file: _File, message: DescriptorProto, shape: ClassShape) -> None:
-        self.file, self.message, self.shape = file, message, shape
+        self.file = file
+        self.message = message
+        self.shape = shape
 
     def add(self, field: ClassField) -> None:
         kinds = alternatives(field.info)
@@ -182,7 +199,8 @@ class _Fields:
         return number if number < 19_000 else number + 1000  # these thousand are Protobuf's own
 
     def _set_type(self, field: FieldDescriptorProto, info: Any) -> None:
-        scalar, message = _SCALARS.get(type(info)), _MESSAGES.get(type(info))
+        scalar = _SCALARS.get(type(info))
+        message = _MESSAGES.get(type(info))
         shape = class_shape(info)
         if scalar is not None:
             field.type = scalar

@@ -130,9 +130,11 @@ def _float_of(number: int) -> float:
 
 def _half(value: float) -> float:
     """A float that 32 bits hold."""
-    held = struct.unpack("f", struct.pack("f", value))[0]
-    if held != value and not math.isnan(value):
-        raise ValueError(f"{value!r} is no 32-bit float, which its field holds: declare it `double`, or write {held!r}")
+    as_float32 = struct.unpack("f", struct.pack("f", value))[0]
+    if as_float32 != value and not math.isnan(value):
+        raise ValueError(
+            f"{value!r} is no 32-bit float, which its field holds: declare it `double`, or write {as_float32!r}"
+        )
     return value
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.protobuf.codecs import Decode
-from kstreams.serdes.protobuf.declarations import MessageSource, named_message
-from kstreams.serdes.protobuf.message_index import decoded, message_at
-from kstreams.serdes.schemas import Reader
-
-_FIRST = b"\x00"
+from kstreams.serdes.protobuf.message_index import message_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +34,26 @@ class MessagesOfSchema:
             raise SerdeError(f"the schema with id {self.id} has no message at the index {list(index)}") from error
 
 
-def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: int) -> Reader:
-    """What reads records of a schema: behind the frame, which ends at `start`, each says which message it is."""
-    decoders: dict[tuple[int, ...], Decode] = {}
-    first = start + 1
+def _messages(file: FileDescriptor) -> list[Descriptor]:
+    return list(file.message_types_by_name.values())
 
-    def decoder(index: tuple[int, ...]) -> Decode:
-        decode = decoders.get(index)
-        if decode is None:
-            try:
-                decode = decoders[index] = source.decoder(messages.at(index))
-            except SerdeError as error:
-                raise SerdeError(f"schema id {messages.id} cannot be read as Protobuf({source}): {error}") from error
-        return decode
 
-    if messages.begins_with(source.message()):
-        decoder((0,))
+def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
+    """A message of a file by its name, with the package or without; the first one of all without a name."""
+    messages = _within(_messages(file))
+    if not messages:
+        raise SerdeError(f"{file.name} has no message")
+    if name is None and len(_messages(file)) == 1:
+        return messages[0]
+    for message in messages:
+        if name in (message.full_name, message.full_name.removeprefix(f"{file.package}."), message.name):
+            return message
+    names = ", ".join(message.full_name for message in messages)
+    which = f"{file.name} has no message {name}" if name else f"{file.name} has several messages"
+    raise SerdeError(f"{which}: write message= with one of {names}")
 
-    def one(data: bytes) -> Any:
-        if data[start:first] == _FIRST:
-            return decoder((0,))(data[first:])
-        index, end = decoded(data, start)
-        return decoder(index)(data[end:])
 
-    def many(rows: list[bytes]) -> list[Any]:
-        if all(row[start:first] == _FIRST for row in rows):
-            decode = decoder((0,))
-            return [decode(row[first:]) for row in rows]
-        return [one(row) for row in rows]
-
-    return Reader(one, many)
+def _within(messages: Sequence[Descriptor]) -> list[Descriptor]:
+    """Messages with those that lie in them, the outer ones first."""
+    nested = [inner for message in messages for inner in message.nested_types if not inner.GetOptions().map_entry]
+    return [*messages, *_within(nested)] if nested else list(messages)

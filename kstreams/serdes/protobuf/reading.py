@@ -66,7 +66,7 @@ class _Source(CompiledSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.made: dict[tuple[str, Any], str] = {}
+        self.functions: dict[tuple[str, Any], str] = {}
 
     def of_message(self, message: Descriptor, info: Any) -> str:
         """The name of the function for a message; it may call itself."""
@@ -74,11 +74,11 @@ class _Source(CompiledSource):
         if shape is None:
             raise SerdeError(f"the message {message.full_name} cannot be read as {shown(info)}")
         key = (message.full_name, shape.cls)
-        if key not in self.made:
-            self.made[key] = f"read{len(self.made)}"
+        if key not in self.functions:
+            self.functions[key] = f"read{len(self.functions)}"
             body = self._body(message, shape)
-            self.lines += [f"def {self.made[key]}(m):", *(f"    {line}" for line in body)]
-        return self.made[key]
+            self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
+        return self.functions[key]
 
     def _body(self, message: Descriptor, shape: ClassShape) -> list[str]:
         always: list[str] = []

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import FileDescriptor
 
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.protobuf.compatible import demand_readable
 from kstreams.serdes.protobuf.declarations import MessageSource, declaration
-from kstreams.serdes.protobuf.message_index import encoded, index_length, message_index
-from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, reader_by_index
+from kstreams.serdes.protobuf.message_index import index_length
+from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
 from kstreams.serdes.protobuf.pools import pool_of
+from kstreams.serdes.protobuf.reading_by_index import reader_by_index
 from kstreams.serdes.protobuf.schema_files import files_of, registered_imports, schema_of
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 from kstreams.serdes.schemas.frame import frame_of
@@ -28,8 +29,9 @@ class Protobuf(SchemaSerde[Any]):
     ----------
     kind : type or str or Path, optional
         A message class that protoc generated; a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of
-        which the schema is derived; or a `.proto` file, by its path or its text, which is compiled when the application
-        starts and gives dicts. Without it, records are read with the schema that they were written with, as dicts.
+        which the schema is derived, or a union of such, of which each record is one; or a `.proto` file, by its path
+        or its text, which is compiled when the application starts and gives dicts. Without it, records are read with
+        the schema that they were written with, as dicts.
     type : type, optional
         The class of the values, beside a `.proto` file.
     message : str, optional
@@ -100,9 +102,11 @@ class Protobuf(SchemaSerde[Any]):
     @classmethod
     def of_options(cls, declared: MessageSource, options: SchemaOptions) -> Protobuf:
         """The serde of what was declared, with options that are there already."""
-        made = cls()
-        made.options, made._declared, made.type = options, declared, declared.type
-        return made
+        serde = cls()
+        serde.options = options
+        serde._declared = declared
+        serde.type = declared.type
+        return serde
 
     def of_topic(self, use: SerdeUse) -> Self:
         compiled = copy(self)
@@ -125,22 +129,23 @@ class Protobuf(SchemaSerde[Any]):
         return reader_by_index(self._messages(written, registry), self._declared, start)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
-        message = self._message_to_write(registered, registry)
-        head = frame + encoded(message_index(message))
-        encode = self._declared.encoder(message)
-        return Writer(lambda value: head + encode(value), lambda values: [head + encode(value) for value in values])
+        try:
+            return Writer.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
+        except RecursionError:
+            raise SerdeError(f"the messages of schema id {registered.id} hold each other too deeply") from None
 
-    def _message_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> Descriptor:
-        declared, own = self._declared.message(), self.declared_schema()
-        if declared is not None and own is not None and own.text == registered.schema.text:
-            return declared
-        return self._messages(registered, registry).named(None if declared is None else declared.full_name)
+    def _messages_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
+        """Those of a schema; of the declared one they need not be read."""
+        message = self._declared.message()
+        if message is not None and schema_of(message.file).text == registered.schema.text:
+            return MessagesOfSchema(message.file, registered.id)
+        return self._messages(registered, registry)
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         own = self._declared.message()
         assert own is not None  # it declares a schema
         try:
-            demand_readable(own, self._message_to_write(latest, registry))
+            demand_readable(own, self._messages_to_write(latest, registry).named(own.full_name))
         except SerdeError as error:
             return [str(error)]
         return ()
@@ -170,5 +175,5 @@ class Protobuf(SchemaSerde[Any]):
 
 def _remade(declared: MessageSource, options: SchemaOptions, use: SerdeUse | None) -> Protobuf:
     """A serde that was sent here."""
-    made = Protobuf.of_options(declared, options)
-    return made if use is None else made.of_topic(use)
+    serde = Protobuf.of_options(declared, options)
+    return serde if use is None else serde.of_topic(use)

@@ -59,7 +59,7 @@ class _Source(CompiledSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.made: dict[tuple[str, Any], str] = {}
+        self.functions: dict[tuple[str, Any], str] = {}
         self.is_exact = True
 
     def of_message(self, message: Descriptor, info: Any) -> str:
@@ -68,11 +68,11 @@ class _Source(CompiledSource):
         if shape is None:
             raise SerdeError(f"{shown(info)} cannot be written as the message {message.full_name}")
         key = (message.full_name, shape.cls)
-        if key not in self.made:
-            self.made[key] = f"write{len(self.made)}"
+        if key not in self.functions:
+            self.functions[key] = f"write{len(self.functions)}"
             body = self._body(message, shape)
-            self.lines += [f"def {self.made[key]}(v, m):", *_indented(body or ["pass"])]
-        return self.made[key]
+            self.lines += [f"def {self.functions[key]}(v, m):", *_indented(body or ["pass"])]
+        return self.functions[key]
 
     def _body(self, message: Descriptor, shape: ClassShape) -> Lines:
         lines: Lines = []
