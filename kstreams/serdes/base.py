@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -54,6 +54,10 @@ class FieldColumns(Protocol):
             When a value does not decode; which one, the record path tells.
         """
         ...
+
+
+FieldWriter: TypeAlias = "Callable[[Mapping[str, pa.Array]], pa.Array]"
+"""Makes a binary array of columns; raises SerdeError where columns cannot say what objects would be written as."""
 
 
 class Serde(Generic[T]):
@@ -139,6 +143,17 @@ class Serde(Generic[T]):
             When they have no columnar form; says why.
         """
         raise SerdeError(f"{self!r} has no fields that columns can read")
+
+    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+        """What writes objects of a kind of the columns of their fields; None where objects have to be made.
+
+        Parameters
+        ----------
+        kind : type or None
+            What they are objects of; None: dicts.
+        fields : sequence of str
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

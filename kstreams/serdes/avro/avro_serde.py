@@ -10,13 +10,14 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.schemas.compatibility.rules import resolved_by
-from kstreams.serdes.avro.columns import AvroColumns
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
 from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
-from kstreams.serdes.base import FieldColumns, SerdeUse
+from kstreams.serdes.base import FieldColumns, FieldWriter, SerdeUse
+from kstreams.serdes.class_fields import field_types
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas.schema_columns import SchemaColumns
 
 
 class Avro(SchemaSerde[Any]):
@@ -122,7 +123,7 @@ class Avro(SchemaSerde[Any]):
             reader = AvroReader(by_writer, wanted, self._kind, start)
         except SerdeError as error:
             raise SerdeError(f"schema id {written.id} cannot be read as {self!r}: {error}") from None
-        return Reader(reader.one, reader.many)
+        return Reader(reader.one, reader.many, reader.fields)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
         from kstreams.serdes.avro.writing import AvroWriter  # needs fastavro
@@ -131,16 +132,19 @@ class Avro(SchemaSerde[Any]):
             writer = AvroWriter(_loaded(registered.schema, registry), self._kind, frame)
         except SerdeError as error:
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
-        return Writer(writer.one, writer.many)
+        return Writer(writer.one, writer.many, writer.columns)
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
-        return AvroColumns(self.type, fields, lambda row: self._of_rows(row).decode_rows)
+        return SchemaColumns(self._schemas, field_types(self.type, fields))
 
-    def _of_rows(self, row: Any) -> Avro:
-        """The serde of the same records as objects with some of their fields."""
-        made = Avro.of_options(self._text, row, self.options, kind_of(row))
-        use = self._schemas.portable_use()
-        return made if use is None else made.of_topic(use)
+    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+        if self._class is None or kind is not self._class:
+            return None
+        try:
+            types = field_types(kind, fields)
+        except SerdeError:
+            return None
+        return SchemaColumns(self._schemas, types).encode
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self._class, self.options

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
+import pyarrow as pa
 from fastavro.read import SchemaResolutionError
 
 from kstreams.errors import SerdeError
 from kstreams.schemas.compatibility.avro import AvroType, differences
 from kstreams.schemas.compatibility.incompatibility import Incompatibility
+from kstreams.serdes.avro.columns import AvroColumnReader, NoColumnsError
 from kstreams.serdes.avro.decoding import Decode, decoder, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
@@ -73,6 +76,12 @@ class AvroReader:
             return self._values(rows)
         except (*FAILURES, SchemaResolutionError, RecursionError):
             return list(map(self.one, rows))
+
+    def fields(self, fields: Sequence[str]) -> Callable[[pa.Array], dict[str, pa.Array]]:
+        """What reads fields of many as columns; raises NoColumnsError where schemas differ, or a part is no column."""
+        if self._reader_schema is not None:
+            raise NoColumnsError("records are read by another schema than they were written with")
+        return AvroColumnReader(self._written, self._start, fields).columns
 
     def _values(self, rows: list[bytes]) -> list[Any]:
         stream = BytesIO(b"".join((*rows, _BEYOND)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from fastavro._write import write_data  # type: ignore[attr-defined]
 
 from kstreams.errors import SerdeError
+from kstreams.serdes.avro.columns import AvroColumnWriter, NoColumnsError
 from kstreams.serdes.avro.decoding import is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, FieldError
@@ -67,6 +71,18 @@ class AvroWriter:
             except (*FAILURES, RecursionError):
                 pass  # one by one, the error says which it is
         return list(map(self.one, values))
+
+    @cached_property
+    def columns(self) -> Callable[[Mapping[str, pa.Array]], pa.Array]:
+        """What writes the columns of all fields; raises NoColumnsError where columns cannot hold them."""
+        try:
+            return AvroColumnWriter(self._schema, self._frame).written
+        except NoColumnsError:
+            return self._no_columns
+
+    @staticmethod
+    def _no_columns(columns: Any) -> pa.Array:
+        raise NoColumnsError("the schema has parts that columns cannot hold")
 
     def _bytes(self, value: Any) -> bytes:
         data = bytearray(self._frame)

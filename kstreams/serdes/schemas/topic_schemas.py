@@ -120,7 +120,8 @@ class TopicSchemas:
             reader = self._serde.reader_of(written, self._use.registry(), start)
         except SerdeError as error:
             return _unreadable(f"{error}{self._own_id()}")
-        return Reader(self._naming_both(reader.one, written), self._naming_both(reader.many, written))
+        one, many = (self._naming_both(read, written) for read in (reader.one, reader.many))
+        return Reader(one, many, reader.fields)
 
     def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
         """What reads, with both schemas in the error of a record that one of them has no place for."""

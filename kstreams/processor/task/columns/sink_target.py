@@ -45,6 +45,9 @@ class SinkTarget:
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
         self._is_opaque = (source.value or BytesSerde()).arrow_type is None
         self._rows = ProjectedRows(self._view, source)
+        self._write_fields = None
+        if is_struct(self._view.value):
+            self._write_fields = self._value.field_writer(self._view.value_class, self._view.value.detail)
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
@@ -67,6 +70,9 @@ class SinkTarget:
         return _encoded(self._key, selected.of(self._view.key))
 
     def _values(self, selected: SelectedRows) -> pa.Array:
+        if self._write_fields is not None:
+            fields = zip(self._view.value.detail, self._view.value.inputs, strict=True)
+            return self._write_fields({name: selected.of(part) for name, part in fields})
         if is_struct(self._view.value) or (self._view.value.operation is Operation.VALUE and self._is_opaque):
             return self._value.encode_rows(self._rows.values(selected))
         return _encoded(self._value, selected.of(self._view.value))
