@@ -56,6 +56,7 @@ class Note(TypedDict):
     text: str
     by: NotRequired[str]
     tags: NotRequired[list[str]]
+    reply: NotRequired[str | None]
 
 
 class Person(pydantic.BaseModel):
@@ -211,6 +212,7 @@ REFUSED: list[tuple[Any, Any]] = [
     (Node, Card("1")),
     (Note, {"text": "a", "wrong": 1}),
     (Note, {"text": "a", "tags": []}),
+    (Note, {"text": "a", "reply": None}),
     (Annotated[int, msgspec.Meta(ge=0)], -1),
 ]
 
@@ -240,6 +242,25 @@ def test_an_optional_field_may_stand_before_a_union(registry: SchemaRegistry) ->
     serde = bound(ks.Protobuf(cls), registry)
     for value in (cls(None, Card("1"), None), cls("", 0, 0)):
         assert serde.deserialize(serde.serialize(value)) == value
+
+
+class Small(msgspec.Struct, tag=True):
+    count: int
+
+
+class Large(msgspec.Struct, tag=True):
+    text: str
+
+
+def test_a_field_that_is_no_oneof_is_of_the_type_that_fits(registry: SchemaRegistry) -> None:
+    one = msgspec.defstruct("Box", [("first", Small | Large), ("second", Large | Small), ("third", Any)])
+    text = """syntax = "proto3"; message Part { string text = 1; }
+        message Box { Part first = 1; Part second = 2; optional int32 third = 3; }"""
+    serde = bound(ks.Protobuf(text, message="Box", type=one), registry)
+    for value in (one(Large("a"), Large("b"), None), one(Large(""), Large("b"), 3)):
+        assert serde.deserialize(serde.serialize(value)) == value
+    with pytest.raises(SerdeError):
+        serde.serialize(one(Small(1), Large("b"), None))
 
 
 def test_an_error_names_the_field_of_the_value(registry: SchemaRegistry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -67,6 +68,7 @@ class _Source(CompiledSource):
     def __init__(self) -> None:
         super().__init__()
         self.functions: dict[tuple[str, Any], str] = {}
+        self.numbers = count()
 
     def of_message(self, message: Descriptor, info: Any) -> str:
         """The name of the function for a message; it may call itself."""
@@ -75,8 +77,12 @@ class _Source(CompiledSource):
             raise SerdeError(f"the message {message.full_name} cannot be read as {shown(info)}")
         key = (message.full_name, shape.cls)
         if key not in self.functions:
-            self.functions[key] = f"read{len(self.functions)}"
-            body = self._body(message, shape)
+            self.functions[key] = f"read{next(self.numbers)}"
+            try:
+                body = self._body(message, shape)
+            except SerdeError:
+                del self.functions[key]  # another type may fit
+                raise
             self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
         return self.functions[key]
 

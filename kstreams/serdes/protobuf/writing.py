@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -60,6 +61,7 @@ class _Source(CompiledSource):
     def __init__(self) -> None:
         super().__init__()
         self.functions: dict[tuple[str, Any], str] = {}
+        self.numbers = count()
         self.is_exact = True
 
     def of_message(self, message: Descriptor, info: Any) -> str:
@@ -69,8 +71,12 @@ class _Source(CompiledSource):
             raise SerdeError(f"{shown(info)} cannot be written as the message {message.full_name}")
         key = (message.full_name, shape.cls)
         if key not in self.functions:
-            self.functions[key] = f"write{len(self.functions)}"
-            body = self._body(message, shape)
+            self.functions[key] = f"write{next(self.numbers)}"
+            try:
+                body = self._body(message, shape)
+            except SerdeError:
+                del self.functions[key]  # another type may fit
+                raise
             self.lines += [f"def {self.functions[key]}(v, m):", *_indented(body or ["pass"])]
         return self.functions[key]
 
@@ -119,7 +125,7 @@ class _Source(CompiledSource):
         lines = self._present(pair)
         if field is not None and field.is_repeated and empty_is_absent(pair, shape):
             lines = [f"if not x: {self.bound(_refuse_empty)}({pair.of_class.name!r}, x)", *lines]
-        if not alternatives(pair.of_class.info).optional:
+        if not _may_be_none(pair):
             return lines
         if self._has_none(pair, shape):
             return ["if x is not None:", *_indented(lines)]
@@ -128,6 +134,8 @@ class _Source(CompiledSource):
     def _has_none(self, pair: Pair, shape: ClassShape) -> bool:
         """Whether the message can tell None from every other value."""
         field = pair.of_message
+        if may_lack(pair, shape):
+            return False
         if field is None:
             return True
         return empty_is_absent(pair, shape) if field.is_repeated else field.has_presence
@@ -230,8 +238,16 @@ def _refuse_without_field(name: str, message: str) -> None:
     raise ValueError(f"{message} has no field {name}, and would be read back without it")
 
 
+def _may_be_none(pair: Pair) -> bool:
+    """Whether None stands for a field that is absent; in a `google.protobuf.Value` it is a value."""
+    if not isinstance(pair.of_class.info, inspect.AnyType):
+        return alternatives(pair.of_class.info).optional
+    field = pair.of_message
+    return field is not None and field.has_presence and kind_of(field) != "google.protobuf.Value"
+
+
 def _refuse_none(name: str) -> None:
-    raise ValueError(f"{name} is None, which its field cannot tell from an empty value: declare it `optional`")
+    raise ValueError(f"{name} is None, which its field cannot tell from a value that is absent or empty")
 
 
 def _refuse_empty(name: str, value: Any) -> None:
