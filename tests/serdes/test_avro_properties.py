@@ -18,7 +18,7 @@ from kstreams.serdes.same_value import same_value
 from tests.support.avro_schemas import by_fastavro, read_by_fastavro, schema_and_values, schema_pairs
 
 QUICK = settings(
-    max_examples=int(os.environ.get("KSTREAMS_TEST_EXAMPLES", "200")),
+    max_examples=examples(600),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
