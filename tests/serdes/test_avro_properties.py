@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kstreams.serdes.avro.schema import parsed
 from kstreams.serdes.avro.writing import AvroWriter
 from kstreams.serdes.same_value import same_value
 from tests.support.avro_schemas import by_fastavro, read_by_fastavro, schema_and_values, schema_pairs
+from tests.support.examples import examples
 
 QUICK = settings(
     max_examples=examples(600),

@@ -1,6 +1,6 @@
 """Avro's records as columns: of records whose fields are numbers, texts, truth values, or one of them or null.
 
-fastavro reads and writes records, of every schema. Where expressions follow, objects of them are not needed: the few fields
+fastavro reads and writes records, of every schema. Where expressions follow, no objects are needed: the few fields
 that are asked for become Arrow columns, and columns become records, the same bytes that fastavro gives.
 """
 
