@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
-    from kstreams.serdes import Serde, serde_of
+    from kstreams.serdes import Avro, Serde, serde_of
     from kstreams.serdes.json_schema import JsonSchema
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
@@ -136,7 +136,7 @@ _HOMES = {
     ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
-    "kstreams.serdes": ("Serde", "serde_of"),
+    "kstreams.serdes": ("Avro", "Serde", "serde_of"),
     "kstreams.serdes.json_schema": ("JsonSchema",),
     "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
@@ -175,6 +175,7 @@ _MODULES = {"spark": "kstreams.spark"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _MODULES
 
 __all__ = [
+    "Avro",
     "Cancellable",
     "Change",
     "CogroupedKStream",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from kstreams.config import Config
+from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import SchemaRegistry
 
 
@@ -32,7 +32,7 @@ class ApplicationRegistry:
     def __call__(self) -> SchemaRegistry:
         with self._lock:
             if not self._opened:
-                self._opened.append(import_module("kstreams.log.schema_registries").registry_of(self._config))
+                self._opened.append(registry_of(self._config))
             return self._opened[0]
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstreams.serdes.avro import Avro
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.immutable import is_immutable
@@ -55,6 +56,7 @@ BUILTIN: tuple[SerdeKind, ...] = (
     _scalar("uuid", UuidSerde()),
     SerdeKind(serde=JsonSerde, name="json", make=lambda: JsonSerde(Any), immutable=_by_type),
     SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_by_type),
+    SerdeKind(serde=Avro, name="avro", make=Avro, immutable=_by_type),
     SerdeKind(
         serde=TimeWindowedSerde,
         name="windowed",

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 import msgspec
@@ -27,7 +27,7 @@ from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
 from kstreams.state.api import StoreBuilder
 
-_ISOLATIONS: Mapping[str, Isolation] = {"read_committed": "read_committed", "read_uncommitted": "read_uncommitted"}
+_ISOLATIONS: Mapping[str, Isolation] = {level: level for level in reversed(get_args(Isolation))}
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS, _KNOWN = 100, 256

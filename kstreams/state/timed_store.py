@@ -87,7 +87,10 @@ class TimedStore:
             setattr(self, method, _taking(getattr(store, method), tuple(places.items())))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        attribute = getattr(self._store, name)
+        if callable(attribute):
+            setattr(self, name, attribute)  # a method is looked up once
+        return attribute
 
 
 def _taking(method: Callable[..., Any], places: tuple[tuple[int, Taken], ...]) -> Callable[..., Any]:

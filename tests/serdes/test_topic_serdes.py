@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import SerdeError
+from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 from kstreams.testing import TopologyTestDriver
-from tests.support.memory_registry import MemoryRegistry
+
+Driven = Callable[[ks.StreamsBuilder], TopologyTestDriver]
 
 
 class Plain(SchemaSerde[Any]):
@@ -29,10 +33,10 @@ class Plain(SchemaSerde[Any]):
         self.kind = kind
 
     def declared_schema(self) -> Schema:
-        return Schema(self.kind, "JSON")
+        return Schema(json.dumps({"title": self.kind}), "JSON")
 
     def record_name(self, schema: Schema) -> str:
-        return f"shop.{schema.text}"
+        return f"shop.{self.kind}"
 
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
         return Reader.of(lambda data: json.loads(data[start:]))
@@ -42,19 +46,22 @@ class Plain(SchemaSerde[Any]):
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryRegistry]:
-    opened = MemoryRegistry()
-    module = ModuleType("kstreams.log.schema_registries")
-    module.registry_of = lambda config: opened  # type: ignore[attr-defined]
-    monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
-    return opened
+def settings(tmp_path: Path) -> dict[str, Any]:
+    return {"application.id": "app", "schema.registry.url": "local:", "log.dir": tmp_path / "log"}
 
 
-def driven(builder: ks.StreamsBuilder, **settings: Any) -> TopologyTestDriver:
-    return TopologyTestDriver(builder.build(), {"application.id": "app", **settings})
+@pytest.fixture
+def registry(settings: dict[str, Any]) -> Iterator[SchemaRegistry]:
+    with closing(registry_of(Config.of(settings))) as opened:
+        yield opened
 
 
-def test_each_topic_and_store_has_its_subject(registry: MemoryRegistry) -> None:
+@pytest.fixture
+def driven(settings: dict[str, Any]) -> Callable[[ks.StreamsBuilder], TopologyTestDriver]:
+    return lambda builder: TopologyTestDriver(builder.build(), settings)
+
+
+def test_each_topic_and_store_has_its_subject(registry: SchemaRegistry, driven: Driven) -> None:
     builder = ks.StreamsBuilder()
     words = builder.stream("words", key=str, value=Plain())
     by_word = words.select_key(lambda key, word: word, key=Plain("key")).group_by_key()
@@ -70,16 +77,16 @@ def test_each_topic_and_store_has_its_subject(registry: MemoryRegistry) -> None:
     assert others == {"words-value", "app-last-changelog-key", "app-last-changelog-value", "out-key", "out-value"}
 
 
-def test_the_registry_is_closed_with_the_application(registry: MemoryRegistry) -> None:
-    builder = ks.StreamsBuilder()
-    builder.stream("words", key=str, value=Plain()).to("out", key=str, value=Plain())
-    with driven(builder) as driver:
-        driver.create_input_topic("words", key=str, value=Plain()).pipe_input("k", "a")
-        assert not registry.is_closed
-    assert registry.is_closed
+def test_a_registry_is_opened_once_and_closed_with_its_application(settings: dict[str, Any]) -> None:
+    registry = ApplicationRegistry(Config.of(settings))
+    assert registry() is registry()
+    first = registry()
+    registry.close()
+    assert registry() is not first
+    registry.close()
 
 
-def test_windowed_keys_pass_their_use_on(registry: MemoryRegistry) -> None:
+def test_windowed_keys_pass_their_use_on(registry: SchemaRegistry, driven: Driven) -> None:
     builder = ks.StreamsBuilder()
     words = builder.stream("words", key=Plain("key"), value=str)
     counts = words.group_by_key().windowed_by(ks.TimeWindows(size=10)).count("counts")
@@ -92,7 +99,7 @@ def test_windowed_keys_pass_their_use_on(registry: MemoryRegistry) -> None:
     assert "out-key" in registry.subjects()
 
 
-def test_a_sink_that_chooses_topics_uses_the_subject_of_each(registry: MemoryRegistry) -> None:
+def test_a_sink_that_chooses_topics_uses_the_subject_of_each(registry: SchemaRegistry, driven: Driven) -> None:
     builder = ks.StreamsBuilder()
     builder.stream("words", key=str, value=str).to(lambda key, value, context: value, key=str, value=Plain())
     with driven(builder) as driver:
@@ -103,7 +110,7 @@ def test_a_sink_that_chooses_topics_uses_the_subject_of_each(registry: MemoryReg
     assert registry.subjects() == ["one-value", "two-value"]
 
 
-def test_a_guid_in_a_header_is_written_and_read(registry: MemoryRegistry) -> None:
+def test_a_guid_in_a_header_is_written_and_read(registry: SchemaRegistry, driven: Driven) -> None:
     builder = ks.StreamsBuilder()
     in_header = Plain(schema_id="header")
     builder.stream("words", key=in_header, value=in_header).map_values(str.upper).to("out", key=str, value=in_header)
@@ -115,11 +122,13 @@ def test_a_guid_in_a_header_is_written_and_read(registry: MemoryRegistry) -> Non
     assert record.value == b'"A"'
     names = [name for name, _ in record.headers]
     assert names == ["own", "__key_schema_id", "__value_schema_id"]
-    assert record.headers[2][1][:1] == b"\x01"
-    assert len(record.headers[2][1]) == 17
+    (guid,) = [value for name, value in record.headers if name == "__value_schema_id"]
+    assert guid is not None
+    assert guid[:1] == b"\x01"
+    assert len(guid) == 17
 
 
-def test_the_header_of_a_record_does_not_outlive_its_bytes(registry: MemoryRegistry) -> None:
+def test_the_header_of_a_record_does_not_outlive_its_bytes(registry: SchemaRegistry, driven: Driven) -> None:
     """A value that is written with an id in front must not go under the GUID of what was read."""
     builder = ks.StreamsBuilder()
     in_header, other = Plain(schema_id="header"), Plain("other")
@@ -141,19 +150,17 @@ def test_the_header_of_a_record_does_not_outlive_its_bytes(registry: MemoryRegis
         (lambda topic, is_key, record: f"{topic}|{is_key}|{record}", "orders|False|shop.text"),
     ],
 )
-def test_subjects(strategy: Any, subject: str) -> None:
-    registry = MemoryRegistry()
+def test_subjects(strategy: Any, subject: str, registry: SchemaRegistry) -> None:
     Plain(subject=strategy).of_topic(SerdeUse("orders", False, Config.of({}), lambda: registry)).serialize("a")
     assert registry.subjects() == [subject]
 
 
-def test_a_schema_that_is_not_registered_is_looked_up() -> None:
-    registry = MemoryRegistry()
-    registry.register("other", Schema("text", "JSON"))
+def test_a_schema_that_is_not_registered_is_looked_up(registry: SchemaRegistry) -> None:
+    registry.register("other", Plain().declared_schema())
     serde = Plain(auto_register=False).of_topic(SerdeUse("orders", False, Config.of({}), lambda: registry))
     with pytest.raises(ks.errors.SchemaNotFoundError):
         serde.serialize("a")
-    registry.register("orders-value", Schema("text", "JSON"))
+    registry.register("orders-value", Plain().declared_schema())
     assert serde.deserialize(serde.serialize("a")) == "a"
     assert registry.subjects() == ["orders-value", "other"]
 
@@ -163,8 +170,8 @@ def test_without_an_application_a_serde_says_what_it_needs() -> None:
         Plain().serialize("a")
 
 
-def test_bytes_of_another_making_are_no_value() -> None:
-    serde = Plain().of_topic(SerdeUse("orders", False, Config.of({}), MemoryRegistry))
+def test_bytes_of_another_making_are_no_value(registry: SchemaRegistry) -> None:
+    serde = Plain().of_topic(SerdeUse("orders", False, Config.of({}), lambda: registry))
     for data in (b"", b"\x00\x00", b'{"a": 1}', b"\x01" + bytes(15), b"\x00\x00\x00\x00\x09x"):
         with pytest.raises(SerdeError):
             serde.deserialize(data)
@@ -173,5 +180,5 @@ def test_bytes_of_another_making_are_no_value() -> None:
 def test_a_topology_without_such_serdes_stays_as_it_is() -> None:
     builder = ks.StreamsBuilder()
     builder.stream("words", key=str, value=str).group_by_key().count("counts").to_stream().to("out", key=str, value=int)
-    topology = builder.build()
-    assert topology.bound(Config.of(application_id="app"), MemoryRegistry) is topology
+    topology, config = builder.build(), Config.of(application_id="app")
+    assert topology.bound(config, ApplicationRegistry(config)) is topology

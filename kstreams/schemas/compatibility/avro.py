@@ -158,8 +158,8 @@ class _Comparison:
         if (reader.name, writer.name) in self._compared:
             return
         self._compared.add((reader.name, writer.name))
-        written = {field["name"]: field for field in writer.get("fields")}
-        for field in reader.get("fields"):
+        written = {field["name"]: field for field in writer.get("fields", ())}
+        for field in reader.get("fields", ()):
             place = f"{path or reader.name}.{field['name']}"
             source = _source(field, written)
             if source is not None:

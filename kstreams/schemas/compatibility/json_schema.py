@@ -342,12 +342,14 @@ def _tuple(node: Mapping[str, Any]) -> tuple[Sequence[Node], Node]:
 def _dependencies(path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
     taken, known = _dependent(read), _dependent(written)
     for name, needed in sorted(taken.items()):
-        if isinstance(needed, list) and isinstance(known.get(name), list):
-            more = sorted(set(needed) - set(known[name]))
-        else:
-            more = [] if needed == known.get(name) else ["more"]
-        if more:
-            yield _at(f"{path}.{name}" if path else name, f"needs {', '.join(more)} beside it, and did not before")
+        place = f"{path}.{name}" if path else name
+        before = known.get(name, [])
+        if isinstance(needed, list) and isinstance(before, list):
+            more = sorted(set(needed) - set(before))
+            if more:
+                yield _at(place, f"needs {', '.join(more)} beside it, and did not before")
+        elif needed != before:
+            yield _at(place, "needs other things beside it than before")
 
 
 def _dependent(node: Mapping[str, Any]) -> dict[str, Any]:

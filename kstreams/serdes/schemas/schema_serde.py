@@ -9,7 +9,12 @@ from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
+<<<<<<< .merge_file_sjeibA
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
+=======
+from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry, SchemaType
+from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
+>>>>>>> .merge_file_x9hkrl
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import by_frame, frame_of
@@ -67,7 +72,8 @@ class SchemaSerde(Serde[T]):
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         """Why a schema cannot read what was written with the declared one, in words."""
-        return ()
+        found = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
+        return list(map(str, found))
 
     def header_length(self, data: bytes) -> int:
         """How many of some bytes belong into the header when the frame is there."""

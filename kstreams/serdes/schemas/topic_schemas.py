@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kstreams.errors import SchemaNotFoundError, SerdeError
+from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
@@ -30,6 +30,10 @@ class Schemas(Protocol):
         """What writes values."""
         ...
 
+    def portable_use(self) -> SerdeUse | None:
+        """The use as it travels to another process; None without one."""
+        ...
+
 
 class NoSchemas:
     """Those of a serde that no application uses: there is no registry to ask."""
@@ -46,11 +50,21 @@ class NoSchemas:
     def writer(self) -> Writer:
         raise self._error()
 
+    def portable_use(self) -> SerdeUse | None:
+        return None
+
     def _error(self) -> SerdeError:
         return SerdeError(
             f"{self._serde!r} reads and writes with the schema registry of an application: give it to a topic, a store "
             "or a topic of the test driver, and set schema.registry.url (`local:` needs no server)"
         )
+
+
+def _unreadable(reason: str) -> Reader:
+    def fail(data: Any) -> Any:
+        raise SerdeError(reason)
+
+    return Reader(fail, fail)
 
 
 class TopicSchemas:
@@ -85,8 +99,26 @@ class TopicSchemas:
             raise SerdeError(f"the schema registry has no {named_in(frame)}: {error}") from error
         if written.schema.type != self._serde.schema_type:
             raise SerdeError(f"{named_in(frame)} is of type {written.schema.type}, which {self._serde!r} does not read")
-        reader = self._readers[frame] = self._serde.reader_of(written, registry, len(frame))
+        reader = self._readers[frame] = self._reader_of(written, len(frame))
         return reader
+
+    def _reader_of(self, written: RegisteredSchema, start: int) -> Reader:
+        """What reads a schema; of one that cannot be read, what raises why for each record."""
+        try:
+            return self._serde.reader_of(written, self._use.registry(), start)
+        except SerdeError as error:
+            return _unreadable(f"{error}{self._own_id()}")
+
+    def _own_id(self) -> str:
+        """The id under which the declared schema is registered, where it is."""
+        declared = self._serde.declared_schema()
+        if declared is None:
+            return ""
+        subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
+        try:
+            return f" (as schema id {self._use.registry().lookup(subject, declared).id})"
+        except RegistryError:
+            return f" (which {subject} does not have)"
 
     def _new_writer(self) -> Writer:
         registered = self._registered()
@@ -126,6 +158,6 @@ class TopicSchemas:
             )
         return chosen
 
-    def __reduce__(self) -> Any:
+    def portable_use(self) -> SerdeUse | None:
         """Settings that are functions say nothing about schemas, and need not travel."""
-        return type(self), (self._serde, replace(self._use, config=self._use.config.plain()))
+        return replace(self._use, config=self._use.config.plain())

@@ -295,3 +295,16 @@ def test_the_rows_that_a_topic_refuses_are_known_beforehand(log: Log, rows: list
             with pytest.raises(LogError):
                 producer.flush()
     assert len(rows_of(log, name)) == len(rows) - len(refused)
+
+
+def test_what_is_not_on_its_way_when_a_producer_is_abandoned_never_lands(log: Log) -> None:
+    log.admin().create_topic("words")
+    reported: list[LogError | None] = []
+    producer = log.producer({"linger.ms": 60_000})
+    producer.send("words", None, b"written")
+    producer.flush()
+    producer.send("words", None, b"dropped", on_delivery=lambda delivery: reported.append(delivery.error))
+    producer.abandon()
+    producer.close()
+    assert values_of(log, "words") == [b"written"]
+    assert [isinstance(error, LogError) for error in reported] == [True]
