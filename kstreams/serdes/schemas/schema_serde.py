@@ -9,12 +9,8 @@ from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
-<<<<<<< .merge_file_sjeibA
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
-=======
-from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry, SchemaType
 from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
->>>>>>> .merge_file_x9hkrl
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import by_frame, frame_of
