@@ -5,25 +5,91 @@ Three versions of each schema are mixed in one topic. Java's own resolution says
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.log.schema_registries import registry_of
-from kstreams.schemas import Schema, SchemaRegistry
-from tests.interop.avro_schemas import CUSTOMER_KEY, ORDERS
+from kstreams.schemas import Schema, SchemaRegistry, SchemaType
+from tests.interop import avro_schemas, json_schemas, proto_schemas
 from tests.interop.java_side import Job, Version, differences, write
 from tests.native.world import World
-from tests.support.kafka_topics import delete_everything
 from tests.support.schema_registry_server import RegistryServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 COUNT, KEYS, PARTITIONS = 100_000, 1_000, 6
+
+
+@dataclass
+class Address:
+    street: str
+    zip: int
+
+
+@dataclass
+class Order:
+    """What applications make of the newest JSON schema."""
+
+    number: int
+    note: str
+    a_boolean: bool
+    a_number: float
+    a_string: str
+    an_address: Address
+    numbers: list[float]
+    strings: list[str]
+    addresses: list[Address]
+    lists: list[list[int]]
+    added: str = "none"
+    more_added: int = 7
+
+
+class Format(NamedTuple):
+    """A format: its schemas, and the serdes of keys and of values of the newest version."""
+
+    type: SchemaType
+    key_schema: str
+    schemas: list[str]
+    key: ks.Serde[Any]
+    value: ks.Serde[Any]
+    marked: Callable[[Any], Any]
+
+
+def marked(order: dict[str, Any]) -> dict[str, Any]:
+    return {**order, "note": f"seen {order['note']}"}
+
+
+AVRO = Format(
+    "AVRO",
+    avro_schemas.CUSTOMER_KEY,
+    avro_schemas.ORDERS,
+    ks.Avro(avro_schemas.CUSTOMER_KEY),
+    ks.Avro(avro_schemas.ORDERS[-1]),
+    marked,
+)
+PROTOBUF = Format(
+    "PROTOBUF",
+    proto_schemas.CUSTOMER_KEY,
+    proto_schemas.ORDERS,
+    ks.Protobuf(proto_schemas.CUSTOMER_KEY),
+    ks.Protobuf(proto_schemas.ORDERS[-1], message="interop.Order"),
+    marked,
+)
+JSON = Format(
+    "JSON",
+    json_schemas.CUSTOMER_KEY,
+    json_schemas.ORDERS,
+    ks.JsonSchema(json_schemas.CUSTOMER_KEY),
+    ks.JsonSchema(json_schemas.ORDERS[-1], type=Order),
+    lambda order: replace(order, note=f"seen {order.note}"),
+)
+EACH = pytest.mark.parametrize("format", [AVRO, PROTOBUF, JSON], ids=lambda format: format.type.lower())
 
 
 @pytest.fixture
@@ -41,51 +107,68 @@ def registry(server: RegistryServer) -> Iterator[SchemaRegistry]:
 
 @pytest.fixture
 def world(kafka: Any, server: RegistryServer, tmp_path: Path) -> World:
-    delete_everything(kafka.bootstrap_servers)
     homes = {"bootstrap.servers": kafka.bootstrap_servers, "schema.registry.url": server.url}
-    world = World(tmp_path, **homes, **{"processing.guarantee": "exactly_once_v2"})
+    own = {"application.id": tmp_path.name, "processing.guarantee": "exactly_once_v2"}
+    world = World(tmp_path, **homes, **own)
     for topic in ("orders", "customers", "marked"):
-        world.create(topic, PARTITIONS)
+        world.create(f"{tmp_path.name}-{topic}", PARTITIONS)
     return world
 
 
-def marked(order: dict[str, Any]) -> dict[str, Any]:
-    return {**order, "note": f"seen {order['note']}"}
+@pytest.fixture
+def job(world: World, registry: SchemaRegistry, tmp_path: Path) -> Callable[[Format, str, int], Job]:
+    """What Java writes to a topic; the schemas are registered as its serializers would."""
+
+    def version(subject: str, text: str, format: Format) -> Version:
+        registered = registry.register(subject, Schema(text, format.type))
+        if format.type != "PROTOBUF":
+            return Version(registered.id, text)
+        return Version(registered.id, proto_schemas.descriptors(text, tmp_path / f"schema{registered.id}.bin"))
+
+    def of(format: Format, topic: str, count: int) -> Job:
+        topic = f"{tmp_path.name}-{topic}"
+        key = version(f"{topic}-key", format.key_schema, format)
+        orders = [version(f"{topic}-value", text, format) for text in format.schemas]
+        return Job(world.settings["bootstrap.servers"], topic, format.type, count, KEYS, key, orders)
+
+    return of
 
 
-def versions(registry: SchemaRegistry, subject: str, texts: list[str]) -> list[Version]:
-    return [Version(registry.register(subject, Schema(text)).id, text) for text in texts]
-
-
-def avro_job(world: World, registry: SchemaRegistry, topic: str, count: int) -> Job:
-    key = versions(registry, f"{topic}-key", [CUSTOMER_KEY])[0]
-    orders = versions(registry, f"{topic}-value", ORDERS)
-    return Job(world.settings["bootstrap.servers"], topic, "AVRO", count, KEYS, key, orders)
-
-
-def test_avro_of_three_versions_comes_back_as_java_would_read_it(
-    world: World, registry: SchemaRegistry, tmp_path: Path
+@EACH
+def test_records_of_three_versions_come_back_as_java_would_read_them(
+    world: World, job: Callable[..., Job], tmp_path: Path, format: Format
 ) -> None:
-    job = avro_job(world, registry, "orders", COUNT)
-    write(job, tmp_path)
+    orders = job(format, "orders", COUNT)
+    write(orders, tmp_path)
     builder = ks.StreamsBuilder()
-    key, order = ks.Avro(CUSTOMER_KEY), ks.Avro(ORDERS[-1])
-    builder.stream("orders", key=key, value=order).map_values(marked, value=order).to("marked")
+    stream = builder.stream(orders.topic, key=format.key, value=format.value)
+    stream.map_values(format.marked, value=format.value).to(marked_topic(orders))
     world.run(builder.build())
-    assert differences(job._replace(topic="marked"), tmp_path) == 0
+    assert differences(orders._replace(topic=marked_topic(orders)), tmp_path) == 0
 
 
+@EACH
 def test_keys_that_are_grouped_anew_meet_those_that_java_partitioned(
-    world: World, registry: SchemaRegistry, tmp_path: Path
+    world: World, job: Callable[..., Job], tmp_path: Path, format: Format
 ) -> None:
-    write(avro_job(world, registry, "customers", KEYS), tmp_path)
-    write(avro_job(world, registry, "orders", 10 * KEYS), tmp_path)
+    customers, orders = job(format, "customers", KEYS), job(format, "orders", 10 * KEYS)
+    write(customers, tmp_path)
+    write(orders, tmp_path)
     builder = ks.StreamsBuilder()
-    key, order = ks.Avro(CUSTOMER_KEY), ks.Avro(ORDERS[-1])
-    customers = builder.table("customers", key=key, value=order)
-    regrouped = builder.stream("orders", key=key, value=order).select_key(lambda key, order: key, key=key)
-    joined = regrouped.join(customers, lambda order, customer: [order["number"], customer["number"]], value=list[int])
-    joined.to("marked", key=key)
+    table = builder.table(customers.topic, key=format.key, value=format.value).map_values(number, value=int)
+    stream = builder.stream(orders.topic, key=format.key, value=format.value).map_values(number, value=int)
+    regrouped = stream.select_key(lambda key, order: key, key=format.key)
+    joined = regrouped.join(table, lambda order, customer: [order, customer], value=list[int])
+    joined.to(marked_topic(orders))
     world.run(builder.build())
-    met = [row.value for row in world.rows("marked", bytes, list[int])]
+    met = [row.value for row in world.rows(marked_topic(orders), bytes, list[int])]
     assert sorted(met) == [[number, number % KEYS] for number in range(10 * KEYS)]
+
+
+def marked_topic(orders: Job) -> str:
+    return orders.topic.replace("-orders", "-marked")
+
+
+def number(order: Any) -> int:
+    """The number of an order, be it a dict or an object."""
+    return int(order["number"] if isinstance(order, dict) else order.number)
