@@ -212,8 +212,10 @@ def masked(text: str, settings: Mapping[str, Any]) -> str:
     >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
     'cannot log in with ****'
     """
-    secrets = (value for name, value in settings.items() if is_secret(name) and not isinstance(value, Path))
-    forms = {form for secret in filter(None, map(str, secrets)) for form in _quoted(secret)}
+    shown = {name: value for name, value in settings.items() if value is not None and not isinstance(value, Path)}
+    secrets = {name: str(value) for name, value in shown.items() if is_secret(name)}
+    passwords = (text.partition(":")[2] for name, text in secrets.items() if name.endswith("auth.user.info"))
+    forms = {form for secret in filter(None, (*secrets.values(), *passwords)) for form in _quoted(secret)}
     for form in sorted(forms, key=len, reverse=True):  # one secret may be the beginning of another
         text = text.replace(form, "****")
     return without_passwords(text) if "://" in text else text

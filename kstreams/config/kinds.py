@@ -80,8 +80,10 @@ def class_choice(*allowed: str) -> Kind:
 
 
 def naming_strategy() -> Kind:
-    """How subjects are named: one of Confluent's strategies, or a function."""
-    classes = class_choice("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+    """How subjects are named: one of Confluent's strategies, by its class or in short, or a function."""
+    classes = class_choice(
+        "topic", "record", "topic-record", "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
+    )
 
     def read(value: Any) -> Any:
         return value if callable(value) else classes.read(value)

@@ -16,11 +16,12 @@ from kstreams.config.kinds import (
 )
 
 _STRATEGY = (
-    "`TopicNameStrategy` (`orders-value`), `RecordNameStrategy` (the full name of the record), "
-    "`TopicRecordNameStrategy` (both), or a function `(topic, is_key, record_name)` that returns the subject."
+    "`topic` (`orders-value`), `record` (the full name of the record), `topic-record` (both), the name of Confluent's "
+    "class for one of them, or a function `(topic, is_key, record_name)` that returns the subject."
 )
 _ID_PLACE = (
-    "`PrefixSchemaIdSerializer` (a zero byte and four bytes) or `HeaderSchemaIdSerializer` (a GUID in a header)."
+    "`prefix` (a zero byte and the four bytes of its id), `header` (its GUID in a header), or the name of Confluent's "
+    "class for one of them."
 )
 
 REGISTRY_KEYS = (
@@ -156,25 +157,25 @@ REGISTRY_KEYS = (
     Key(
         "key.subject.name.strategy",
         naming_strategy(),
-        "TopicNameStrategy",
+        "topic",
         f"Subject of the schemas of keys: {_STRATEGY}",
     ),
     Key(
         "value.subject.name.strategy",
         naming_strategy(),
-        "TopicNameStrategy",
+        "topic",
         f"Subject of the schemas of values: {_STRATEGY}",
     ),
     Key(
         "key.schema.id.serializer",
-        class_choice("PrefixSchemaIdSerializer", "HeaderSchemaIdSerializer"),
-        "PrefixSchemaIdSerializer",
+        class_choice("prefix", "header", "PrefixSchemaIdSerializer", "HeaderSchemaIdSerializer"),
+        "prefix",
         f"Where keys say what their schema is: {_ID_PLACE}",
     ),
     Key(
         "value.schema.id.serializer",
-        class_choice("PrefixSchemaIdSerializer", "HeaderSchemaIdSerializer"),
-        "PrefixSchemaIdSerializer",
+        class_choice("prefix", "header", "PrefixSchemaIdSerializer", "HeaderSchemaIdSerializer"),
+        "prefix",
         f"Where values say what their schema is: {_ID_PLACE}",
     ),
 )

@@ -13,18 +13,22 @@ from kstreams.schemas.registry import SchemaRegistry
 LOCAL = "local:"
 
 
-def registry_of(config: Mapping[str, Any]) -> SchemaRegistry:
+def registry_of(config: Mapping[str, Any], *, create: bool = True) -> SchemaRegistry:
     """The schema registry that `schema.registry.url` names; close it in the end.
 
     Parameters
     ----------
     config : mapping
         The settings of an application: a `Config`.
+    create : bool
+        Whether an embedded log is made that is not there.
 
     Raises
     ------
     ConfigError
         When `schema.registry.url` is not set or is no address, or when the client for servers is not installed.
+    LogError
+        When the embedded log cannot be opened, or is not there and is not to be made.
 
     Examples
     --------
@@ -43,7 +47,7 @@ def registry_of(config: Mapping[str, Any]) -> SchemaRegistry:
             "`local:`, which keeps schemas in the embedded log and needs no server"
         )
     if url.startswith(LOCAL):
-        return _local(config, url.removeprefix(LOCAL))
+        return _local(config, url.removeprefix(LOCAL), create)
     return _server(config)
 
 
@@ -52,12 +56,12 @@ def has_registry(config: Mapping[str, Any]) -> bool:
     return bool(config.get("schema.registry.url"))
 
 
-def _local(config: Mapping[str, Any], folder: str) -> SchemaRegistry:
+def _local(config: Mapping[str, Any], folder: str, create: bool) -> SchemaRegistry:
     from kstreams.log.embedded.home import EmbeddedHome  # loaded when it is first asked for
     from kstreams.log.embedded.schemas import LocalRegistry
 
     home = EmbeddedHome(Path(folder).expanduser() if folder else home_of(config).folder or config["log.dir"])
-    home.check(create=True)
+    home.check(create=create)
     return LocalRegistry(home.open(config))
 
 

@@ -16,6 +16,7 @@ from kstreams.errors import RegistryError
 from kstreams.schemas.registry import Schema
 from kstreams.schemas.serialized_proto import is_serialized
 
+_NAMES = {"AVRO": "Avro schema", "JSON": "JSON Schema", "PROTOBUF": "Protobuf schema"}
 _NAMESPACE = uuid.UUID("e6d1a2f7-5f0e-4f53-9a35-5c1b7a3f7b0d")
 _TYPE_ORDER = ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default")
 _FIELD_ORDER = ("name", "type", "doc", "default", "order")
@@ -41,7 +42,12 @@ def canonical(schema: Schema, *, normalize: bool = False) -> Schema:
     'message Order { }'
     """
     references = tuple(sorted(schema.references, key=lambda each: each.name)) if normalize else schema.references
-    return Schema(_FORMS[schema.type](schema.text, normalize), schema.type, references)
+    try:
+        text = _FORMS[schema.type](schema.text, normalize)
+        text.encode()
+    except (RecursionError, UnicodeEncodeError) as error:
+        raise RegistryError(f"this is no {_NAMES[schema.type]}: {error}") from None
+    return Schema(text, schema.type, references)
 
 
 def guid_of(schema: Schema) -> str:
@@ -58,12 +64,12 @@ def guid_of(schema: Schema) -> str:
 
 
 def _avro(text: str, normalize: bool) -> str:
-    node = _read(text, "Avro schema")
+    node = _read(text, "AVRO")
     return _written(_named_fully(node, "") if normalize else _ordered(node), sort=normalize)
 
 
 def _json(text: str, normalize: bool) -> str:
-    return _written(_read(text, "JSON Schema"), sort=normalize)
+    return _written(_read(text, "JSON"), sort=normalize)
 
 
 def _protobuf(text: str, normalize: bool) -> str:
@@ -76,11 +82,11 @@ def _tokens(text: str) -> Iterator[str]:
             yield token[0]
 
 
-def _read(text: str, what: str) -> Any:
+def _read(text: str, kind: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RegistryError(f"this is no {what}: {error}") from None
+    except ValueError as error:
+        raise RegistryError(f"this is no {_NAMES[kind]}: {error}") from None
 
 
 def _written(node: Any, *, sort: bool) -> str:
@@ -95,8 +101,8 @@ def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
         return node
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
         return node["type"]
-    known = [name for name in order if name in node]
-    names = [*known, *sorted(name for name in node if name not in known)]
+    first = [name for name in order if name in node]
+    names = [*first, *sorted(name for name in node if name not in first)]
     return {name: _part(name, node[name]) for name in names}
 
 

@@ -50,9 +50,9 @@ class RegisteredSchema:
     Parameters
     ----------
     id : int
-        The number that is written before a record.
+        The number that is written before a record; 0 where the registry does not tell it, as for a GUID.
     guid : str
-        The UUID that may be written in a header instead.
+        The UUID that may be written in a header instead; `""` where the registry does not tell it, as for an id.
     schema : Schema
     subject, version : str, int
         Where it was looked up; `""` and 0 when it was asked for by its id or GUID.
@@ -120,7 +120,10 @@ class SchemaRegistry(ABC):
 
     @abstractmethod
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete a version or the whole subject; the numbers of what was deleted."""
+        """Delete a version or the whole subject; the numbers of what was deleted.
+
+        Their ids stay known. Permanently only what is deleted already can be deleted: then its ids go too.
+        """
 
     @abstractmethod
     def close(self) -> None:

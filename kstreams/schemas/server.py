@@ -42,15 +42,17 @@ class ServerRegistry(SchemaRegistry):
     """
 
     def __init__(self, config: Mapping[str, Any], clock: Clock | None = None) -> None:
-        self._config, self._url = config, shown_url(config)
+        self._config = config
+        self._url = shown_url(config)
         try:
             self._client = SchemaRegistryClient(client_settings(config))
         except (ValueError, TypeError, OSError) as error:
             text = masked(str(error), config)
             raise ConfigError(f"the client of the schema registry {self._url} cannot be made: {text}") from None
-        self._clock, self._latest_ttl_ms = clock or SystemClock(), latest_ttl_ms(config)
+        self._clock = clock or SystemClock()
+        self._latest_ttl_ms = latest_ttl_ms(config)
         self._mutex = threading.Lock()
-        self._known: dict[tuple[object, ...], RegisteredSchema] = {}
+        self._answers: dict[tuple[object, ...], RegisteredSchema] = {}
         self._latest: dict[str, tuple[int, RegisteredSchema]] = {}
         of_one_process(self, "This schema registry", RegistryError)
 
@@ -76,17 +78,17 @@ class ServerRegistry(SchemaRegistry):
         """A version of a subject; the newest is asked for again after `latest.cache.ttl.sec`."""
         if version != "latest":
             return self._once(("version", subject, version), lambda: self._by_version(subject, version))
-        known = self._latest.get(subject)
-        if known is not None and self._is_fresh(known[0]):
-            return known[1]
+        cached = self._latest.get(subject)
+        if cached is not None and self._is_fresh(cached[0]):
+            return cached[1]
         try:
             newest = self._by_version(subject, "latest")
         except SchemaNotFoundError:
             raise
         except RegistryError:
-            if known is None:
+            if cached is None:
                 raise
-            return known[1]
+            return cached[1]
         self._latest[subject] = self._clock.uptime_ms(), newest
         return newest
 
@@ -98,7 +100,10 @@ class ServerRegistry(SchemaRegistry):
     def versions(self, subject: str) -> Sequence[int]:
         """The numbers of the versions of a subject, ascending."""
         with self._errors(f"the subject {subject!r}"):
-            return sorted(self._client.get_versions(subject))
+            versions = sorted(self._client.get_versions(subject))
+        if not versions:
+            raise SchemaNotFoundError(f"all versions of the subject {subject!r} in {self._url} are deleted")
+        return versions
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
         """Why the server would not take a schema as the next version; the reasons are found here."""
@@ -145,19 +150,19 @@ class ServerRegistry(SchemaRegistry):
         return f"ServerRegistry({self._url})"
 
     def _once(self, key: tuple[object, ...], ask: Callable[[], RegisteredSchema]) -> RegisteredSchema:
-        known = self._known.get(key)
-        if known is None:
-            known = ask()
+        cached = self._answers.get(key)
+        if cached is None:
+            cached = ask()
             with self._mutex:
-                known = self._known.setdefault(key, known)
-        return known
+                cached = self._answers.setdefault(key, cached)
+        return cached
 
     def _forget(self, subject: str) -> None:
-        """Ask anew for what was said of a subject; ids stay known, for records that have them."""
+        """Ask anew for what was said of a subject; ids stay cached, for records that have them."""
         with self._mutex:
             self._latest.pop(subject, None)
-            for key in [key for key in self._known if key[1] == subject and key[0] in ("registered", "version")]:
-                del self._known[key]
+            for key in [key for key in self._answers if key[1] == subject and key[0] in ("registered", "version")]:
+                del self._answers[key]
         self._client.clear_caches()
 
     def _is_fresh(self, asked_ms: int) -> bool:

@@ -218,6 +218,8 @@ def test_secrets_of_schema_registries_are_not_shown() -> None:
     assert "hunter2" not in repr(config)
     assert "localhost:8081" in repr(config)
     assert "hunter2" not in masked("no answer of http://me:hunter2@localhost:8081", {})
+    assert masked("wrong password hunter2", config) == "wrong password ****"
+    assert masked("None of them", config) == "None of them"
 
 
 @pytest.mark.parametrize("name", ["truststore.location", "truststore.password", "keystore.location"])

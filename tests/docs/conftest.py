@@ -22,7 +22,9 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = tmp_path_factory.mktemp("newcomer") / "venv"
     linking = f"{sys.executable} {Path(__file__).with_name('linked_install.py')} {venv}"
     _make(ROOT, str(venv / ".demo"), f"VENV={venv}", f"PIP={linking}")
-    subprocess.run([*linking.split(), "--editable", ".[metrics,server,sql]"], cwd=ROOT, check=True)  # as pages say
+    subprocess.run(
+        [*linking.split(), "--editable", ".[metrics,server,sql,registry]"], cwd=ROOT, check=True
+    )  # as pages say
     return venv / "bin"
 
 

@@ -11,7 +11,7 @@ from kstreams.config import Config
 from kstreams.errors import RegistryError, SchemaNotFoundError
 from kstreams.log import open_log, verify
 from kstreams.log.schema_registries import registry_of
-from kstreams.schemas import Schema, SchemaRegistry
+from kstreams.schemas import Schema, SchemaRegistry, SchemaType
 from tests.log.embedded.files import run, start
 
 NUMBER = Schema('"int"')
@@ -210,7 +210,7 @@ def test_a_deleted_subject_loses_its_rule(local: SchemaRegistry) -> None:
     assert local.compatibility("orders-value") == "BACKWARD"
 
 
-@pytest.mark.parametrize("subject", ["", "a" * 256, "a\0b"])
+@pytest.mark.parametrize("subject", ["", "a" * 256, "a\0b", "a\nb", "\ud800"])
 def test_what_is_no_name_of_a_subject_is_refused(local: SchemaRegistry, subject: str) -> None:
     with pytest.raises(RegistryError, match="1 to 255 characters"):
         local.register(subject, NUMBER)
@@ -227,3 +227,23 @@ def test_schemas_may_be_large(local: SchemaRegistry) -> None:
     text = json.dumps({"type": "record", "name": "Wide", "fields": fields})
     registered = local.register("wide-value", Schema(text))
     assert json.loads(local.schema(registered.id).schema.text) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"type":"array","items":' * 3_000 + '"int"' + "}" * 3_000, "AVRO"),
+        ('{"type":"array","items":' * 250 + '"int"' + "}" * 250, "AVRO"),
+        ('{"items":' * 3_000 + "{}" + "}" * 3_000, "JSON"),
+        ('{"type":"enum","name":"E","symbols":["A"],"doc":"\\ud800"}', "AVRO"),
+        ('{"title":"\\ud800"}', "JSON"),
+        ('syntax = "proto3"; message A { string \ud800 = 1; }', "PROTOBUF"),
+    ],
+)
+def test_strange_schemas_are_taken_or_refused_in_a_sentence(local: SchemaRegistry, text: str, kind: SchemaType) -> None:
+    try:
+        registered = local.register("strange-value", Schema(text, kind))
+    except RegistryError:
+        assert local.subjects() == []
+    else:
+        assert local.schema(registered.id).id == registered.id

@@ -15,6 +15,7 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError, IncompatibleSchemaError, RegistryError, SchemaNotFoundError
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaRegistry
+from tests.log.embedded.files import run
 from tests.schemas.conftest import QUICK
 from tests.support.certificates import Authority, can_make
 from tests.support.schema_registry_server import RegistryServer
@@ -113,6 +114,36 @@ def test_a_schema_that_the_server_finds_incompatible_has_its_own_error(server: R
     server.fail(1, 409, code=409, message="Schema being registered is incompatible with an earlier schema")
     with pytest.raises(IncompatibleSchemaError, match=r"orders-value.*incompatible with an earlier schema"):
         registry.register("orders-value", NUMBER)
+    registry.close()
+
+
+def test_a_server_that_finds_a_schema_incompatible_is_answered_for_with_reasons(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    registry.register("orders-value", NUMBER)
+    server.answer({"is_compatible": False})
+    assert registry.incompatibilities("orders-value", TEXT) == [
+        "cannot read version 1: (root): int cannot be read as string"
+    ]
+    server.answer({"is_compatible": False})
+    (reason,) = registry.incompatibilities("orders-value", Schema('"long"'))
+    assert "does not say why" in reason
+    registry.close()
+
+
+def test_every_schema_is_compatible_with_a_subject_that_is_not_there(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    server.fail(1, 404, code=40401, message="Subject not found")
+    assert registry.incompatibilities("orders-value", TEXT) == []
+    registry.close()
+
+
+def test_newer_servers_tell_version_and_guid_at_once(server: RegistryServer) -> None:
+    registry = registry_at(server.url)
+    guid = "1ad0ae3b-26d1-4cf2-8d41-a1e0ff4b7b4e"
+    server.answer({"id": 7, "guid": guid, "version": 3, "schemaType": "AVRO", "schema": NUMBER.text})
+    registered = registry.register("orders-value", NUMBER)
+    assert (registered.id, registered.guid, registered.version) == (7, guid, 3)
+    assert server.requests == 1
     registry.close()
 
 
@@ -291,3 +322,36 @@ def test_a_client_shows_its_certificate(authority: Authority) -> None:
 def test_a_file_of_certificates_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be made"):
         registry_at("https://localhost:1", schema_registry_ssl_ca_location=tmp_path / "none.pem")
+
+
+WITHOUT = """
+import sys
+sys.modules[sys.argv[1]] = None
+from kstreams.config import Config
+from kstreams.errors import ConfigError, RegistryError
+from kstreams.log.schema_registries import registry_of
+from kstreams.schemas import Schema
+try:
+    registry = registry_of(Config.of({"schema.registry.url": sys.argv[2]}))
+    registry.register("orders-value", Schema(sys.argv[4], sys.argv[3]))
+except (ConfigError, RegistryError) as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "url", "kind", "text", "extra"),
+    [
+        ("confluent_kafka", "http://localhost:1", "AVRO", '"int"', "registry"),
+        ("cachetools", "http://localhost:1", "AVRO", '"int"', "registry"),
+        ("fastavro", "local:{folder}", "AVRO", '"int"', "registry"),
+        ("jsonschema", "local:{folder}", "JSON", "{}", "registry"),
+        ("grpc_tools", "local:{folder}", "PROTOBUF", 'syntax = "proto3"; message A { }', "protobuf"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_the_extra_that_has_it(
+    tmp_path: Path, module: str, url: str, kind: str, text: str, extra: str
+) -> None:
+    printed = run(WITHOUT, module, url.format(folder=tmp_path), kind, text)
+    assert module in printed
+    assert f"pip install 'kstreams-dsl[{extra}]'" in printed

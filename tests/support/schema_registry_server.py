@@ -79,7 +79,14 @@ class RegistryServer:
 
     def fail(self, count: int, status: int = 500, *, code: int = 50001, message: str = "the store is down") -> None:
         """Let the next requests fail; counts requests anew."""
-        body = json.dumps({"status": status, "count": count, "code": code, "message": message}).encode()
+        self._replace(count=count, status=status, code=code, message=message)
+
+    def answer(self, body: Any) -> None:
+        """Answer the next request with this; counts requests anew."""
+        self._replace(count=1, status=200, body=body)
+
+    def _replace(self, **faults: Any) -> None:
+        body = json.dumps(faults).encode()
         urllib.request.urlopen(urllib.request.Request(f"{self.url}/faults", body, method="PUT")).close()
 
     @property

@@ -19,6 +19,7 @@ from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.query import query
 from kstreams.cli.commands.reset import reset
 from kstreams.cli.commands.run import run
+from kstreams.cli.commands.schemas import schemas
 from kstreams.cli.commands.sql import sql
 from kstreams.cli.commands.state import state
 from kstreams.cli.commands.submit import submit
@@ -47,6 +48,7 @@ def application() -> typer.Typer:
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")
+    app.add_typer(schemas, name="schemas")
     app.add_typer(log, name="log")
     app.add_typer(state, name="state")
     return app

@@ -21,6 +21,7 @@ from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
 from kstreams.log.naming import did_you_mean
 from kstreams.log.readable_ends import readable_ends
 from kstreams.offset_reset import offset_reset_of
+from kstreams.runtime.native.group.assignment_topic import assignment_topic
 
 groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
@@ -175,9 +176,11 @@ def _lags(
     committed: Committed,
     bounds: Mapping[TopicPartition, Bounds],
 ) -> Iterator[dict[str, Any]]:
-    """A row per partition that is committed or read."""
-    readers = _readers(group)
+    """A row per partition that is committed or read; every process reads the assignments, so that they are nobody's."""
+    readers, assignments = _readers(group), assignment_topic(group.name)
     for source in sorted(readers.keys() | committed.keys()):
+        if source.topic == assignments:
+            continue
         begin, readable_end, end = bounds[source]
         at = committed[source].offset if source in committed else None
         yield {

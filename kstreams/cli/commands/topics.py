@@ -15,6 +15,7 @@ from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.numbers import counted
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
+from kstreams.cli.topic_schemas import schemas_of
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, GroupDescription, TopicDescription
 from kstreams.log.homes import TopicHome
@@ -71,6 +72,8 @@ def list_(
 def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
     """Show a topic's partitions with their first and next offsets, its types and its changed settings.
 
+    With a schema registry, also the newest schemas of its keys and values: subject, version and id.
+
     Example: `kstreams topics describe flights`
     """
     home = home_named(log_dir)
@@ -81,7 +84,8 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
         settings = {
             key: value for key, value in _changed(topic, home.topic_defaults()).items() if key not in types.settings()
         }
-        rows = (row | noted | {"config": settings} for row in _partitions(admin, [topic]))
+        schemas = schemas_of(name, home, log_dir)
+        rows = (row | noted | schemas | {"config": settings} for row in _partitions(admin, [topic]))
         print_rows(rows, as_json=as_json, title=name)
 
 

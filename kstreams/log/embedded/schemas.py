@@ -22,7 +22,7 @@ class LocalRegistry(SchemaRegistry):
     """Subjects, versions, ids, GUIDs and rules of compatibility in an embedded log.
 
     Ids behave as those of a Confluent server: one canonical text has one id in all subjects. Deleting takes two steps:
-    a version that is deleted is no version any more, but its id is still known; permanent deletion takes the id too.
+    a version that is deleted is no version any more, but its id stays; permanent deletion takes the id too.
 
     Parameters
     ----------
@@ -45,58 +45,60 @@ class LocalRegistry(SchemaRegistry):
     """
 
     def __init__(self, log: EmbeddedLog) -> None:
-        self._log, self._catalogue = log, log.catalogue
+        self._log = log
+        self._catalogue = log.catalogue
         self._mutex = threading.Lock()
         self._by_id: dict[int, RegisteredSchema] = {}
         self._by_guid: dict[str, RegisteredSchema] = {}
 
     def schema(self, number: int) -> RegisteredSchema:
         """The schema of an id."""
-        known = self._by_id.get(number)
-        if known is None:
+        cached = self._by_id.get(number)
+        if cached is None:
             with self._errors():
-                known = schema_rows.schema_of_id(self._catalogue, number)
-            if known is None:
+                cached = schema_rows.schema_of_id(self._catalogue, number)
+            if cached is None:
                 raise SchemaNotFoundError(f"there is no schema with the id {number} in {self}")
-            self._by_id[number] = known
-        return known
+            self._by_id[number] = cached
+        return cached
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
         """The schema of a GUID."""
-        known = self._by_guid.get(guid)
-        if known is None:
+        cached = self._by_guid.get(guid)
+        if cached is None:
             with self._errors():
-                known = schema_rows.schema_of_guid(self._catalogue, guid.lower())
-            if known is None:
+                cached = schema_rows.schema_of_guid(self._catalogue, guid.lower())
+            if cached is None:
                 raise SchemaNotFoundError(f"there is no schema with the GUID {guid} in {self}")
-            self._by_guid[guid] = known
-        return known
+            self._by_guid[guid] = cached
+        return cached
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
         """Make it the newest version of the subject, unless it is one already."""
         self._check_subject(subject)
-        wanted = canonical(schema, normalize=normalize)
+        form = canonical(schema, normalize=normalize)
         with self._errors():
-            known = self._version_like(subject, wanted, normalize)
-            if known is not None:
-                return known
+            existing = self._version_like(subject, form, normalize)
+            if existing is not None:
+                return existing
             check_schema(resolved_by(self, schema))
+            self._check_compatible(subject, schema)  # compiles what the transaction, which keeps others out, compares
             with self._catalogue.write() as database:
-                known = self._version_like(subject, wanted, normalize)  # another process may have been faster
-                if known is not None:
-                    return known
+                existing = self._version_like(subject, form, normalize)  # another process may have been faster
+                if existing is not None:
+                    return existing
                 self._check_compatible(subject, schema)
-                stored = Schema(_stored_text(schema, wanted), schema.type, wanted.references)
-                return schema_rows.insert_version(database, subject, stored, guid_of(wanted))
+                stored = Schema(_stored_text(schema, form), schema.type, form.references)
+                return schema_rows.insert_version(database, subject, stored, guid_of(form))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
         """The version of the subject that is this schema."""
         with self._errors():
-            known = self._version_like(subject, canonical(schema, normalize=normalize), normalize)
-            if known is None:
+            existing = self._version_like(subject, canonical(schema, normalize=normalize), normalize)
+            if existing is None:
                 self.versions(subject)  # says so where there is no such subject
                 raise SchemaNotFoundError(f"no version of the subject {subject!r} in {self} is this schema")
-            return known
+            return existing
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
         """A version of a subject."""
@@ -168,16 +170,18 @@ class LocalRegistry(SchemaRegistry):
                 raise SchemaNotFoundError(f"there is no subject {subject!r} in {self}.{hint}")
             return versions
 
-    def _version_like(self, subject: str, wanted: Schema, normalize: bool) -> RegisteredSchema | None:
+    def _version_like(self, subject: str, form: Schema, normalize: bool) -> RegisteredSchema | None:
         """The newest version of a subject with this canonical form."""
         for each in reversed(schema_rows.versions_of(self._catalogue, subject)):
-            if canonical(each.schema, normalize=normalize) == wanted:
+            if canonical(each.schema, normalize=normalize) == form:
                 return each
         return None
 
     def _check_subject(self, subject: str) -> None:
-        if not 1 <= len(subject) <= _LONGEST_SUBJECT or "\0" in subject:
-            raise RegistryError(f"a subject has 1 to {_LONGEST_SUBJECT} characters, none of them 0, not {subject!r}")
+        if not 1 <= len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
+            raise RegistryError(
+                f"a subject has 1 to {_LONGEST_SUBJECT} characters that can be printed, not {subject!r}"
+            )
 
     def _check_compatible(self, subject: str, schema: Schema) -> None:
         reasons = violations(self, subject, schema)
@@ -190,19 +194,19 @@ class LocalRegistry(SchemaRegistry):
     def _chosen(self, subject: str, version: int | None, permanent: bool) -> list[int]:
         """The versions that are to be deleted."""
         states = schema_rows.version_states(self._catalogue, subject)
-        wanted = {each: deleted for each, deleted in states.items() if version is None or each == version}
+        chosen = {each: deleted for each, deleted in states.items() if version is None or each == version}
         if not permanent:
-            wanted = {each: deleted for each, deleted in wanted.items() if not deleted}
-        if not wanted:
-            what = f"subject {subject!r}" if version is None else f"version {version} of the subject {subject!r}"
-            raise SchemaNotFoundError(f"there is no {what} in {self}")
-        alive = [str(each) for each, deleted in wanted.items() if permanent and not deleted]
+            chosen = {each: deleted for each, deleted in chosen.items() if not deleted}
+        if not chosen:
+            place = f"subject {subject!r}" if version is None else f"version {version} of the subject {subject!r}"
+            raise SchemaNotFoundError(f"there is no {place} in {self}")
+        alive = [str(each) for each, deleted in chosen.items() if permanent and not deleted]
         if alive:
             raise RegistryError(
                 f"version {', '.join(alive)} of the subject {subject!r} in {self} is in use: delete it first, then "
                 "permanently"
             )
-        return list(wanted)
+        return list(chosen)
 
     def _refuse_referenced(self, subject: str, versions: Sequence[int]) -> None:
         users = schema_rows.referring(self._catalogue, subject, versions)
@@ -223,6 +227,6 @@ class LocalRegistry(SchemaRegistry):
             raise RegistryError(f"the schema registry {self} cannot be used: {error}") from error
 
 
-def _stored_text(schema: Schema, wanted: Schema) -> str:
+def _stored_text(schema: Schema, form: Schema) -> str:
     """A `.proto` stays as its author wrote it, with comments; of other types the canonical text is kept."""
-    return schema.text.strip() if schema.type == "PROTOBUF" else wanted.text
+    return schema.text.strip() if schema.type == "PROTOBUF" else form.text

@@ -19,7 +19,7 @@ with importing("Avro schemas"):
     from fastavro.schema import parse_schema
 
 Node = Any  # what JSON is: the name of a type, a union as a list, or a dictionary
-Found = Iterator[Incompatibility]
+Incompatibilities = Iterator[Incompatibility]
 
 _PROMOTIONS = {
     "int": {"long", "float", "double"},
@@ -44,7 +44,8 @@ class AvroType:
     def __init__(self, node: Node, names: dict[str, Node]) -> None:
         while isinstance(node, str) and node in names:
             node = names[node]
-        self.node, self._names = node, names
+        self.node = node
+        self._names = names
 
     @property
     def kind(self) -> str:
@@ -114,7 +115,7 @@ class _Comparison:
     def __init__(self) -> None:
         self._compared: set[tuple[str, str]] = set()
 
-    def compare(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def compare(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         """What the reader cannot read of the writer."""
         if "union" in (reader.kind, writer.kind):
             return self._unions(path, reader, writer)
@@ -122,18 +123,18 @@ class _Comparison:
             return self._promotion(path, reader, writer)
         return self._COMPLEX.get(reader.kind, _Comparison._same)(self, path, reader, writer)
 
-    def _same(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _same(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         yield from _decimals(path, reader, writer)
 
-    def _promotion(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _promotion(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if reader.kind not in _PROMOTIONS.get(writer.kind, ()):
             yield _at(path, f"{_said(writer)} cannot be read as {_said(reader)}")
 
-    def _unions(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _unions(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         for written in writer.branches():
             yield from self._branch(path, reader, written)
 
-    def _branch(self, path: str, reader: AvroType, written: AvroType) -> Found:
+    def _branch(self, path: str, reader: AvroType, written: AvroType) -> Incompatibilities:
         """What a reader cannot read of one type that is written: none of its own types fits."""
         if reader.kind != "union":
             yield from self.compare(path, reader, written)
@@ -141,17 +142,17 @@ class _Comparison:
         named = [each for each in reader.branches() if each.kind == written.kind and _may_be(each, written)]
         reasons: list[Incompatibility] = []
         for each in named or reader.branches():
-            known = set(self._compared)
+            compared_before = set(self._compared)
             reasons = list(self.compare(path, each, written))
             if not reasons:
                 return
-            self._compared = known
+            self._compared = compared_before
         if named:
             yield from reasons
         else:
             yield _at(path, f"{_said(written)} is written, and the union is read as {_said(reader)} alone")
 
-    def _record(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _record(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
             yield _at(path, f"the record {writer.name} cannot be read as {reader.name}, which has no such alias")
             return
@@ -167,7 +168,7 @@ class _Comparison:
             elif "default" not in field:
                 yield _at(place, "is read, but was not written, and has no default")
 
-    def _enum(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _enum(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
             yield _at(path, f"the enum {writer.name} cannot be read as {reader.name}, which has no such alias")
             return
@@ -175,7 +176,7 @@ class _Comparison:
         if unknown and reader.get("default") is None:
             yield _at(path, f"the enum {reader.name} lacks {', '.join(unknown)}, and has no default")
 
-    def _fixed(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _fixed(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
             yield _at(path, f"the fixed {writer.name} cannot be read as {reader.name}, which has no such alias")
         elif reader.get("size") != writer.get("size"):
@@ -183,13 +184,13 @@ class _Comparison:
         else:
             yield from _decimals(path, reader, writer)
 
-    def _array(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _array(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         return self.compare(f"{path}[]", reader.of(reader.get("items")), writer.of(writer.get("items")))
 
-    def _map(self, path: str, reader: AvroType, writer: AvroType) -> Found:
+    def _map(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         return self.compare(f"{path}[]", reader.of(reader.get("values")), writer.of(writer.get("values")))
 
-    _COMPLEX: dict[str, Callable[[_Comparison, str, AvroType, AvroType], Found]] = {
+    _COMPLEX: dict[str, Callable[[_Comparison, str, AvroType, AvroType], Incompatibilities]] = {
         "record": _record,
         "enum": _enum,
         "fixed": _fixed,
@@ -208,11 +209,12 @@ def _source(field: dict[str, Any], written: dict[str, Any]) -> Any:
     return next((written[name] for name in names if name in written), None)
 
 
-def _decimals(path: str, reader: AvroType, writer: AvroType) -> Found:
+def _decimals(path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
     if "decimal" == reader.get("logicalType") == writer.get("logicalType"):
-        read, written = (each.get("scale", 0) for each in (reader, writer))
-        if read != written:
-            yield _at(path, f"decimals with {written} digits after the point were written, and {read} are read")
+        scale = writer.get("scale", 0)
+        if reader.get("scale", 0) != scale:
+            reason = f"decimals with {scale} digits after the point were written, and {reader.get('scale', 0)} are read"
+            yield _at(path, reason)
 
 
 def _said(one: AvroType) -> str:

@@ -21,7 +21,7 @@ with importing("JSON Schemas"):
     from jsonschema.validators import Draft7Validator, validator_for
 
 Node = Any  # true, false or an object
-Found = Iterator[Incompatibility]
+Incompatibilities = Iterator[Incompatibility]
 
 _ALL_TYPES = frozenset(("null", "boolean", "object", "array", "number", "integer", "string"))
 _UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
@@ -109,14 +109,15 @@ class _Comparison:
     """One comparison of two schemas; remembers the pairs of places that are compared already."""
 
     def __init__(self, reader: JsonDocument, writer: JsonDocument) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
         self._compared: set[tuple[str, str]] = set()
 
-    def compare_roots(self) -> Found:
+    def compare_roots(self) -> Incompatibilities:
         """What the reader's schema refuses of what was written by the writer's."""
         return self.compare("", self._reader.root, self._writer.root)
 
-    def compare(self, path: str, read: Node, written: Node) -> Found:
+    def compare(self, path: str, read: Node, written: Node) -> Incompatibilities:
         """What the reader refuses of what was written at a place."""
         pair = (_key(read), _key(written))
         if pair in self._compared:
@@ -130,7 +131,7 @@ class _Comparison:
             return
         yield from self._objects(path, read, {} if written is True else written)
 
-    def _objects(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _objects(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         for keyword in ("oneOf", "anyOf"):
             if keyword in written:
                 rest = _without(written, keyword)
@@ -148,22 +149,22 @@ class _Comparison:
             yield from self.compare(path, each, written)
         yield from self._keywords(path, read, written)
 
-    def _all_of(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _all_of(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         """What was written is valid by all parts: it is enough that the reader takes their conjunction."""
         whole = _without(written, "allOf")
         for each in written["allOf"]:
             whole = _merged(whole, self._writer.followed(each))
         yield from self.compare(path, read, whole)
 
-    def _one_of(self, path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
-        known = set(self._compared)
+    def _one_of(self, path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+        compared_before = set(self._compared)
         for each in read[keyword]:
             if next(self.compare(path, each, written), None) is None:
                 return
-            self._compared = set(known)
+            self._compared = set(compared_before)
         yield _at(path, f"{_said(written)} is read as none of the {len(read[keyword])} schemas of {keyword}")
 
-    def _keywords(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _keywords(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         lost = _lost_types(read, written)
         if lost:
             yield _at(path, f"may be {' or '.join(lost)}, which is not read any more")
@@ -181,21 +182,20 @@ class _Comparison:
         if "array" in types:
             yield from self._items(path, read, written)
 
-    def _negation(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _negation(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         if "not" not in read:
             return
         swapped = _Comparison(self._writer, self._reader)
         if "not" not in written or next(swapped.compare(path, written["not"], read["not"]), None) is not None:
             yield _at(path, "`not` excludes what was valid before")
 
-    def _properties(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _properties(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         for name in sorted(read.get("properties", {}).keys() | written.get("properties", {}).keys()):
             place = f"{path}.{name}" if path else name
             for one in _schemas_of(read, name):
                 yield from self.compare(place, one, _schemas_of(written, name)[0])
         for pattern in sorted(read.get("patternProperties", {}).keys() | written.get("patternProperties", {}).keys()):
-            one, other = _of_pattern(read, pattern), _of_pattern(written, pattern)
-            yield from self.compare(f"{path}.{{{pattern}}}", one, other)
+            yield from self.compare(f"{path}.{{{pattern}}}", _of_pattern(read, pattern), _of_pattern(written, pattern))
         yield from self.compare(
             f"{path}.*", read.get("additionalProperties", True), written.get("additionalProperties", True)
         )
@@ -207,7 +207,7 @@ class _Comparison:
                 yield _at(f"{path}.{name}" if path else name, "is required, was not, and has no default")
         yield from _dependencies(path, read, written)
 
-    def _items(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+    def _items(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         (first_read, rest_read), (first_written, rest_written) = _tuple(read), _tuple(written)
         for place in range(max(len(first_read), len(first_written))):
             one = first_read[place] if place < len(first_read) else rest_read
@@ -260,8 +260,8 @@ _JSON_TYPES = {
 
 
 def _lost_types(read: dict[str, Any], written: dict[str, Any]) -> list[str]:
-    taken = _types(read)
-    wide = taken | {"integer"} if "number" in taken else taken
+    types = _types(read)
+    wide = types | {"integer"} if "number" in types else types
     lost = _types(written) - wide
     return sorted(lost - {"integer"} if "number" in lost else lost)
 
@@ -270,47 +270,48 @@ def _listed(node: Mapping[str, Any]) -> list[Any] | None:
     return [node["const"]] if "const" in node else node.get("enum")
 
 
-def _values(path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
-    taken, listed = _listed(read), _listed(written)
-    if taken is None:
+def _values(path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    readable = _listed(read)
+    listed = _listed(written)
+    if readable is None:
         return
     if listed is None:
         yield _at(path, "may be any value, and is read only as one of a few")
         return
-    known = {_key(value) for value in taken}
-    lost = [_key(value) for value in listed if _key(value) not in known]
+    keys = {_key(value) for value in readable}
+    lost = [_key(value) for value in listed if _key(value) not in keys]
     if lost:
         yield _at(path, f"may be {', '.join(lost)}, which is not read any more")
 
 
-def _upper(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+def _upper(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
     if written.get(keyword) is None or written[keyword] > read[keyword]:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _lower(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+def _lower(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
     if written.get(keyword, 0 if keyword.startswith("min") and keyword != "minimum" else None) is None:
         yield _at(path, f"{keyword} was not set and is {read[keyword]}")
     elif written.get(keyword, 0) < read[keyword]:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _multiple(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+def _multiple(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
     if written.get(keyword) is None or written[keyword] % read[keyword] != 0:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _unique(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+def _unique(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
     if read[keyword] and not written.get(keyword):
         yield _at(path, "may hold an item twice, which is not read any more")
 
 
-def _equal(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
+def _equal(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
     if read[keyword] != written.get(keyword):
         yield _at(path, f"{keyword} was {_short(written.get(keyword))} and is {_short(read[keyword])}")
 
 
-_CHECKS: dict[str, Callable[[str, str, dict[str, Any], dict[str, Any]], Found]] = {
+_CHECKS: dict[str, Callable[[str, str, dict[str, Any], dict[str, Any]], Incompatibilities]] = {
     **dict.fromkeys(_UPPER, _upper),
     **dict.fromkeys(_LOWER, _lower),
     **dict.fromkeys(_NOT_COMPARED, _equal),
@@ -339,11 +340,11 @@ def _tuple(node: Mapping[str, Any]) -> tuple[Sequence[Node], Node]:
     return node.get("prefixItems", ()), items
 
 
-def _dependencies(path: str, read: dict[str, Any], written: dict[str, Any]) -> Found:
-    taken, known = _dependent(read), _dependent(written)
-    for name, needed in sorted(taken.items()):
+def _dependencies(path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    dependent_before = _dependent(written)
+    for name, needed in sorted(_dependent(read).items()):
         place = f"{path}.{name}" if path else name
-        before = known.get(name, [])
+        before = dependent_before.get(name, [])
         if isinstance(needed, list) and isinstance(before, list):
             more = sorted(set(needed) - set(before))
             if more:

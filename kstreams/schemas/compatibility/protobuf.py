@@ -18,7 +18,7 @@ from kstreams.schemas.references import ResolvedSchema
 with importing("Protobuf schemas"):
     from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
-Found = Iterator[Incompatibility]
+Incompatibilities = Iterator[Incompatibility]
 
 _VARINT = "varint"
 _WIRE = {
@@ -129,7 +129,7 @@ def _name(names: Any, number: int, prefix: str) -> str:
     return str(names.Name(number)).removeprefix(prefix)
 
 
-def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Found:
+def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Incompatibilities:
     if reader.package != writer.package:
         yield Incompatibility("package", f"was {writer.package or 'none'} and is {reader.package or 'none'}")
         return
@@ -141,7 +141,7 @@ def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Found:
             yield Incompatibility(name, "the message is gone")
 
 
-def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Found:
+def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
     for number in sorted(reader.fields.keys() | writer.fields.keys()):
         read, written = reader.fields.get(number), writer.fields.get(number)
         if read is not None and written is not None:
@@ -153,7 +153,7 @@ def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> 
     yield from _compare_oneofs(name, reader, writer)
 
 
-def _compare_fields(path: str, read: ProtoField, written: ProtoField) -> Found:
+def _compare_fields(path: str, read: ProtoField, written: ProtoField) -> Incompatibilities:
     if read.kind != written.kind and _wire(read) != _wire(written):
         yield Incompatibility(path, f"was {_said(written)} and is {_said(read)}")
     elif read.named != written.named:
@@ -174,7 +174,7 @@ def _said(field: ProtoField) -> str:
     return field.named or field.kind.lower()
 
 
-def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Found:
+def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
     """Fields that enter a `oneof` would take each other's value; fields that leave one that stays would be lost."""
     read, written = _oneofs(reader), _oneofs(writer)
     for oneof, numbers in written.items():
@@ -191,8 +191,8 @@ def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Fo
 
 
 def _oneofs(message: ProtoMessage) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    numbers: dict[str, set[int]] = {}
     for number, field in message.fields.items():
         if field.oneof:
-            found.setdefault(field.oneof, set()).add(number)
-    return found
+            numbers.setdefault(field.oneof, set()).add(number)
+    return numbers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from kstreams.errors import ConfigError, SchemaNotFoundError
+from kstreams.errors import ConfigError, RegistryError, SchemaNotFoundError
 from kstreams.schemas.compatibility.incompatibility import Incompatibility
 from kstreams.schemas.references import ResolvedSchema, resolved
 from kstreams.schemas.registry import Schema, SchemaReference, SchemaRegistry
@@ -66,7 +66,10 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
         return [Incompatibility("(root)", f"{writer.type} cannot be read as {reader.type}")]
     module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs a library of its own
     check: Check = module.incompatibilities
-    return check(reader, writer)
+    try:
+        return check(reader, writer)
+    except RecursionError:
+        raise RegistryError("these schemas are nested too deeply to be compared") from None
 
 
 def check_schema(schema: ResolvedSchema) -> None:
@@ -78,14 +81,16 @@ def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[s
     """Why the rule of a subject forbids a schema as its next version, in words; empty when it does not."""
     rule = RULES[registry.compatibility(subject)]
     candidate = resolved_by(registry, schema)
-    found: list[str] = []
+    reasons: list[str] = []
     for version in _compared(registry, subject, rule):
         earlier = resolved_by(registry, registry.version(subject, version).schema)
         if rule.reads_earlier:
-            found += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
+            reasons += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
         if rule.read_by_earlier:
-            found += (f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate))
-    return found
+            reasons += (
+                f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate)
+            )
+    return reasons
 
 
 def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:

@@ -20,11 +20,11 @@ import (
 
 // faults is what the next answers are replaced with, and how many requests there were.
 type faults struct {
-	mutex    sync.Mutex
 	Status   int    `json:"status"`
 	Count    int    `json:"count"`
 	Code     int    `json:"code"`
 	Message  string `json:"message"`
+	Body     any    `json:"body"`
 	Requests int    `json:"requests"`
 }
 
@@ -71,7 +71,10 @@ func demanding(authority string) *tls.Config {
 // failing replaces the next answers of a handler as it is told.
 func failing(next http.Handler) http.Handler {
 	state := &faults{}
+	mutex := sync.Mutex{}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
 		if request.URL.Path == "/faults" {
 			state.serve(writer, request)
 		} else if !state.replace(writer) {
@@ -81,10 +84,8 @@ func failing(next http.Handler) http.Handler {
 }
 
 func (f *faults) serve(writer http.ResponseWriter, request *http.Request) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
 	if request.Method == http.MethodPut {
-		f.Requests = 0
+		*f = faults{}
 		if err := json.NewDecoder(request.Body).Decode(f); err != nil {
 			http.Error(writer, err.Error(), http.StatusBadRequest)
 			return
@@ -94,8 +95,6 @@ func (f *faults) serve(writer http.ResponseWriter, request *http.Request) {
 }
 
 func (f *faults) replace(writer http.ResponseWriter) bool {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
 	f.Requests++
 	if f.Count == 0 {
 		return false
@@ -103,6 +102,10 @@ func (f *faults) replace(writer http.ResponseWriter) bool {
 	f.Count--
 	writer.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	writer.WriteHeader(f.Status)
-	json.NewEncoder(writer).Encode(map[string]any{"error_code": f.Code, "message": f.Message})
+	if f.Body != nil {
+		json.NewEncoder(writer).Encode(f.Body)
+	} else {
+		json.NewEncoder(writer).Encode(map[string]any{"error_code": f.Code, "message": f.Message})
+	}
 	return true
 }

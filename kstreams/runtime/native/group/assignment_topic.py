@@ -13,7 +13,7 @@ import msgspec
 from kstreams.batch import TopicPartition
 from kstreams.decoders import decode_json
 from kstreams.errors import TopicExistsError
-from kstreams.log.api import Log
+from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.runtime.native.group.messages import Assignment, ProcessState, Slice
 
 _STATE, _ASSIGNMENT, _SLICE, _SHUTDOWN = "state", "assignment", "slice", "shutdown"
@@ -57,6 +57,7 @@ class AssignmentTopic:
         self._made = dict[str, int]()  # the version that each process made last
         self._cut = dict[tuple[int, str], int]()  # the slice of each sub-topology that each process made last
         self._source = TopicPartition(self.name, 0)
+        self._next_offset = 0
         with log.admin() as admin, suppress(TopicExistsError):
             if self.name not in admin.topics():
                 admin.create_topic(self.name, 1, {"cleanup.policy": "compact"})
@@ -74,11 +75,16 @@ class AssignmentTopic:
         while self._reader.position(self._source) < end:
             self.read(_POLL_S)
 
+    def position(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """How far it was read, as a group commits it; any thread may ask."""
+        return {self._source: OffsetAndMetadata(self._next_offset)}
+
     def read(self, timeout: float = 0.0) -> None:
         """Take note of new records; waits up to `timeout` seconds for some."""
         for batch in self._reader.poll(timeout):
             for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True):
                 self._take(key, value)
+            self._next_offset = int(batch.offsets[-1]) + 1
 
     def tell(self, state: ProcessState) -> None:
         """Let all know what a process has."""

@@ -220,10 +220,10 @@ class GroupMember:
         ------
         CommitFailedError
         """
-        position, until = {TopicPartition(self._topic.name, 0): OffsetAndMetadata(0)}, monotonic() + _GIVE_UP_S
+        until = monotonic() + _GIVE_UP_S
         while True:
             try:
-                return self.commit_offsets(position)
+                return self.commit_offsets(self._topic.position())
             except (CommitFailedError, RebalanceInProgressError, FencedError):
                 raise
             except LogError as error:  # no answer: nothing can be sent now, either

@@ -1,0 +1,219 @@
+"""`kstreams schemas`: the schemas of a registry, be it a server or the embedded log."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from kstreams.cli.options import AsJson, LogDir
+from kstreams.cli.output import json_line, print_rows
+from kstreams.cli.registry import RegistryUrl, open_registry
+from kstreams.cli.schema_files import references_of, schema_in
+from kstreams.errors import SchemaNotFoundError
+from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry
+
+schemas = typer.Typer(no_args_is_help=True, help="List, show, register, check and delete schemas in a schema registry.")
+Subject = Annotated[
+    str,
+    typer.Argument(metavar="SUBJECT", help="Name of the subject: `orders-value` for the values of the topic orders."),
+]
+SchemaFile = Annotated[str, typer.Argument(metavar="FILE", help="`.avsc`, `.proto` or `.json`; `-`: standard input.")]
+SchemaKind = Annotated[
+    str | None,
+    typer.Option("--type", metavar="TYPE", help="`avro`, `protobuf` or `json`; default: by the name of the file."),
+]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        metavar="NAME=SUBJECT:VERSION",
+        help="What a name in the schema stands for; without a version, the newest; may be repeated.",
+    ),
+]
+Normalize = Annotated[bool, typer.Option("--normalize", help="Compare schemas in their normal form.")]
+
+
+@schemas.command("list")
+def list_(as_json: AsJson = False, registry: RegistryUrl = None, log_dir: LogDir = None) -> None:
+    """List the subjects with their newest versions, and the rules of compatibility that hold for them.
+
+    Examples: `kstreams schemas list`, `kstreams schemas list --registry http://localhost:8081 --json`
+    """
+    with open_registry(registry, log_dir) as opened:
+        print_rows(_subjects(opened), as_json=as_json, title="Schemas")
+
+
+@schemas.command()
+def show(
+    subject: Annotated[str | None, typer.Argument(metavar="[SUBJECT]", help="Name of the subject.")] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="Which version of it; default: the newest.")
+    ] = None,
+    number: Annotated[int | None, typer.Option("--id", help="The schema with this id, in place of a subject.")] = None,
+    guid: Annotated[str | None, typer.Option("--guid", help="The schema with this GUID.")] = None,
+    as_json: AsJson = False,
+    registry: RegistryUrl = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Print a schema: a version of a subject, or what an id or a GUID stands for.
+
+    With `--json`, the text with id, GUID, type and references.
+
+    Examples: `kstreams schemas show orders-value`, `kstreams schemas show orders-value --version 1 > order.avsc`,
+    `kstreams schemas show --id 17 --json`
+    """
+    if sum(each is not None for each in (subject, number, guid)) != 1:
+        raise typer.BadParameter("name one of a subject, an id, or a GUID", param_hint="SUBJECT, --id or --guid")
+    with open_registry(registry, log_dir) as opened:
+        if subject is not None:
+            shown = opened.version(subject, "latest" if version is None else version)
+        else:
+            shown = opened.schema(number) if number is not None else opened.schema_of_guid(guid or "")
+    sys.stdout.write(json_line(_described(shown)) if as_json else f"{_readable(shown.schema)}\n")
+
+
+@schemas.command()
+def register(
+    subject: Subject,
+    file: SchemaFile,
+    kind: SchemaKind = None,
+    reference: References = None,
+    normalize: Normalize = False,
+    as_json: AsJson = False,
+    registry: RegistryUrl = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Register a schema as the newest version of a subject; one that is a version already stays as it is.
+
+    Examples: `kstreams schemas register orders-value order.avsc`,
+    `kstreams schemas register orders-value order.proto --reference shop/item.proto=item`
+    """
+    with open_registry(registry, log_dir, create=True) as opened:
+        schema = schema_in(file, kind, references_of(reference or (), opened))
+        registered = opened.register(subject, schema, normalize=normalize)
+    print_rows([_summary(registered)], as_json=as_json)
+
+
+@schemas.command()
+def check(
+    subject: Subject,
+    file: SchemaFile,
+    kind: SchemaKind = None,
+    reference: References = None,
+    as_json: AsJson = False,
+    registry: RegistryUrl = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Tell whether a subject would take a schema as its next version, by its rule of compatibility.
+
+    Every reason against it is named with its place in the schema; the exit status is 1 then.
+
+    Example: `kstreams schemas check orders-value order.avsc`
+    """
+    with open_registry(registry, log_dir) as opened:
+        schema = schema_in(file, kind, references_of(reference or (), opened))
+        reasons = opened.incompatibilities(subject, schema)
+        rule = opened.compatibility(subject)
+    print_rows(({"subject": subject, "reason": reason} for reason in reasons), as_json=as_json)
+    verdict = "is not compatible" if reasons else "is compatible"
+    typer.echo(f"the schema {verdict} with {subject} ({rule})", err=True)
+    if reasons:
+        raise typer.Exit(1)
+
+
+@schemas.command()
+def compatibility(
+    rule: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RULE]",
+            help="`BACKWARD`, `FORWARD` or `FULL`, each also with `_TRANSITIVE`, or `NONE`; default: only show it.",
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="SUBJECT", help="Of this subject; default: of all others.")
+    ] = None,
+    registry: RegistryUrl = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Show or set the rule of compatibility of a subject, or of all subjects that have none of their own.
+
+    Examples: `kstreams schemas compatibility`, `kstreams schemas compatibility FULL --subject orders-value`
+    """
+    with open_registry(registry, log_dir, create=rule is not None) as opened:
+        if rule is not None:
+            opened.set_compatibility(rule, subject)
+        typer.echo(opened.compatibility(subject))
+
+
+@schemas.command()
+def delete(
+    subject: Subject,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", min=1, help="Only this version; default: all, with the rule of the subject."),
+    ] = None,
+    permanent: Annotated[
+        bool, typer.Option("--permanent", help="For ever: records that were written with it cannot be read any more.")
+    ] = False,
+    registry: RegistryUrl = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Delete a subject or one of its versions. Its ids stay known, unless it is deleted permanently.
+
+    Examples: `kstreams schemas delete orders-value --version 1`, `kstreams schemas delete orders-value --permanent`
+    """
+    with open_registry(registry, log_dir) as opened:
+        deleted = _delete(opened, subject, version, permanent)
+    numbers = ", ".join(map(str, deleted))
+    typer.echo(f"deleted version {numbers} of {subject}{' permanently' if permanent else ''}", err=True)
+
+
+def _delete(registry: SchemaRegistry, subject: str, version: int | None, permanent: bool) -> list[int]:
+    """Delete in the two steps that registries ask for before something is gone permanently."""
+    if not permanent:
+        return list(registry.delete(subject, version))
+    with suppress(SchemaNotFoundError):  # it is deleted already, and is to go permanently
+        registry.delete(subject, version)
+    return list(registry.delete(subject, version, permanent=True))
+
+
+def _subjects(registry: SchemaRegistry) -> Iterator[dict[str, Any]]:
+    for subject in registry.subjects():
+        newest = registry.version(subject)
+        versions = registry.versions(subject)
+        yield _summary(newest) | {"versions": list(versions), "compatibility": registry.compatibility(subject)}
+
+
+def _summary(registered: RegisteredSchema) -> dict[str, Any]:
+    return {
+        "subject": registered.subject,
+        "version": registered.version,
+        "id": registered.id,
+        "type": registered.schema.type,
+    }
+
+
+def _described(registered: RegisteredSchema) -> dict[str, Any]:
+    """All that is known of a schema; neither subject nor version of one that was asked for by its id."""
+    told = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
+    references = [
+        {"name": each.name, "subject": each.subject, "version": each.version} for each in registered.schema.references
+    ]
+    guid = {"guid": registered.guid} if registered.guid else {}
+    return told | guid | {"references": references, "schema": registered.schema.text}
+
+
+def _readable(schema: Schema) -> str:
+    """The text with line breaks; a `.proto` has its own."""
+    if schema.type == "PROTOBUF":
+        return schema.text.rstrip()
+    try:
+        return json.dumps(json.loads(schema.text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return schema.text

@@ -1,0 +1,49 @@
+"""The schema registry that the command line or the configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kstreams.schemas import SchemaRegistry
+
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="The schema registry: the URL of a server, or `local:`, the one in the embedded log; default: "
+        "`schema.registry.url` of the configuration, else `local:`.",
+    ),
+]
+
+
+@contextmanager
+def open_registry(url: str | None, folder: Path | None, *, create: bool = False) -> Iterator[SchemaRegistry]:
+    """The registry of this URL or of the log in this folder, else that of the configuration, else that of its log.
+
+    Parameters
+    ----------
+    url : str or None
+    folder : Path or None
+        Of an embedded log, for `local:`.
+    create : bool
+        Make an embedded log that is not there; else LogError, so that a mistyped folder does not become an empty log.
+    """
+    from kstreams.config import Config
+    from kstreams.log.schema_registries import LOCAL, has_registry, registry_of
+
+    if folder is not None and url in (None, LOCAL):
+        url = f"{LOCAL}{folder.absolute()}"
+    config = Config.load()
+    if url is not None or not has_registry(config):
+        config = config.replace({"schema.registry.url": url or LOCAL})
+    registry = registry_of(config, create=create)
+    try:
+        yield registry
+    finally:
+        registry.close()
