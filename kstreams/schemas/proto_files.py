@@ -11,7 +11,7 @@ from pathlib import Path
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.missing import importing
 from kstreams.schemas.references import ResolvedSchema
-from kstreams.schemas.serialized_proto import deserialized, is_serialized
+from kstreams.schemas.serialized_proto import deserialized, is_serialized, leave_out_json_names
 
 with importing("Protobuf schemas"):
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -57,6 +57,16 @@ def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
         target = root / "descriptors"
         _compile(root, target)
         return FileDescriptorSet.FromString(target.read_bytes())
+
+
+def is_same_file(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+    """Whether two schemas are the same `.proto` file, of which one comes as a text and the other one does not."""
+    if is_serialized(one.text) == is_serialized(other.text):
+        return False
+    files = [FileDescriptorProto.FromString(file_of(each).SerializeToString()) for each in (one, other)]
+    for file in files:
+        leave_out_json_names(file.message_type)
+    return bool(files[0] == files[1])
 
 
 def _require_compiler() -> None:

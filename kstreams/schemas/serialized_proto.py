@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kstreams.errors import RegistryError
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 
@@ -39,3 +40,17 @@ def deserialized(text: str, path: str) -> FileDescriptorProto:
         raise RegistryError(f"{path} is neither a .proto file nor a FileDescriptorProto in base64: {error}") from None
     file.name = path
     return file
+
+
+def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
+    """As in the files within generated classes: what the name of a field says by itself is not repeated."""
+    for message in messages:
+        leave_out_json_names(message.nested_type)
+        for field in message.field:
+            if field.json_name == _camel_case(field.name):
+                field.ClearField("json_name")
+
+
+def _camel_case(name: str) -> str:
+    first, *others = re.split("_+(.?)", name)
+    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(others))])

@@ -6,6 +6,7 @@ import base64
 import pickle
 import sys
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,9 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 import kstreams as ks
-from kstreams.errors import SerdeError
-from kstreams.schemas import Schema, SchemaReference
-from tests.support.memory_registry import MemoryRegistry
-from tests.support.schema_serdes import bound, generated_module
+from kstreams.errors import SchemaNotFoundError, SerdeError
+from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
+from tests.support.schema_serdes import bound, generated_module, local_registry
 
 ORDER = """
 syntax = "proto3";
@@ -55,8 +55,10 @@ class Refund:
 
 
 @pytest.fixture
-def registry() -> MemoryRegistry:
-    return MemoryRegistry()
+def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
+    opened = local_registry(tmp_path / "log")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +78,16 @@ def order_file(tmp_path: Path) -> Path:
 AN_ORDER = Order(7, "Ada", [Line("tea", 2), Line("milk", 0)])
 
 
-def registered_file(registry: MemoryRegistry, subject: str) -> FileDescriptorProto:
+def registered_file(registry: SchemaRegistry, subject: str) -> FileDescriptorProto:
     return FileDescriptorProto.FromString(base64.b64decode(registry.version(subject).schema.text))
 
 
-def test_a_record_begins_with_the_id_of_its_schema_and_the_index_of_its_message(registry: MemoryRegistry) -> None:
+def test_a_record_begins_with_the_id_of_its_schema_and_the_index_of_its_message(registry: SchemaRegistry) -> None:
     data = bound(ks.Protobuf(Line), registry).serialize(Line("tea", 2))
     assert data == b"\x00" + (1).to_bytes(4, "big") + b"\x00" + b"\x0a\x03tea\x10\x02"
 
 
-def test_a_class_gets_a_schema_whose_fields_are_numbered_in_their_order(registry: MemoryRegistry) -> None:
+def test_a_class_gets_a_schema_whose_fields_are_numbered_in_their_order(registry: SchemaRegistry) -> None:
     bound(ks.Protobuf(Order), registry).serialize(AN_ORDER)
     file = registered_file(registry, "orders-value")
     assert [message.name for message in file.message_type] == ["Order", "Line"]
@@ -93,14 +95,14 @@ def test_a_class_gets_a_schema_whose_fields_are_numbered_in_their_order(registry
     assert fields == [("id", 1, False), ("customer", 2, False), ("lines", 3, False), ("coupon", 4, True)]
 
 
-def test_message_names_the_message_of_a_class(registry: MemoryRegistry) -> None:
+def test_message_names_the_message_of_a_class(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Line, message="acme.OrderLine", subject="record"), registry)
     serde.serialize(Line("tea", 2))
     assert registry.subjects() == ["acme.OrderLine"]
     assert registered_file(registry, "acme.OrderLine").package == "acme"
 
 
-def test_what_a_class_wrote_is_read_as_the_class_and_as_a_dict(registry: MemoryRegistry) -> None:
+def test_what_a_class_wrote_is_read_as_the_class_and_as_a_dict(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Order), registry)
     data = serde.serialize(AN_ORDER)
     assert serde.deserialize(data) == AN_ORDER
@@ -109,14 +111,14 @@ def test_what_a_class_wrote_is_read_as_the_class_and_as_a_dict(registry: MemoryR
     assert bound(ks.Protobuf(), registry).deserialize(data) == as_dict
 
 
-def test_a_generated_class_gives_its_messages(registry: MemoryRegistry, pb2: Any) -> None:
+def test_a_generated_class_gives_its_messages(registry: SchemaRegistry, pb2: Any) -> None:
     serde = bound(ks.Protobuf(pb2.Order), registry)
     order = pb2.Order(id=7, customer="Ada", lines=[{"sku": "tea", "count": 2}])
     assert serde.deserialize(serde.serialize(order)) == order
     assert type(serde.deserialize(serde.serialize(order))) is pb2.Order
 
 
-def test_the_second_message_and_a_nested_one_have_longer_indexes(registry: MemoryRegistry, pb2: Any) -> None:
+def test_the_second_message_and_a_nested_one_have_longer_indexes(registry: SchemaRegistry, pb2: Any) -> None:
     refund = bound(ks.Protobuf(pb2.Refund), registry).serialize(pb2.Refund(order_id=1))
     line = bound(ks.Protobuf(pb2.Order.Line), registry).serialize(pb2.Order.Line(count=1))
     assert refund[5:] == b"\x02\x02" + b"\x08\x01"
@@ -125,7 +127,7 @@ def test_the_second_message_and_a_nested_one_have_longer_indexes(registry: Memor
     assert bound(ks.Protobuf(), registry).deserialize(refund) == {"order_id": 1, "amount": 0.0}
 
 
-def test_a_file_gives_dicts_or_the_class_that_type_names(registry: MemoryRegistry, order_file: Path) -> None:
+def test_a_file_gives_dicts_or_the_class_that_type_names(registry: SchemaRegistry, order_file: Path) -> None:
     dicts = bound(ks.Protobuf(order_file, message="Order"), registry)
     objects = bound(ks.Protobuf(str(order_file), message="acme.Order", type=Order), registry)
     data = objects.serialize(AN_ORDER)
@@ -134,26 +136,26 @@ def test_a_file_gives_dicts_or_the_class_that_type_names(registry: MemoryRegistr
     assert dicts.serialize(dicts.deserialize(data)) == data
 
 
-def test_a_file_may_be_given_as_its_text(registry: MemoryRegistry) -> None:
+def test_a_file_may_be_given_as_its_text(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf('syntax = "proto3"; message Point { int32 x = 1; }'), registry)
     assert serde.deserialize(serde.serialize({"x": -3})) == {"x": -3}
 
 
-def test_a_dict_may_leave_fields_out_but_have_no_others(registry: MemoryRegistry, order_file: Path) -> None:
+def test_a_dict_may_leave_fields_out_but_have_no_others(registry: SchemaRegistry, order_file: Path) -> None:
     serde = bound(ks.Protobuf(order_file, message="Order"), registry)
     assert serde.deserialize(serde.serialize({"id": 7}))["customer"] == ""
     with pytest.raises(SerdeError, match=r"does not fit acme\.Order"):
         serde.serialize({"id": 7, "costumer": "Ada"})
 
 
-def test_a_file_with_several_messages_wants_a_name(order_file: Path, registry: MemoryRegistry) -> None:
+def test_a_file_with_several_messages_wants_a_name(order_file: Path, registry: SchemaRegistry) -> None:
     with pytest.raises(SerdeError, match=r"several messages: write message= with one of acme.Order, acme.Refund"):
         bound(ks.Protobuf(order_file), registry).serialize({})
     with pytest.raises(SerdeError, match=r"no message Ordre: write message="):
         bound(ks.Protobuf(order_file, message="Ordre"), registry).serialize({})
 
 
-def test_a_file_that_does_not_compile_says_where(tmp_path: Path, registry: MemoryRegistry) -> None:
+def test_a_file_that_does_not_compile_says_where(tmp_path: Path, registry: SchemaRegistry) -> None:
     (tmp_path / "bad.proto").write_text('syntax = "proto3"; message Order { int64 id = 0; }')
     with pytest.raises(SerdeError, match=r"bad.proto does not compile: .*Field numbers must be positive"):
         bound(ks.Protobuf(tmp_path / "bad.proto"), registry)
@@ -162,14 +164,14 @@ def test_a_file_that_does_not_compile_says_where(tmp_path: Path, registry: Memor
 
 
 def test_without_grpcio_tools_a_file_names_the_extra(
-    order_file: Path, registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+    order_file: Path, registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "grpc_tools", None)
     with pytest.raises(SerdeError, match=r"pip install 'kstreams-dsl\[protobuf\]'"):
         bound(ks.Protobuf(order_file, message="Order"), registry)
 
 
-def test_what_a_file_imports_is_registered_under_its_path(tmp_path: Path, registry: MemoryRegistry) -> None:
+def test_what_a_file_imports_is_registered_under_its_path(tmp_path: Path, registry: SchemaRegistry) -> None:
     (tmp_path / "acme").mkdir()
     (tmp_path / "acme" / "country.proto").write_text(
         'syntax = "proto3"; package acme; message Country {string code=1;}'
@@ -189,7 +191,7 @@ def test_what_a_file_imports_is_registered_under_its_path(tmp_path: Path, regist
     assert bound(ks.Protobuf(), registry).deserialize(data)["customer"] == {"country": {"code": "IS"}}
 
 
-def test_what_the_folder_lacks_of_the_imports_the_registry_has(tmp_path: Path, registry: MemoryRegistry) -> None:
+def test_what_the_folder_lacks_of_the_imports_the_registry_has(tmp_path: Path, registry: SchemaRegistry) -> None:
     country = 'syntax = "proto3"; package acme; message Country { string code = 1; }'
     registry.register("acme/country.proto", Schema(country, "PROTOBUF"))
     (tmp_path / "sale.proto").write_text(
@@ -199,7 +201,7 @@ def test_what_the_folder_lacks_of_the_imports_the_registry_has(tmp_path: Path, r
     assert serde.deserialize(serde.serialize({"country": {"code": "IS"}})) == {"country": {"code": "IS"}}
 
 
-def test_schemas_that_others_registered_as_text_are_read(registry: MemoryRegistry, pb2: Any) -> None:
+def test_schemas_that_others_registered_as_text_are_read(registry: SchemaRegistry, pb2: Any) -> None:
     number = registry.register("orders-value", Schema(ORDER, "PROTOBUF")).id
     data = b"\x00" + number.to_bytes(4, "big") + b"\x00" + pb2.Order(id=7, customer="Ada").SerializeToString()
     assert bound(ks.Protobuf(), registry).deserialize(data)["id"] == 7
@@ -207,15 +209,15 @@ def test_schemas_that_others_registered_as_text_are_read(registry: MemoryRegistr
     assert bound(ks.Protobuf(pb2.Order), registry).deserialize(data) == pb2.Order(id=7, customer="Ada")
 
 
-def test_without_registration_a_schema_must_be_known(registry: MemoryRegistry) -> None:
+def test_without_registration_a_schema_must_be_known(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Line, auto_register=False), registry)
-    with pytest.raises(Exception, match="has no such schema"):
+    with pytest.raises(SchemaNotFoundError, match="there is no subject"):
         serde.serialize(Line("tea", 2))
     known = bound(ks.Protobuf(Line), registry).serialize(Line("tea", 2))
     assert serde.serialize(Line("tea", 2)) == known
 
 
-def test_the_latest_version_of_the_subject_is_written_with_its_own_numbers(registry: MemoryRegistry) -> None:
+def test_the_latest_version_of_the_subject_is_written_with_its_own_numbers(registry: SchemaRegistry) -> None:
     text = 'syntax = "proto3"; message Line { int32 count = 1; string sku = 9; string note = 10; }'
     number = registry.register("orders-value", Schema(text, "PROTOBUF")).id
     serde = bound(ks.Protobuf(Line, use_latest_version=True, strict=False), registry)
@@ -224,7 +226,7 @@ def test_the_latest_version_of_the_subject_is_written_with_its_own_numbers(regis
     assert serde.deserialize(data) == Line("tea", 2)
 
 
-def test_nothing_declared_writes_with_the_latest_version(registry: MemoryRegistry) -> None:
+def test_nothing_declared_writes_with_the_latest_version(registry: SchemaRegistry) -> None:
     registry.register("orders-value", Schema('syntax = "proto3"; message Line { int32 count = 1; }', "PROTOBUF"))
     serde = bound(ks.Protobuf(use_latest_version=True), registry)
     assert serde.deserialize(serde.serialize({"count": 3})) == {"count": 3}
@@ -232,7 +234,7 @@ def test_nothing_declared_writes_with_the_latest_version(registry: MemoryRegistr
         bound(ks.Protobuf(), registry).serialize({"count": 3})
 
 
-def test_the_guid_may_stand_in_place_of_the_id(registry: MemoryRegistry) -> None:
+def test_the_guid_may_stand_in_place_of_the_id(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf(Refund, schema_id="header"), registry)
     data = serde.serialize(Refund(1, 2.5))
     assert data[:18] == b"\x01" + uuid.UUID(registry.version("orders-value").guid).bytes + b"\x00"
@@ -241,7 +243,7 @@ def test_the_guid_may_stand_in_place_of_the_id(registry: MemoryRegistry) -> None
 
 
 def test_many_records_of_several_messages_and_schemas_are_read_in_their_order(
-    registry: MemoryRegistry, pb2: Any
+    registry: SchemaRegistry, pb2: Any
 ) -> None:
     refunds = bound(ks.Protobuf(pb2.Refund), registry)
     lines = bound(ks.Protobuf(Line), registry)
@@ -251,7 +253,7 @@ def test_many_records_of_several_messages_and_schemas_are_read_in_their_order(
     assert read == [{"order_id": 1, "amount": 0.0}, {"sku": "a", "count": 1}, None, {"order_id": 0, "amount": 0.0}]
 
 
-def test_fields_that_a_generated_class_does_not_know_are_kept_or_dropped(registry: MemoryRegistry, pb2: Any) -> None:
+def test_fields_that_a_generated_class_does_not_know_are_kept_or_dropped(registry: SchemaRegistry, pb2: Any) -> None:
     newer = ORDER.replace("optional string coupon = 4;", "optional string coupon = 4; int32 priority = 5;")
     number = registry.register("orders-value", Schema(newer, "PROTOBUF")).id
     body = pb2.Order(id=7).SerializeToString() + b"\x28\x09"
@@ -264,7 +266,7 @@ def test_fields_that_a_generated_class_does_not_know_are_kept_or_dropped(registr
     assert bound(ks.Protobuf(), registry).deserialize(data)["priority"] == 9
 
 
-def test_a_message_of_another_class_is_refused(registry: MemoryRegistry, pb2: Any) -> None:
+def test_a_message_of_another_class_is_refused(registry: SchemaRegistry, pb2: Any) -> None:
     with pytest.raises(SerdeError, match=r"is no acme\.generated\.Order"):
         bound(ks.Protobuf(pb2.Order), registry).serialize(pb2.Refund())
     with pytest.raises(SerdeError, match="cannot be written as Order"):
@@ -276,14 +278,14 @@ def test_a_serde_says_what_is_missing_around_it() -> None:
         ks.Protobuf(Order).serialize(AN_ORDER)
 
 
-def test_a_serde_travels(registry: MemoryRegistry, order_file: Path) -> None:
+def test_a_serde_travels(registry: SchemaRegistry, order_file: Path) -> None:
     for serde in (ks.Protobuf(Order), ks.Protobuf(order_file, message="Order", type=Order)):
         data = bound(serde, registry).serialize(AN_ORDER)
         arrived = pickle.loads(pickle.dumps(serde))
         assert bound(arrived, registry).deserialize(data) == AN_ORDER
 
 
-def test_equal_keys_have_equal_bytes_whatever_the_order_of_a_map(registry: MemoryRegistry) -> None:
+def test_equal_keys_have_equal_bytes_whatever_the_order_of_a_map(registry: SchemaRegistry) -> None:
     @dataclass
     class Counts:
         by: dict[str, int]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,10 +14,9 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import SerdeError
-from kstreams.schemas import Schema
+from kstreams.schemas import Schema, SchemaRegistry
 from kstreams.serdes.base import Serde
-from tests.support.memory_registry import MemoryRegistry
-from tests.support.schema_serdes import bound
+from tests.support.schema_serdes import bound, local_registry
 
 
 @dataclass
@@ -41,44 +42,46 @@ class Sale(msgspec.Struct, rename="camel"):
 
 
 @pytest.fixture
-def registry() -> MemoryRegistry:
-    return MemoryRegistry()
+def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
+    opened = local_registry(tmp_path / "log")
+    yield opened
+    opened.close()
 
 
 def message(fields: str, name: str = "Order") -> str:
     return f'syntax = "proto3"; message {name} {{ {fields} }}'
 
 
-def written(fields: str, value: dict[str, Any], registry: MemoryRegistry, name: str = "Order") -> bytes:
+def written(fields: str, value: dict[str, Any], registry: SchemaRegistry, name: str = "Order") -> bytes:
     return bound(ks.Protobuf(message(fields, name)), registry).serialize(value)
 
 
-def reader(serde: Serde[Any], registry: MemoryRegistry) -> Serde[Any]:
+def reader(serde: Serde[Any], registry: SchemaRegistry) -> Serde[Any]:
     return bound(serde, registry)
 
 
-def test_fields_that_the_record_has_not_take_the_defaults_of_the_class(registry: MemoryRegistry) -> None:
+def test_fields_that_the_record_has_not_take_the_defaults_of_the_class(registry: SchemaRegistry) -> None:
     data = written("int64 id = 1;", {"id": 7}, registry)
     assert reader(ks.Protobuf(Order), registry).deserialize(data) == Order(7)
 
 
-def test_a_required_field_that_the_schema_has_not_is_an_error_that_names_it(registry: MemoryRegistry) -> None:
+def test_a_required_field_that_the_schema_has_not_is_an_error_that_names_it(registry: SchemaRegistry) -> None:
     data = written("string customer = 1;", {"customer": "Ada"}, registry)
-    with pytest.raises(SerdeError, match=r"the message Order has no field id: give id a default.*\(schema id 1\)"):
+    with pytest.raises(SerdeError, match=r"the message Order has no field id: give id a default"):
         reader(ks.Protobuf(Order), registry).deserialize(data)
 
 
-def test_fields_of_a_class_are_read_by_their_names_whatever_their_numbers(registry: MemoryRegistry) -> None:
+def test_fields_of_a_class_are_read_by_their_names_whatever_their_numbers(registry: SchemaRegistry) -> None:
     data = written("string customer = 8; int32 id = 9; bool express = 2;", {"id": 7, "customer": "Ada"}, registry)
     assert reader(ks.Protobuf(Order), registry).deserialize(data) == Order(7, "Ada")
 
 
-def test_fields_in_camel_case_are_those_of_a_class_that_renames_its_own(registry: MemoryRegistry) -> None:
+def test_fields_in_camel_case_are_those_of_a_class_that_renames_its_own(registry: SchemaRegistry) -> None:
     data = written("int64 order_id = 1;", {"order_id": 7}, registry, "Sale")
     assert reader(ks.Protobuf(Sale), registry).deserialize(data) == Sale(7)
 
 
-def test_an_optional_field_that_is_absent_takes_the_default_or_is_an_error(registry: MemoryRegistry) -> None:
+def test_an_optional_field_that_is_absent_takes_the_default_or_is_an_error(registry: SchemaRegistry) -> None:
     absent = written("optional int64 id = 1; optional string customer = 2;", {"id": 7}, registry)
     assert reader(ks.Protobuf(Order), registry).deserialize(absent) == Order(7)
     without_id = written("optional int64 id = 1;", {}, registry)
@@ -86,13 +89,13 @@ def test_an_optional_field_that_is_absent_takes_the_default_or_is_an_error(regis
         reader(ks.Protobuf(Order), registry).deserialize(without_id)
 
 
-def test_a_field_of_another_type_is_an_error_that_names_it(registry: MemoryRegistry) -> None:
+def test_a_field_of_another_type_is_an_error_that_names_it(registry: SchemaRegistry) -> None:
     data = written("string id = 1;", {"id": "7"}, registry)
-    with pytest.raises(SerdeError, match=r"the field Order.id is string, and not int \(schema id 1\)"):
+    with pytest.raises(SerdeError, match=r"the field Order.id is string, and not int"):
         reader(ks.Protobuf(Order), registry).deserialize(data)
 
 
-def test_whole_numbers_are_read_as_floats_where_these_hold_them(registry: MemoryRegistry) -> None:
+def test_whole_numbers_are_read_as_floats_where_these_hold_them(registry: SchemaRegistry) -> None:
     serde = reader(ks.Protobuf(Order), registry)
     fields = "int64 id = 1; int64 amount = 4;"
     assert serde.deserialize(written(fields, {"id": 1, "amount": 2**53}, registry)).amount == 2.0**53
@@ -100,15 +103,15 @@ def test_whole_numbers_are_read_as_floats_where_these_hold_them(registry: Memory
         serde.deserialize(written(fields, {"id": 1, "amount": 2**53 + 1}, registry))
 
 
-def test_a_value_that_the_enum_of_the_class_has_not_is_an_error_of_its_record(registry: MemoryRegistry) -> None:
+def test_a_value_that_the_enum_of_the_class_has_not_is_an_error_of_its_record(registry: SchemaRegistry) -> None:
     fields = "enum Size { SIZE_SMALL = 0; SIZE_LARGE = 1; SIZE_HUGE = 2; } Size size = 1;"
     serde = reader(ks.Protobuf(Shirt), registry)
     assert serde.deserialize(written(fields, {"size": "SIZE_LARGE"}, registry, "Shirt")) == Shirt(Size.LARGE)
-    with pytest.raises(SerdeError, match="SIZE_HUGE of the enum Shirt.Size is no value of Size"):
+    with pytest.raises(SerdeError, match=r"SIZE_HUGE of the enum Shirt\.Size is no value of Size"):
         serde.deserialize(written(fields, {"size": "SIZE_HUGE"}, registry, "Shirt"))
 
 
-def test_a_message_of_another_name_is_an_error_not_a_wrong_value(registry: MemoryRegistry) -> None:
+def test_a_message_of_another_name_is_an_error_not_a_wrong_value(registry: SchemaRegistry) -> None:
     data = written("int64 id = 1; double amount = 2;", {"id": 1}, registry, "Refund")
     with pytest.raises(SerdeError, match="the record is the message Refund, and Order is what is read"):
         reader(ks.Protobuf(Order), registry).deserialize(data)
@@ -155,20 +158,20 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("change", READABLE, ids=lambda change: f"{change.before} {change.after}")
-def test_a_file_reads_what_others_wrote_by_number(change: Change, registry: MemoryRegistry) -> None:
+def test_a_file_reads_what_others_wrote_by_number(change: Change, registry: SchemaRegistry) -> None:
     name = "m" if " m " in change.before else "n"
     data = written(change.before, {name: change.value}, registry)
     assert reader(ks.Protobuf(message(change.after)), registry).deserialize(data) == {"n": change.read}
 
 
 @pytest.mark.parametrize("change", UNREADABLE, ids=lambda change: f"{change.before} {change.after}")
-def test_what_a_file_would_read_as_a_wrong_value_is_an_error(change: Change, registry: MemoryRegistry) -> None:
+def test_what_a_file_would_read_as_a_wrong_value_is_an_error(change: Change, registry: SchemaRegistry) -> None:
     data = written(change.before, {"n": change.value}, registry)
-    with pytest.raises(SerdeError, match=r"records of Order cannot be read as Order: .*\(schema id 1\)"):
+    with pytest.raises(SerdeError, match=r"records of Order cannot be read as Order: "):
         reader(ks.Protobuf(message(change.after)), registry).deserialize(data)
 
 
-def test_three_versions_in_one_topic_are_read_as_the_newest_class(registry: MemoryRegistry) -> None:
+def test_three_versions_in_one_topic_are_read_as_the_newest_class(registry: SchemaRegistry) -> None:
     first = written("int64 id = 1;", {"id": 1}, registry)
     second = written("int64 id = 1; string customer = 2;", {"id": 2, "customer": "Ada"}, registry)
     third = bound(ks.Protobuf(Order), registry).serialize(Order(3, "Bob", [], 9.0))
@@ -177,13 +180,13 @@ def test_three_versions_in_one_topic_are_read_as_the_newest_class(registry: Memo
     assert serde.decode_rows(column) == [Order(3, "Bob", [], 9.0), Order(1), Order(2, "Ada"), Order(1)]
 
 
-def test_a_latest_version_that_cannot_hold_the_class_is_refused_when_writing(registry: MemoryRegistry) -> None:
+def test_a_latest_version_that_cannot_hold_the_class_is_refused_when_writing(registry: SchemaRegistry) -> None:
     registry.register("orders-value", Schema(message("string id = 1;"), "PROTOBUF"))
     with pytest.raises(SerdeError, match=r"schema id 1 cannot read what Protobuf\(Order\) describes"):
         bound(ks.Protobuf(Order, use_latest_version=True), registry).serialize(Order(1))
 
 
-def test_proto2_defaults_stand_for_what_is_absent(registry: MemoryRegistry) -> None:
+def test_proto2_defaults_stand_for_what_is_absent(registry: SchemaRegistry) -> None:
     text = (
         'syntax = "proto2"; message Order { required int64 id = 1; optional string customer = 2 [default = "guest"]; }'
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
@@ -18,8 +20,8 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.errors import SerdeError
-from tests.support.memory_registry import MemoryRegistry
-from tests.support.schema_serdes import bound, message_class
+from kstreams.schemas import SchemaRegistry
+from tests.support.schema_serdes import bound, local_registry, message_class, registry_of_this_run
 
 UTC = dt.UTC
 
@@ -59,6 +61,28 @@ class Person(pydantic.BaseModel):
     name: str
     age: int = 0
     nick: str | None = pydantic.Field(default=None, alias="nickName")
+
+
+class Friend(pydantic.BaseModel):
+    name: str
+
+
+@dataclass
+class Cash:
+    amount: int
+
+
+@dataclass
+class Cheque:
+    """A union of classes without tags, which holds itself."""
+
+    name: str
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    of: Cash | Cheque
 
 
 @dataclass
@@ -108,6 +132,8 @@ TYPES: list[tuple[Any, list[Any]]] = [
     (dict[str, Status], [{"a": Status.PAID}]),
     (Card | Transfer | None, [None, Card(""), Transfer("DE1", A_TIME)]),
     (Card | int | str, [Card("1"), 0, "", 5, "x"]),
+    (Cash | Cheque | None, [None, Cash(5), Cheque("n", [Part(Cash(1)), Part(Cheque("m"))])]),
+    (Friend | Person, [Friend(name="a"), Person(name="b", age=3)]),
     (Any, [None, True, 1, 1.5, "x", [1, [None]], {"a": {"b": [False]}}]),
     (dict[str, Any], [{}, {"a": 1, "b": [None]}]),
     (Annotated[int, msgspec.Meta(ge=0)], [0, 5]),
@@ -115,8 +141,10 @@ TYPES: list[tuple[Any, list[Any]]] = [
 
 
 @pytest.fixture
-def registry() -> MemoryRegistry:
-    return MemoryRegistry()
+def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
+    opened = local_registry(tmp_path / "log")
+    yield opened
+    opened.close()
 
 
 def holder(kind: Any) -> type:
@@ -128,7 +156,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=lambda part: str(part) if not isinstance(part, list) else "")
-def test_a_value_of_a_field_is_read_back(kind: Any, values: list[Any], registry: MemoryRegistry) -> None:
+def test_a_value_of_a_field_is_read_back(kind: Any, values: list[Any], registry: SchemaRegistry) -> None:
     cls = holder(kind)
     serde = bound(ks.Protobuf(cls), registry)
     for value in values:
@@ -138,7 +166,7 @@ def test_a_value_of_a_field_is_read_back(kind: Any, values: list[Any], registry:
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=lambda part: str(part) if not isinstance(part, list) else "")
-def test_what_is_read_as_dicts_is_written_from_dicts(kind: Any, values: list[Any], registry: MemoryRegistry) -> None:
+def test_what_is_read_as_dicts_is_written_from_dicts(kind: Any, values: list[Any], registry: SchemaRegistry) -> None:
     cls = holder(kind)
     serde = bound(ks.Protobuf(cls), registry)
     data = [serde.serialize(cls(1, value, "z")) for value in values]
@@ -187,7 +215,7 @@ REFUSED: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), REFUSED, ids=repr)
-def test_what_would_not_be_read_back_is_refused(kind: Any, value: Any, registry: MemoryRegistry) -> None:
+def test_what_would_not_be_read_back_is_refused(kind: Any, value: Any, registry: SchemaRegistry) -> None:
     cls = holder(kind)
     with pytest.raises(SerdeError):
         bound(ks.Protobuf(cls), registry).serialize(cls(1, value, "z"))
@@ -205,12 +233,12 @@ NO_SCHEMA: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "sentence"), NO_SCHEMA, ids=repr)
-def test_a_class_that_protobuf_cannot_hold_says_which_field(kind: Any, sentence: str, registry: MemoryRegistry) -> None:
+def test_a_class_that_protobuf_cannot_hold_says_which_field(kind: Any, sentence: str, registry: SchemaRegistry) -> None:
     with pytest.raises(SerdeError, match=sentence):
         bound(ks.Protobuf(holder(kind)), registry).serialize(None)
 
 
-def test_none_and_an_empty_list_are_one_in_a_message(registry: MemoryRegistry) -> None:
+def test_none_and_an_empty_list_are_one_in_a_message(registry: SchemaRegistry) -> None:
     @dataclass
     class Tagged:
         tags: list[str] | None = None
@@ -281,7 +309,7 @@ def test_random_dicts_are_read_back_and_google_reads_the_same(value: dict[str, A
     assert message.a_string == value["a_string"]
 
 
-SCALAR_SERDE = bound(ks.Protobuf(SCALARS), MemoryRegistry())
+SCALAR_SERDE = bound(ks.Protobuf(SCALARS), registry_of_this_run())
 SCALAR_CLASS = message_class(SCALAR_SERDE.declared_schema(), "Scalars")
 
 
@@ -315,7 +343,7 @@ MIXED = st.builds(
     st.none() | st.builds(Card, _text) | st.builds(Transfer, _text, _times), st.lists(_text, max_size=3),
     st.dictionaries(_text, _int64, max_size=3), st.none() | _nodes, st.none() | _int64,
 )  # fmt: skip
-MIXED_SERDE = bound(ks.Protobuf(Mixed), MemoryRegistry())
+MIXED_SERDE = bound(ks.Protobuf(Mixed), registry_of_this_run())
 
 
 @given(MIXED)
@@ -323,7 +351,7 @@ def test_random_objects_are_read_back(value: Mixed) -> None:
     assert MIXED_SERDE.deserialize(MIXED_SERDE.serialize(value)) == value
 
 
-def test_floats_of_32_bits_are_written_only_where_they_are_some(registry: MemoryRegistry) -> None:
+def test_floats_of_32_bits_are_written_only_where_they_are_some(registry: SchemaRegistry) -> None:
     serde = bound(ks.Protobuf('syntax = "proto3"; message Reading { float celsius = 1; }'), registry)
     assert serde.deserialize(serde.serialize({"celsius": 21.5})) == {"celsius": 21.5}
     with pytest.raises(SerdeError, match="is no 32-bit float"):
@@ -332,7 +360,7 @@ def test_floats_of_32_bits_are_written_only_where_they_are_some(registry: Memory
         serde.serialize({"celsius": 1e300})
 
 
-def test_nanoseconds_are_cut_to_microseconds(registry: MemoryRegistry) -> None:
+def test_nanoseconds_are_cut_to_microseconds(registry: SchemaRegistry) -> None:
     cls = holder(dt.datetime)
     serde = bound(ks.Protobuf(cls), registry)
     before = serde.serialize(cls(0, dt.datetime(1970, 1, 1, tzinfo=UTC), ""))
@@ -340,7 +368,7 @@ def test_nanoseconds_are_cut_to_microseconds(registry: MemoryRegistry) -> None:
     assert serde.deserialize(data).value == dt.datetime(1970, 1, 1, 0, 0, 0, 1, UTC)
 
 
-def test_values_of_an_enum_bear_its_name_in_the_schema(registry: MemoryRegistry) -> None:
+def test_values_of_an_enum_bear_its_name_in_the_schema(registry: SchemaRegistry) -> None:
     cls = msgspec.defstruct("Order", [("status", Status), ("priority", Priority)])
     data = bound(ks.Protobuf(cls), registry).serialize(cls(Status.PAID, Priority.LOW))
     assert bound(ks.Protobuf(), registry).deserialize(data) == {"status": "STATUS_PAID", "priority": "PRIORITY_LOW"}

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
+import functools
 import importlib.util
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
 from google.protobuf import descriptor_pool, message_factory
 
 from kstreams.config import Config
+from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaRegistry
 from kstreams.serdes.base import Serde, SerdeUse
 
 S = TypeVar("S", bound=Serde[Any])
+
+
+def local_registry(folder: Path) -> SchemaRegistry:
+    """A registry in an embedded log, which takes schemas that do not go together."""
+    registry = registry_of(Config.of({"schema.registry.url": "local:", "log.dir": folder}))
+    registry.set_compatibility("NONE")
+    return registry
+
+
+@functools.cache
+def registry_of_this_run() -> SchemaRegistry:
+    """One registry for tests of many random values."""
+    folder = tempfile.TemporaryDirectory(prefix="kstreams-registry-")
+    atexit.register(folder.cleanup)
+    return local_registry(Path(folder.name))
 
 
 def bound(serde: S, registry: SchemaRegistry, topic: str = "orders", *, is_key: bool = False, **settings: Any) -> S:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from kstreams.config import Config
+from kstreams.errors import ConfigError
+from kstreams.log.schema_registries import has_registry
 from kstreams.processor.topology.feeds import Feed
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, TopologyNode
 from kstreams.processor.topology.operator import Operator
@@ -41,6 +43,12 @@ class SerdeBinding:
         """A serde for the keys or values of a topic by its name in the topology."""
         if serde is None:
             return None
+        if serde.asks_registry and not has_registry(self.config):
+            raise ConfigError(
+                f"topic {topic} is read or written with {serde!r}, and schema.registry.url is not set: give the URL of "
+                "a schema registry, such as http://localhost:8081, or `local:`, which keeps schemas in the embedded "
+                "log and needs no server"
+            )
         name = f"{self.config.application_id}-{topic}" if topic in self.internal else topic
         return serde.of_topic(SerdeUse(name, is_key, self.config, self.registry))
 

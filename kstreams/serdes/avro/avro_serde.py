@@ -30,8 +30,8 @@ class Avro(SchemaSerde[Any]):
         read with the schema that they were written with, as dicts.
     type : type, optional
         The class of the values, beside a schema.
-    namespace : str, optional
-        Of the names in a schema that is derived.
+    name : str, optional
+        Of the record of a class, with its namespace, as in `"com.acme.Order"`; by default the name of the class.
     subject : str or callable, optional
         Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, record name) -> subject`. Default: `value.subject.name.strategy`.
@@ -70,7 +70,7 @@ class Avro(SchemaSerde[Any]):
         kind: Any = None,
         *,
         type: Any = None,
-        namespace: str = "",
+        name: str = "",
         subject: str | Callable[[str, bool, str], str] | None = None,
         auto_register: bool | None = None,
         use_latest_version: bool | None = None,
@@ -92,7 +92,7 @@ class Avro(SchemaSerde[Any]):
         )
         super().__init__(options)
         is_schema = kind is None or isinstance(kind, str | Path)
-        self._text = _schema_text(kind) if is_schema else derived_schema(kind, namespace)
+        self._text = _schema_text(kind) if is_schema else derived_schema(kind, name)
         self.type = type if is_schema else kind
         self._kind = PLAIN if self.type is None else kind_of(self.type)
         if self._text is not None and not references:

@@ -33,15 +33,15 @@ _LEAVES: Final[dict[Any, Any]] = {
 }
 
 
-def derived_schema(hint: Any, namespace: str = "") -> str:
+def derived_schema(hint: Any, name: str = "") -> str:
     """The schema of a type, as JSON.
 
     Parameters
     ----------
     hint : type
         A dataclass, Struct, TypedDict, named tuple or pydantic model, or what may stand in one.
-    namespace : str
-        Of the named types.
+    name : str
+        Of the record, with its namespace; by default the name of the class.
 
     Raises
     ------
@@ -59,15 +59,16 @@ def derived_schema(hint: Any, namespace: str = "") -> str:
     '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},
       {"name": "note", "type": ["null", "string"], "default": null}]}'
     """
-    return json.dumps(_Derivation(namespace).of(kind_of(hint), ""))
+    return json.dumps(_Derivation(name).of(kind_of(hint), ""))
 
 
 class _Derivation:
     """One derivation: a class that occurs again is named."""
 
-    def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
-        self._known: dict[str, Any] = {}
+    def __init__(self, name: str) -> None:
+        self._root_name = name
+        self._known: dict[str, Any] = {}  # the class by name
+        self._written: set[str] = set()
 
     def of(self, kind: Kind, path: str) -> Any:
         """The schema of a part; `path` names the field in errors."""
@@ -105,9 +106,8 @@ class _Derivation:
         if kind.base is decimal.Decimal:
             precision, scale = kind.extra.get("precision", PRECISION), kind.extra.get("scale", SCALE)
             return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-        return self._once(
-            "Duration", lambda name: {"type": "fixed", "name": name, "size": 12, "logicalType": "duration"}
-        )
+        duration = {"type": "fixed", "name": "Duration", "size": 12, "logicalType": "duration"}
+        return self._once("Duration", Kind(AvroDuration, AvroDuration), lambda: duration)
 
     def _union(self, kind: Kind, path: str) -> Any:
         """None first: it is the default of most."""
@@ -131,17 +131,17 @@ class _Derivation:
         return {"type": "map", "values": self.of(value, path)}
 
     def _enum(self, kind: Kind, path: str) -> Any:
-        return self._once(self._name(kind), lambda name: {"type": "enum", "name": name, "symbols": symbols(kind.base)})
+        name = self._name(kind)
+        return self._once(name, kind, lambda: {"type": "enum", "name": name, "symbols": symbols(kind.base)})
 
     def _record(self, kind: Kind, path: str) -> Any:
         shape = kind.shape
         assert shape is not None
-        return self._once(self._name(kind), lambda name: self._of_class(name, shape, path))
+        name = self._root_name if self._root_name and not path else self._name(kind)
+        return self._once(name, kind, lambda: self._of_class(name, shape, path))
 
     def _of_class(self, name: str, shape: ClassShape, path: str) -> Any:
         record: dict[str, Any] = {"type": "record", "name": name}
-        if self._namespace and not path:
-            record["namespace"] = self._namespace
         record["fields"] = [
             self._field(field, f"{path}.{field.name}" if path else field.name) for field in shape.fields.values()
         ]
@@ -164,12 +164,18 @@ class _Derivation:
         name = str(kind.extra.get("name", kind.base.__name__))
         return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
-    def _once(self, name: str, make: Callable[[str], Any]) -> Any:
+    def _once(self, name: str, kind: Kind, make: Callable[[], Any]) -> Any:
         """The schema of a named type where it first occurs, its name later on."""
-        if name in self._known:
+        known = self._known.setdefault(name, kind.base)
+        if known is not kind.base:
+            raise SerdeError(
+                f"two classes are called {name}, which a schema of Avro cannot hold: name one of them otherwise, as in "
+                'Annotated[Card, msgspec.Meta(extra={"name": "ShopCard"})]'
+            )
+        if name in self._written:
             return name
-        self._known[name] = name
-        return make(name)
+        self._written.add(name)
+        return make()
 
 
 def symbols(cls: Any) -> list[str]:

@@ -184,6 +184,13 @@ def _shape(cls: Any) -> ClassShape | None:
     return None
 
 
+def _of_field(name: str, hint: Any) -> Kind:
+    try:
+        return kind_of(hint)
+    except SerdeError as error:
+        raise SerdeError(f"field {name}: {error}") from None
+
+
 def _hints(cls: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
@@ -197,7 +204,7 @@ def _struct(cls: Any) -> ClassShape:
         each.encode_name: FieldOfClass(
             each.encode_name,
             each.name,
-            kind_of(hints[each.name]),
+            _of_field(each.name, hints[each.name]),
             each.default,
             not each.required,
             each.name,
@@ -220,7 +227,7 @@ def _dataclass(cls: Any) -> ClassShape:
         each.name: FieldOfClass(
             each.name,
             each.name,
-            kind_of(hints[each.name]),
+            _of_field(each.name, hints[each.name]),
             MISSING if each.default is dataclasses.MISSING else each.default,
             each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING,
             each.name,
@@ -234,7 +241,7 @@ def _typed_dict(cls: Any) -> ClassShape:
     hints = typing.get_type_hints(cls)
     required = cls.__required_keys__
     fields = {
-        name: FieldOfClass(name, name, kind_of(hint), MISSING, name not in required, name)
+        name: FieldOfClass(name, name, _of_field(name, hint), MISSING, name not in required, name)
         for name, hint in hints.items()
     }
     return ClassShape(cls, fields, dict, is_dict=True)
@@ -245,7 +252,7 @@ def _named_tuple(cls: Any) -> ClassShape:
     defaults = cls._field_defaults
     fields = {
         name: FieldOfClass(
-            name, name, kind_of(hints.get(name, Any)), defaults.get(name, MISSING), name in defaults, name
+            name, name, _of_field(name, hints.get(name, Any)), defaults.get(name, MISSING), name in defaults, name
         )
         for name in cls._fields
     }
@@ -259,7 +266,7 @@ def _model(cls: Any) -> ClassShape:
         has_default = not info.is_required()
         default = MISSING if info.is_required() or info.default_factory is not None else info.default
         key = info.alias or name
-        fields[key] = FieldOfClass(key, name, kind_of(hints[name]), default, has_default, key)
+        fields[key] = FieldOfClass(key, name, _of_field(name, hints[name]), default, has_default, key)
     return ClassShape(cls, fields, lambda **values: cls.model_validate(values))
 
 

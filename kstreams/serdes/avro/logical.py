@@ -113,9 +113,10 @@ def _decimal(node: Any) -> Logical:
     limit, is_fixed = 10**precision, node["type"] == "fixed"
 
     def read(data: bytes) -> decimal.Decimal:
-        if len(data) > size:
+        number = int.from_bytes(data, "big", signed=True) if len(data) <= size else limit
+        if not -limit < number < limit:
             raise DamagedError(f"{len(data)} bytes hold more than {precision} digits")
-        return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, context)
+        return decimal.Decimal(number).scaleb(-scale, context)
 
     def write(value: Any) -> bytes:
         if not isinstance(value, decimal.Decimal) or not value.is_finite():

@@ -150,7 +150,7 @@ class _Compiler:
             return self._union(node, new, kind)
         wanted = branch_for(self._written, node, self._wanted, new)
         if wanted is None:
-            raise self._cannot(f"{_named(node)} cannot be read as {_named(self._wanted.node(new))}")
+            raise self._cannot(f"{_named(node)} cannot be read as {_named(self._wanted.node(new))}{_cure(node, kind)}")
         member = member_for(kind, wanted)
         if member is None or (wanted["type"] == "null" and not takes_none(kind)):
             raise self._cannot(f"{_named(wanted)} cannot be read as {kind}")
@@ -531,3 +531,12 @@ def kind_name(shape: ClassShape | None) -> str:
 def _conversion(kind: Kind) -> Callable[[Any], Any]:
     """What makes a value of a kind of a plain one, or raises for one that fits it not."""
     return lambda value: convert(value, kind.hint)
+
+
+def _cure(node: Any, kind: Kind) -> str:
+    """What helps where a record has another name than its class."""
+    if kind.shape is None or node["type"] not in ("record", "error"):
+        return ""
+    return (
+        f": records are told by their names, so give the class this one, as in ks.Avro({kind}, name={node['name']!r})"
+    )

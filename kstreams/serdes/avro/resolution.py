@@ -16,13 +16,15 @@ PROMOTIONS: Final = frozenset(
 
 
 def branch_for(written: AvroSchema, node: Any, reader: AvroSchema, part: Any) -> Any:
-    """The part of the reader's schema that takes a type of the writer's, of a union the first branch that does.
+    """The part of the reader's schema that takes a type of the writer's; None where none does.
 
-    None where none does. Whether the fields of a record can be resolved is seen when they are.
+    Of a union it is the first branch of the same type, else the first that takes it, as in Java: bytes are bytes,
+    though text that stands before them would take them too. Whether fields can be resolved is seen when they are.
     """
     wanted = reader.node(part)
-    branches = wanted if isinstance(wanted, list) else [wanted]
-    return next((found for found in map(reader.node, branches) if takes(written, node, reader, found)), None)
+    branches = list(map(reader.node, wanted if isinstance(wanted, list) else [wanted]))
+    able = [branch for branch in branches if takes(written, node, reader, branch)]
+    return next((branch for branch in able if branch["type"] == node["type"]), able[0] if able else None)
 
 
 def takes(written: AvroSchema, node: Any, reader: AvroSchema, wanted: Any) -> bool:

@@ -99,13 +99,20 @@ class AvroWriter:
             raise SerdeError(f"{value!r} would be read back as {read!r}")
 
     def _failure(self, value: Any, error: Exception) -> SerdeError:
-        return SerdeError(f"{value!r} does not fit {self._kind}: {self._reason(error)}")
+        return SerdeError(f"{_shown(value)} does not fit {self._kind}: {self._reason(error)}")
 
     def _reason(self, error: Exception) -> str:
         place = self._source.field_of(error)
         reason = f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else reason
         return f"field {place}: {reason}" if place else reason
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__}"
 
 
 def _unknown_fields(value: dict[str, Any], names: frozenset[str]) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from kstreams.decoders import decode_json
 from kstreams.errors import SerdeError
 from kstreams.schemas import Schema, SchemaRegistry
+from kstreams.serdes.base import decode_error
 
 Check: TypeAlias = Callable[[bytes], None]
 """Raises SerdeError for JSON that is not of the schema."""
@@ -39,7 +40,10 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
     best_match = jsonschema.exceptions.best_match
 
     def check(data: bytes) -> None:
-        error = best_match(validator.iter_errors(decode_json(data)))
+        try:
+            error = best_match(validator.iter_errors(decode_json(data)))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
+            raise decode_error("JSON", data, cause) from cause
         if error is not None:
             raise SerdeError(f"{data[:40]!r} does not fit its JSON Schema: {error.message} at {error.json_path}")
 

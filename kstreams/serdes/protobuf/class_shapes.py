@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from kstreams.decoders import type_info
+from kstreams.serdes.protobuf.type_infos import info_of
 from kstreams.serdes.pydantic_models import is_model
 
 
@@ -68,10 +68,10 @@ def class_shape(info: Any) -> ClassShape | None:
 
     Examples
     --------
-    >>> from kstreams.decoders import type_info
+    >>> from kstreams.serdes.protobuf.type_infos import info_of
     >>> class Order(msgspec.Struct, rename="camel"):
     ...     order_id: int
-    >>> [field.wire_name for field in class_shape(type_info(Order)).fields]
+    >>> [field.wire_name for field in class_shape(info_of(Order)).fields]
     ['orderId']
     """
     return None
@@ -116,7 +116,7 @@ def _of_model(model: Any) -> ClassShape:
         ClassField(
             name,
             field.alias or name,
-            type_info(field.annotation),
+            info_of(field.annotation),
             field.is_required(),
             partial(field.get_default, call_default_factory=True),
         )

@@ -10,12 +10,12 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from msgspec import inspect
 
-from kstreams.decoders import type_info
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import decode_error
 from kstreams.serdes.plain_check import plain_check
 from kstreams.serdes.protobuf.fields import is_map
 from kstreams.serdes.protobuf.reading import reader
+from kstreams.serdes.protobuf.type_infos import info_of
 from kstreams.serdes.protobuf.writing import writer
 from kstreams.serdes.same_value import same_value
 
@@ -36,7 +36,7 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
     SerdeError
         When the message cannot be read as the type.
     """
-    parse, read = GetMessageClass(message).FromString, reader(message, type_info(kind))
+    parse, read = GetMessageClass(message).FromString, reader(message, info_of(kind))
     shown = getattr(kind, "__name__", kind)
 
     def decode(data: bytes) -> Any:
@@ -56,10 +56,10 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
     SerdeError
         When the type cannot be written as the message.
     """
-    info = type_info(kind)
+    info = info_of(kind)
     make, written = GetMessageClass(message), writer(message, info)
     fill, to_bytes = written.fill, serialization(message)
-    is_plain = plain_check(kind).one if written.is_exact else _never
+    is_plain = _plainness(kind) if written.is_exact else _never
     is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)
 
@@ -79,6 +79,14 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
         raise SerdeError(f"{value!r} does not fit {message.full_name}: it would be read back as {read!r}")
 
     return encode
+
+
+def _plainness(kind: Any) -> Callable[[Any], bool]:
+    """The test whether a value is plainly of a type; none passes where msgspec does not know the type."""
+    try:
+        return plain_check(kind).one
+    except TypeError:
+        return _never
 
 
 def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:

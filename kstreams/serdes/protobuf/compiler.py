@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from kstreams.errors import SerdeError
+from kstreams.schemas.serialized_proto import leave_out_json_names
 from kstreams.serdes.protobuf.pools import known_file
 
 _IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""", re.MULTILINE)
@@ -73,7 +74,10 @@ def compiled_file(
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, cwd=working_folder)
         if done.returncode:
             raise SerdeError(f"{path} does not compile: {done.stderr.strip() or done.stdout.strip()}")
-        return list(FileDescriptorSet.FromString(result.read_bytes()).file)
+        files = FileDescriptorSet.FromString(result.read_bytes()).file
+    for file in files:
+        leave_out_json_names(file.message_type)
+    return list(files)
 
 
 def _with_decimal(imported: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:

@@ -188,7 +188,7 @@ def _enum_by_name(enum: EnumDescriptor, info: Any) -> Leaf:
     """A class's members by the names of the schema's values, with the enum's name before them or without."""
     members = {without_prefix(name, enum.name): name for name in enum.values_by_name}
     by_name = {
-        member: members.get(member.name) or members.get(without_prefix(member.name, enum.name)) for member in info.cls
+        member: members.get(without_prefix(member.name, enum.name)) or members.get(member.value) for member in info.cls
     }
     by_name = {member: name for member, name in by_name.items() if name is not None}
     if not by_name:

@@ -9,8 +9,8 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.protobuf.codecs import Decode
+from kstreams.serdes.protobuf.declarations import MessageSource, named_message
 from kstreams.serdes.protobuf.message_index import decoded, message_at
-from kstreams.serdes.protobuf.sources import MessageSource, named_message
 from kstreams.serdes.schemas import Reader
 
 _FIRST = b"\x00"
@@ -26,6 +26,10 @@ class MessagesOfSchema:
     def named(self, name: str | None) -> Descriptor:
         """A message by its full name, or by its name alone, and the first one without a name."""
         return named_message(self.file, name) if name else self.at((0,))
+
+    def begins_with(self, message: Descriptor | None) -> bool:
+        """Whether the first message is the one of a name: then it is what records usually are."""
+        return message is not None and self.at((0,)).name == message.name
 
     def at(self, index: tuple[int, ...]) -> Descriptor:
         """The message at an index."""
@@ -46,8 +50,11 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
             try:
                 decode = decoders[index] = source.decoder(messages.at(index))
             except SerdeError as error:
-                raise SerdeError(f"{error} (schema id {messages.id})") from error
+                raise SerdeError(f"schema id {messages.id} cannot be read as Protobuf({source}): {error}") from error
         return decode
+
+    if messages.begins_with(source.message()):
+        decoder((0,))
 
     def one(data: bytes) -> Any:
         if data[start:first] == _FIRST:

@@ -2,110 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.message import Message
 
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.protobuf.compatible import demand_readable
+from kstreams.serdes.protobuf.declarations import MessageSource, declaration
 from kstreams.serdes.protobuf.message_index import encoded, index_length, message_index
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, reader_by_index
 from kstreams.serdes.protobuf.pools import pool_of
 from kstreams.serdes.protobuf.schema_files import files_of, registered_imports, schema_of
-from kstreams.serdes.protobuf.sources import (
-    DerivedMessage,
-    FileMessage,
-    GeneratedClass,
-    MessageSource,
-    NoMessage,
-    ProtoFile,
-)
 from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
 from kstreams.serdes.schemas.frame import frame_of
 
 
 class Protobuf(SchemaSerde[Any]):
-    """Protobuf messages whose schemas are in a registry, as Confluent's serializers write them.
+    """Keys or values as Protobuf messages, with the id of their schema in front: what Confluent's serializers write.
 
     Parameters
     ----------
-    source : type or path, optional
-        A message class that protoc generated; a dataclass, Struct, TypedDict or pydantic model, from which a schema is
-        derived; or a `.proto` file (its path or its text), which is compiled when the application starts. Without one,
-        records are read with the schemas that they were written with, as dicts.
+    kind : type or str or Path, optional
+        A message class that protoc generated; a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of
+        which the schema is derived; or a `.proto` file, by its path or its text, which is compiled when the application
+        starts and gives dicts. Without it, records are read with the schema that they were written with, as dicts.
     type : type, optional
-        What records of a `.proto` file become: a class with fields. Dicts unless given.
+        The class of the values, beside a `.proto` file.
     message : str, optional
-        The name of the message: which one of a `.proto` file; of a class, what its message is called, such as
+        The name of the message: which one of a `.proto` file it is; of a class, what its message is called, such as
         `acme.Order`.
     unknown : {"keep", "drop"}, default "keep"
-        Whether messages of a generated class hold on to fields that the class does not know. Of other values they are
-        dropped.
-    **options
-        As of `ks.Avro`: `subject`, `auto_register`, `use_latest_version`, `use_schema_id`, `normalize`, `schema_id`.
+        Whether messages of a generated class hold on to fields that the class does not know. Classes and dicts have no
+        place for them.
+    subject : str or callable, optional
+        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        `(topic, is_key, message name) -> subject`. Default: `value.subject.name.strategy`.
+    auto_register, use_latest_version, normalize : bool, optional
+        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+    use_schema_id : int, optional
+        The id of the schema to write with. Default: `use.schema.id`.
+    strict : bool, default True
+        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+    schema_id : {"prefix", "header"}, optional
+        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+
+    Raises
+    ------
+    SerdeError
+        When a class has a part without counterpart in Protobuf, or a file does not compile.
 
     Examples
     --------
-    >>> import kstreams as ks
     >>> from dataclasses import dataclass
-    >>> @dataclass
+    >>> import kstreams as ks
+    >>> @dataclass(frozen=True)
     ... class Order:
     ...     id: int
     ...     coupon: str | None = None
-    >>> ks.Protobuf(Order)
-    Protobuf(Order)
+    >>> topology = ks.StreamsBuilder()
+    >>> orders = topology.stream("orders", key=str, value=ks.Protobuf(Order))
     """
 
     schema_type = "PROTOBUF"
 
     def __init__(
         self,
-        source: Any = None,
+        kind: Any = None,
         *,
         type: Any = None,
         message: str | None = None,
         unknown: Literal["keep", "drop"] = "keep",
-        **options: Any,
+        subject: str | Callable[[str, bool, str], str] | None = None,
+        auto_register: bool | None = None,
+        use_latest_version: bool | None = None,
+        use_schema_id: int | None = None,
+        normalize: bool | None = None,
+        strict: bool = True,
+        schema_id: str | None = None,
     ) -> None:
-        super().__init__(SchemaOptions(**options))
-        self._source, self._message_name, self._keep_unknown = source, message, unknown == "keep"
-        self._shown = _shown(source)
-        if _is_file(source):
-            self.type = type
-        elif type is not None:
-            raise SerdeError("type= says what the records of a .proto file become: name the file first")
-        else:
-            self.type = source
+        options = SchemaOptions(
+            subject=subject,
+            auto_register=auto_register,
+            use_latest_version=use_latest_version,
+            use_schema_id=use_schema_id,
+            normalize=normalize,
+            strict=strict,
+            schema_id=schema_id,
+        )
+        super().__init__(options)
+        self._declared = declaration(kind, type, message, keep_unknown=unknown == "keep")
+        self.type = self._declared.type
+
+    @classmethod
+    def of_options(cls, declared: MessageSource, options: SchemaOptions) -> Protobuf:
+        """The serde of what was declared, with options that are there already."""
+        made = cls()
+        made.options, made._declared, made.type = options, declared, declared.type
+        return made
 
     def of_topic(self, use: SerdeUse) -> Self:
         compiled = copy(self)
-        if _is_path(self._source):
-            compiled._source = ProtoFile.at(Path(self._source), use.registry)
+        compiled._declared = self._declared.compiled(use.registry)
         return super(Protobuf, compiled).of_topic(use)
-
-    @cached_property
-    def _declared(self) -> MessageSource:
-        source = self._source
-        if source is None:
-            return NoMessage()
-        if isinstance(source, ProtoFile) or _is_file(source):
-            file = source if isinstance(source, ProtoFile) else ProtoFile.of_text(source)
-            return FileMessage(file.files(), self._message_name, Any if self.type is None else self.type)
-        if isinstance(source, type) and issubclass(source, Message):
-            return GeneratedClass(source, self._keep_unknown)
-        return DerivedMessage(source, self._message_name)
 
     def declared_schema(self) -> Schema | None:
         message = self._declared.message()
-        return None if message is None else schema_of(message.file, self.options.references)
+        return None if message is None else schema_of(message.file)
 
     def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
         message = self._declared.message()
@@ -128,8 +134,7 @@ class Protobuf(SchemaSerde[Any]):
         declared, own = self._declared.message(), self.declared_schema()
         if declared is not None and own is not None and own.text == registered.schema.text:
             return declared
-        name = self._message_name or (declared and declared.full_name)
-        return self._messages(registered, registry).named(name)
+        return self._messages(registered, registry).named(None if declared is None else declared.full_name)
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         own = self._declared.message()
@@ -149,23 +154,21 @@ class Protobuf(SchemaSerde[Any]):
         file: FileDescriptor = pool_of(files).FindFileByName(files[-1].name)
         return MessagesOfSchema(file, registered.id)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """Descriptors do not travel: they are made anew."""
-        return {name: value for name, value in self.__dict__.items() if name != "_declared"}
+        return _remade, (self._declared, self.options, self._schemas.portable_use())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Protobuf) and (self._declared, self.options) == (other._declared, other.options)
+
+    def __hash__(self) -> int:
+        return hash((Protobuf, repr(self)))
 
     def __repr__(self) -> str:
-        return f"Protobuf({self._shown})"
+        return f"Protobuf({self._declared})"
 
 
-def _is_file(source: Any) -> bool:
-    return isinstance(source, str | PathLike)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, PathLike) or (isinstance(source, str) and source.endswith(".proto"))
-
-
-def _shown(source: Any) -> str:
-    if source is None:
-        return ""
-    return repr(str(source).partition("\n")[0]) if _is_file(source) else getattr(source, "__name__", str(source))
+def _remade(declared: MessageSource, options: SchemaOptions, use: SerdeUse | None) -> Protobuf:
+    """A serde that was sent here."""
+    made = Protobuf.of_options(declared, options)
+    return made if use is None else made.of_topic(use)

@@ -115,13 +115,21 @@ class TopicSchemas:
         if declared is None:
             return ""
         subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
+        registry = self._use.registry()
         try:
-            return f" (as schema id {self._use.registry().lookup(subject, declared).id})"
+            imported = self._serde.imported(registry, register=False)
+            schema = replace(declared, references=(*declared.references, *imported))
+            return f" (as schema id {registry.lookup(subject, schema).id})"
         except RegistryError:
             return f" (which {subject} does not have)"
 
     def _new_writer(self) -> Writer:
         registered = self._registered()
+        if self.in_header and not registered.guid:
+            raise SerdeError(
+                f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
+                "ids instead, with schema_id='prefix'"
+            )
         frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
         writer = self._serde.writer_of(registered, self._use.registry(), frame)
         self._writers.append(writer)
