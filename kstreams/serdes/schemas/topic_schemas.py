@@ -120,8 +120,10 @@ class TopicSchemas:
             imported = self._serde.imported(registry, register=False)
             schema = replace(declared, references=(*declared.references, *imported))
             return f" (as schema id {registry.lookup(subject, schema).id})"
-        except RegistryError:
+        except SchemaNotFoundError:
             return f" (which {subject} does not have)"
+        except RegistryError:
+            return ""  # it is not known now
 
     def _new_writer(self) -> Writer:
         registered = self._registered()
