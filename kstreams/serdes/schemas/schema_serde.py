@@ -16,7 +16,7 @@ from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import by_frame, frame_of
 from kstreams.serdes.schemas.options import SchemaOptions
 from kstreams.serdes.schemas.record_headers import header_name, with_frames, without_frames, without_header
-from kstreams.serdes.schemas.topic_schemas import NoSchemas, Schemas, TopicSchemas
+from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, Schemas, TopicSchemas
 
 T = TypeVar("T")
 
@@ -85,6 +85,10 @@ class SchemaSerde(Serde[T]):
     @property
     def asks_registry(self) -> bool:
         return True
+
+    def outlook(self) -> Outlook:
+        """What will become of its schema when it first writes, as the registry would have it now."""
+        return self._schemas.outlook()
 
     # bytes
 
