@@ -231,3 +231,60 @@ def test_without_a_configured_registry_that_of_the_log_is_asked(kstreams):
     kstreams.ok("produce", "orders", "--value", "avro", stdin=json.dumps(LINE) + "\n")
     assert consumed(kstreams) == [(None, LINE)]
     assert registry_of(Config.load().replace({"schema.registry.url": "local:"})).subjects() == ["orders-value"]
+
+
+APP = """
+from dataclasses import dataclass
+
+import kstreams as ks
+
+@dataclass(frozen=True)
+class Order:
+    id: int
+    customer: str
+
+@dataclass(frozen=True)
+class Total:
+    orders: int
+
+topology = ks.StreamsBuilder()
+orders = topology.stream("in", key=str, value=ks.Avro(Order))
+by_customer = orders.group_by(lambda key, order: order.customer, key=ks.Avro('"string"'), value=ks.Protobuf(Order))
+totals = by_customer.aggregate(
+    lambda: Total(0), lambda key, order, total: Total(total.orders + 1), value=ks.JsonSchema(Total), materialized="sums"
+)
+totals.to_stream().to("totals", key=ks.Avro('"string"'), value=ks.JsonSchema(Total))
+windows = by_customer.windowed_by(ks.TimeWindows(size=1000)).count("counts")
+windows.to_stream().to("by-second", value=int)
+"""
+
+
+def test_topics_of_an_application_are_shown_by_what_their_settings_say(shell):
+    (shell.folder / "counting.py").write_text(APP)
+    (shell.folder / "in.avsc").write_text(
+        '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},'
+        ' {"name": "customer", "type": "string"}]}'
+    )
+    shell.ok("schemas", "register", "in-value", "in.avsc")
+    shell.ok("topics", "create", "in")
+    shell.ok(
+        "produce", "in", "--json", "--value", "avro", stdin='{"value": {"id": 1, "customer": "c"}, "timestamp": 5}'
+    )
+    shell.ok("run", "counting.py", "--until-end")
+    window = {"start_ms": 0, "end_ms": 1000}
+    expected = {
+        "totals": ("avro", "json-schema", "c", {"orders": 1}),
+        "by-second": ("windowed(avro, 1000)", "int", {"key": "c", "window": window}, 1),
+        "counting-sums-changelog": ("avro", "json-schema", "c", {"orders": 1}),
+        "counting-counts-changelog": ("window-row(avro, 1000)", "int", {"key": "c", "window": window}, 1),
+    }
+    for topic, (key_type, value_type, key, value) in expected.items():
+        (described,) = shell.ok("topics", "describe", topic, "--json").json_lines()
+        assert (described["key_type"], described["value_type"]) == (key_type, value_type)
+        (row,) = shell.ok("consume", topic, "--from-beginning", "--until-end", "--json").json_lines()
+        assert (row["key"], row["value"]) == (key, value)
+    repartitions = [name for name in shell.ok("topics", "list").out.split() if "repartition" in name]
+    assert len(repartitions) == 2
+    for topic in repartitions:
+        (row,) = shell.ok("consume", topic, "--from-beginning", "--until-end", "--json").json_lines()
+        assert (row["key"], row["value"]) == ("c", {"id": 1, "customer": "c"})
