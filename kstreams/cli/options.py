@@ -79,7 +79,8 @@ NotedValueType = Annotated[
     str | None,
     typer.Option(
         "--value-type", metavar="TYPE", callback=_noted,
-        help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`.",
+        help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`, `avro`, `protobuf`, "
+        "`json-schema`.",
     ),
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from kstreams.schemas.patient import Patience, PatientRegistry
 class ApplicationRegistry:
     """Called, it gives the registry of a configuration: the same one to all serdes of an application.
 
-    While a server is away, whoever asks waits, for up to `task.timeout.ms`. Sent to another process, it opens one
+    Requests to a server that is away are retried for `task.timeout.ms`. Sent to another process, it opens one
     there, which stays open until that process ends.
 
     Parameters
@@ -39,8 +39,8 @@ class ApplicationRegistry:
             return self._opened[0]
 
     def give_up(self) -> None:
-        """End all waits for a server that is away, now and from now on: the application stops."""
-        self._patience.given_up.set()
+        """End all waits for a server that is away, because the application stops; later requests do not wait."""
+        self._patience.stopped.set()
 
     def close(self) -> None:
         """Close it, if it was opened; asked again, it is opened again."""

@@ -1,4 +1,4 @@
-"""`PatientRegistry`: a schema registry that is asked again while it is away, as the serdes of applications ask it."""
+"""`PatientRegistry`: the schema registry of an application, which retries with backoff while a server is away."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _LEAST_WAIT_MS = 10
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """For how long a registry is asked again, and after which times.
+    """The timeout and the backoff of requests to a registry that is away.
 
     Parameters
     ----------
     timeout_ms : int
-        From the first answer that failed; 0: never again.
+        Counted from the first request that failed; 0: no retry.
     first_wait_ms : int
-        Before it is asked again for the first time; each wait is twice as long as the one before.
+        Before the first retry; every further wait is twice as long.
     longest_wait_ms : int
-    given_up : Event
+    stopped : Event
         Ends all waits.
     """
 
     timeout_ms: int
     first_wait_ms: int
     longest_wait_ms: int
-    given_up: Event = field(default_factory=Event)
+    stopped: Event = field(default_factory=Event)
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Patience:
@@ -53,74 +53,76 @@ class Patience:
 
 
 class PatientRegistry(SchemaRegistry):
-    """Asks another registry again when that is away. Whoever asks waits: no record is to blame for an outage.
+    """A schema registry that waits while the registry behind it is away: no record is to blame for an outage.
 
-    What the other one knows already it answers at once, away or not.
+    Schemas that the registry behind it has cached are returned at once.
 
     Parameters
     ----------
-    asked : SchemaRegistry
+    registry : SchemaRegistry
         Closed with this one.
     patience : Patience
     clock : Clock or None
         The machine's clock unless given.
     """
 
-    def __init__(self, asked: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
-        self._asked, self._patience = asked, patience
+    def __init__(self, registry: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
+        self._registry, self._patience = registry, patience
         self._clock = clock or SystemClock()
 
     def schema(self, number: int) -> RegisteredSchema:
-        return self._waiting(lambda: self._asked.schema(number))
+        return self._waiting(lambda: self._registry.schema(number))
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        return self._waiting(lambda: self._asked.schema_of_guid(guid))
+        return self._waiting(lambda: self._registry.schema_of_guid(guid))
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        return self._waiting(lambda: self._asked.register(subject, schema, normalize=normalize))
+        return self._waiting(lambda: self._registry.register(subject, schema, normalize=normalize))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        return self._waiting(lambda: self._asked.lookup(subject, schema, normalize=normalize))
+        return self._waiting(lambda: self._registry.lookup(subject, schema, normalize=normalize))
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        return self._waiting(lambda: self._asked.version(subject, version))
+        return self._waiting(lambda: self._registry.version(subject, version))
 
     def subjects(self) -> Sequence[str]:
-        return self._waiting(self._asked.subjects)
+        return self._waiting(self._registry.subjects)
 
     def versions(self, subject: str) -> Sequence[int]:
-        return self._waiting(lambda: self._asked.versions(subject))
+        return self._waiting(lambda: self._registry.versions(subject))
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
-        return self._waiting(lambda: self._asked.incompatibilities(subject, schema))
+        return self._waiting(lambda: self._registry.incompatibilities(subject, schema))
 
     def compatibility(self, subject: str | None = None) -> str:
-        return self._waiting(lambda: self._asked.compatibility(subject))
+        return self._waiting(lambda: self._registry.compatibility(subject))
 
     def set_compatibility(self, rule: str, subject: str | None = None) -> None:
-        self._waiting(lambda: self._asked.set_compatibility(rule, subject))
+        self._waiting(lambda: self._registry.set_compatibility(rule, subject))
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete at once or not at all: that is for people, who see what became of it."""
-        return self._asked.delete(subject, version, permanent=permanent)
+        """Delete without a retry: a person asks for it, and sees the error."""
+        return self._registry.delete(subject, version, permanent=permanent)
 
     def close(self) -> None:
-        self._asked.close()
+        self._registry.close()
 
     def __repr__(self) -> str:
-        return f"PatientRegistry({self._asked!r})"
+        return f"PatientRegistry({self._registry!r})"
 
     def _waiting(self, ask: Callable[[], T]) -> T:
-        """What the registry answers, as soon as it does; raises its last error when the time is over."""
+        """Return the answer as soon as there is one; raise the last error after the timeout."""
         clock, patience = self._clock, self._patience
         begun_ms, wait_ms = clock.uptime_ms(), patience.first_wait_ms
         while True:
             try:
                 return ask()
             except RegistryUnavailableError as error:
-                left_ms = patience.timeout_ms - (clock.uptime_ms() - begun_ms)
-                if left_ms <= 0 or patience.given_up.is_set():
+                remaining_ms = patience.timeout_ms - (clock.uptime_ms() - begun_ms)
+                if remaining_ms <= 0 or patience.stopped.is_set():
                     raise
-                logger.warning("waiting for the schema registry, for another %.0f s at most: %s", left_ms / 1000, error)
-            clock.sleep(min(wait_ms, left_ms) / 1000, patience.given_up)
+                logger.warning(
+                    "waiting for the schema registry, for another %.0f s at most: %s", remaining_ms / 1000, error
+                )
+            clock.sleep(min(wait_ms, remaining_ms) / 1000, patience.stopped)
             wait_ms = min(2 * wait_ms, patience.longest_wait_ms)

@@ -24,16 +24,17 @@ KIND_OF_TYPE: Final[dict[SchemaType, str]] = {"AVRO": "avro", "PROTOBUF": "proto
 
 
 def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambda error: None) -> Decode:
-    """The function that turns bytes of a topic into what is shown: values that JSON can hold.
+    """Return the function that turns keys or values of a topic into values that JSON can hold.
 
     Parameters
     ----------
     kind : str
-        The name of a serde, or `auto`: then what begins with the id of a schema that the registry has is read with it.
+        The name of a serde, or `auto`: bytes that begin with the id of a schema in the registry are then read with that
+        schema.
     use : SerdeUse or None
         The topic and its registry; None where there is no registry.
     on_trouble : callable
-        Told once, of a registry that cannot be asked where a kind is guessed; others are guessed without it then.
+        Called once if the registry does not answer for `auto`; from then on bytes are guessed without it.
 
     Examples
     --------
@@ -81,11 +82,11 @@ class _Guess:
             return None
         frame = data[:length]
         if frame not in self._types:
-            self._types[frame] = self._asked(frame)
+            self._types[frame] = self._type_of(frame)
         kind = self._types[frame]
         return None if kind is None else self._reader(kind)
 
-    def _asked(self, frame: bytes) -> SchemaType | None:
+    def _type_of(self, frame: bytes) -> SchemaType | None:
         try:
             named: RegisteredSchema = schema_of_frame(frame, self._use.registry())
         except SchemaNotFoundError:

@@ -63,11 +63,11 @@ class AvroValues:
         reasons: list[str] = []
         for branch, node, inner in self._candidates(branches, nodes, value):
             try:
-                made = self._value(branch, inner, place)
+                converted = self._value(branch, inner, place)
             except SerdeError as error:
                 reasons.append(str(error))
                 continue
-            return (node["name"], made) if is_tagged and node["type"] in _RECORDS else made
+            return (node["name"], converted) if is_tagged and node["type"] in _RECORDS else converted
         if len(reasons) == 1:
             raise SerdeError(reasons[0])
         raise misfit(value, "value of its union", place, "; ".join(reasons))

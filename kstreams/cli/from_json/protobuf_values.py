@@ -36,13 +36,13 @@ def of_message(message: Descriptor, value: Any, place: str = "") -> dict[str, An
     """
     if not isinstance(value, dict):
         raise misfit(value, message.full_name, place)
-    made = {}
+    fields = {}
     for name, each in value.items():
         field = message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
         if field is None:
             raise misfit(value, message.full_name, place, f"it has no field {name}")
-        made[field.name] = _of_field(field, each, within(place, field.name))
-    return made
+        fields[field.name] = _of_field(field, each, within(place, field.name))
+    return fields
 
 
 def _of_field(field: FieldDescriptor, value: Any, place: str) -> Any:
