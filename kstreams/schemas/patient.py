@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Literal, TypeVar
@@ -16,6 +18,17 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _LEAST_WAIT_MS = 10
+_waits = ContextVar("_waits", default=True)
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Let requests of this thread fail at once while a registry is away: the caller waits in its own way."""
+    token = _waits.set(False)
+    try:
+        yield
+    finally:
+        _waits.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ class PatientRegistry(SchemaRegistry):
     def __init__(self, registry: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
         self._registry, self._patience = registry, patience
         self._clock = clock or SystemClock()
+        self._backoff_ms, self._retry_at_ms, self._failure = patience.first_wait_ms, 0, ""
 
     def schema(self, number: int) -> RegisteredSchema:
         return self._waiting(lambda: self._registry.schema(number))
@@ -112,6 +126,8 @@ class PatientRegistry(SchemaRegistry):
 
     def _waiting(self, ask: Callable[[], T]) -> T:
         """Return the answer as soon as there is one; raise the last error after the timeout."""
+        if not _waits.get():
+            return self._at_once(ask)
         clock, patience = self._clock, self._patience
         begun_ms, wait_ms = clock.uptime_ms(), patience.first_wait_ms
         while True:
@@ -126,3 +142,17 @@ class PatientRegistry(SchemaRegistry):
                 )
             clock.sleep(min(wait_ms, remaining_ms) / 1000, patience.stopped)
             wait_ms = min(2 * wait_ms, patience.longest_wait_ms)
+
+    def _at_once(self, ask: Callable[[], T]) -> T:
+        """Return the answer, or raise; during the backoff after a failure nobody asks: many inputs may wait."""
+        now_ms = self._clock.uptime_ms()
+        if now_ms < self._retry_at_ms:
+            raise RegistryUnavailableError(self._failure)
+        try:
+            answer = ask()
+        except RegistryUnavailableError as error:
+            self._retry_at_ms, self._failure = self._clock.uptime_ms() + self._backoff_ms, str(error)
+            self._backoff_ms = min(2 * self._backoff_ms, self._patience.longest_wait_ms)
+            raise
+        self._backoff_ms = self._patience.first_wait_ms
+        return answer

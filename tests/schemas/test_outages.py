@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -85,10 +85,10 @@ class Orders:
         self.registry = registry_of(Config.of({"schema.registry.url": server.url}))
         self._ids: dict[int, int] = {}
 
-    def write(self, count: int, *, schemas: Iterable[int] = (0,)) -> None:
+    def write(self, count: int, *, schemas: Iterable[int] = (0,), partition: int | None = None) -> None:
         wanted = list(schemas)
         rows = [self._row(number, wanted[number % len(wanted)]) for number in range(self.count, self.count + count)]
-        self.world.write("orders", rows)
+        self.world.write("orders", rows, partition)
         self.count += count
 
     def expected(self) -> Counter[int]:
@@ -188,7 +188,7 @@ def test_what_is_known_is_read_on_and_what_is_new_is_waited_for(
     until(lambda: orders.marked() == orders.expected() and orders.table() == orders.totals())
     with caplog.at_level(logging.WARNING):
         orders.write(50, schemas=(0, 1))
-        until(lambda: "waiting for the schema registry" in caplog.text)
+        until(lambda: "waits for the schema registry" in caplog.text)
     assert proxy.url in caplog.text
     assert "the schema with the id" in caplog.text
     assert streams.state == State.RUNNING
@@ -197,6 +197,50 @@ def test_what_is_known_is_read_on_and_what_is_new_is_waited_for(
     streams.close()
     assert streams.error is None
     assert world.rows("letters", bytes, bytes) == []
+
+
+@pytest.mark.parametrize("handler", ["continue", "fail"])
+def test_records_before_an_unknown_schema_and_other_partitions_go_on(
+    world: World, orders: Orders, proxy: SwitchedProxy, handler: str
+) -> None:
+    """Their results are committed meanwhile, and the input that waits is behind: the application has one thread."""
+    settings = {"processing.guarantee": "exactly_once_v2", "deserialization.exception.handler": handler}
+    orders.write(20)
+    streams = world.streams(outage_app.topology.build(), **settings)
+    streams.start()
+    until(lambda: orders.table() == orders.totals())
+    proxy.off()
+    orders.write(10, partition=0)
+    before = orders.expected()
+    orders.write(5, schemas=[1], partition=0)
+    waiting = orders.expected() - before
+    orders.write(10, partition=0)
+    waiting += orders.expected() - before - waiting
+    refused = proxy.refused
+    until(lambda: proxy.refused > refused + 2)
+    for _ in range(3):
+        orders.write(10, partition=1)
+        until(lambda: orders.marked() == orders.expected() - waiting)
+    assert streams.state is State.RUNNING
+    proxy.on()
+    until(lambda: orders.marked() == orders.expected() and orders.table() == orders.totals())
+    streams.close()
+    assert world.rows("letters", bytes, bytes) == []
+
+
+def test_of_many_inputs_that_wait_one_asks(world: World, orders: Orders, proxy: SwitchedProxy) -> None:
+    for partition in (0, 1):
+        orders.write(10, schemas=[partition], partition=partition)
+    proxy.off()
+    slow = {"schema.registry.retries.wait.ms": 60_000, "schema.registry.retries.max.wait.ms": 60_000}
+    streams = world.streams(outage_app.topology.build(), **slow)
+    refused = proxy.refused
+    streams.start()
+    until(lambda: proxy.refused > refused)
+    until(lambda: streams.state is State.RUNNING)
+    sleep(0.5)
+    assert proxy.refused == refused + 1
+    streams.close()
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
@@ -9,14 +10,17 @@ from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
+from kstreams.errors import RegistryError, RegistryUnavailableError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
 from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
-from kstreams.serdes.schemas.frame import by_frame, frame_of
+from kstreams.serdes.schemas.frame import by_frame, first_rows, frame_of
 from kstreams.serdes.schemas.options import SchemaOptions
 from kstreams.serdes.schemas.record_headers import header_name, with_frames, without_frames, without_header
 from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, Schemas, TopicSchemas
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -117,6 +121,18 @@ class SchemaSerde(Serde[T]):
             for place, value in zip(of_frame, reader.many([rows[place] for place in of_frame]), strict=True):
                 decoded[place] = value
         return decoded
+
+    def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
+        for frame, row in first_rows(column):
+            try:
+                self._schemas.reader(frame)
+            except RegistryUnavailableError as error:
+                return row, error
+            except RegistryError:
+                raise
+            except Exception:
+                logger.debug("a schema cannot be read: records with it are told when they are decoded", exc_info=True)
+        return None
 
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
         return with_frames(column, headers, header_name(is_key=self._schemas.is_key))
