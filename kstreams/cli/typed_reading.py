@@ -12,7 +12,7 @@ from kstreams.log.topic_types import MIXED
 from kstreams.record import Headers
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.byte_kinds import AUTO, is_known
-from kstreams.serdes.topic_decoders import Decode, topic_decoder
+from kstreams.serdes.topic_decoders import Decode, needs_registry, topic_decoder
 
 Place = tuple[TopicPartition, int]
 Reader = Callable[[bytes | None, Headers, Place], Any]
@@ -41,6 +41,8 @@ def reader_of(what: str, asked: str | None, noted: str | None, use: SerdeUse | N
     0
     """
     if asked is not None:
+        if use is None and needs_registry(asked):
+            raise SerdeError(f"{asked} is read with a schema registry: set schema.registry.url")
         return _strict(what, topic_decoder(asked, use, _tell))
     if noted == MIXED:
         sys.stderr.write(f"kstreams: the {what}s were written as several types: guessed, unless --{what}-type says\n")

@@ -44,10 +44,22 @@ def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambd
     name = checked_kind(kind)
     if use is not None and name == AUTO:
         return _Guess(use, on_trouble)
-    if use is not None and name not in (RAW, HEX) and (serde := serde_named(name)).asks_registry:
-        return _by_schema(serde, use)
+    if use is not None and needs_registry(name):
+        return _by_schema(serde_named(name), use)
     plain = decoder(name)
     return lambda data, headers: plain(data)
+
+
+def needs_registry(kind: str) -> bool:
+    """Return whether values of a kind are read and written with a schema registry.
+
+    Examples
+    --------
+    >>> needs_registry("windowed(avro, 1000)"), needs_registry("hex")
+    (True, False)
+    """
+    name = checked_kind(kind)
+    return name not in (AUTO, RAW, HEX) and serde_named(name).asks_registry
 
 
 def _by_schema(serde: Serde[Any], use: SerdeUse) -> Decode:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from kstreams.batch import TopicPartition
+from kstreams.cli.typed_reading import reader_of
 from kstreams.config import Config
+from kstreams.errors import SerdeError
 from kstreams.log import home_of
 from kstreams.log.schema_registries import registry_of
 from tests.support.avro_schemas import by_fastavro
@@ -231,6 +233,12 @@ def test_without_a_configured_registry_that_of_the_log_is_asked(kstreams):
     kstreams.ok("produce", "orders", "--value", "avro", stdin=json.dumps(LINE) + "\n")
     assert consumed(kstreams) == [(None, LINE)]
     assert registry_of(Config.load().replace({"schema.registry.url": "local:"})).subjects() == ["orders-value"]
+
+
+def test_without_any_registry_what_is_to_be_set_is_named():
+    """On Kafka there is no embedded log that could have one."""
+    with pytest.raises(SerdeError, match=r"schema\.registry\.url"):
+        reader_of("value", "avro", None)
 
 
 APP = """

@@ -70,8 +70,12 @@ def proxy(server: RegistryServer) -> Iterator[SwitchedProxy]:
 
 @pytest.fixture
 def world(tmp_path: Path, proxy: SwitchedProxy) -> World:
+    return world_of(tmp_path, proxy)
+
+
+def world_of(folder: Path, proxy: SwitchedProxy, **home: Any) -> World:
     quick = {**QUICK, "schema.registry.max.retries": 0, "poll.ms": 20, "commit.interval.ms": 20}
-    made = World(tmp_path, **{"schema.registry.url": proxy.url}, **quick, **SKIPPING)
+    made = World(folder, **{"schema.registry.url": proxy.url}, **quick, **SKIPPING, **home)
     for topic, partitions in {"orders": 2, "marked": 2, "totals": 1, "letters": 1}.items():
         made.create(topic, partitions)
     return made
@@ -122,7 +126,8 @@ class Orders:
         if schema not in self._ids:
             self._ids[schema] = self.registry.register("orders-value", Schema(json.dumps(text))).id
         frame = b"\x00" + self._ids[schema].to_bytes(4, "big")
-        return str(number), frame + by_fastavro(text, {k: v for k, v in order.items() if k != "note" or schema}), number
+        fields = {field["name"]: order[field["name"]] for field in text["fields"]}
+        return str(number), frame + by_fastavro(text, fields), 1 + number
 
 
 @pytest.fixture
@@ -204,6 +209,28 @@ def test_records_before_an_unknown_schema_and_other_partitions_go_on(
     world: World, orders: Orders, proxy: SwitchedProxy, handler: str
 ) -> None:
     """Their results are committed meanwhile, and the input that waits is behind: the application has one thread."""
+    go_on_while_one_waits(world, orders, proxy, handler)
+
+
+@pytest.mark.kafka
+def test_the_same_on_kafka(tmp_path: Path, server: RegistryServer, proxy: SwitchedProxy) -> None:
+    """Longer than a transaction may stay open."""
+    from tests.support.kafka_cluster import KafkaCluster, can_run
+
+    if not can_run():
+        pytest.skip("a broker needs Java, and Maven to fetch it")
+    with KafkaCluster(settings={"log.message.timestamp.after.max.ms": 2**63 - 1}) as cluster:
+        home = {"bootstrap.servers": cluster.bootstrap_servers, "producer.transaction.timeout.ms": 3_000}
+        world = world_of(tmp_path, proxy, **home)
+        orders = Orders(world, server)
+        orders.registry.set_compatibility("NONE")
+        go_on_while_one_waits(world, orders, proxy, "continue", at_least_s=6)
+        orders.registry.close()
+
+
+def go_on_while_one_waits(
+    world: World, orders: Orders, proxy: SwitchedProxy, handler: str, *, at_least_s: float = 0
+) -> None:
     settings = {"processing.guarantee": "exactly_once_v2", "deserialization.exception.handler": handler}
     orders.write(20)
     streams = world.streams(outage_app.topology.build(), **settings)
@@ -221,6 +248,7 @@ def test_records_before_an_unknown_schema_and_other_partitions_go_on(
     for _ in range(3):
         orders.write(10, partition=1)
         until(lambda: orders.marked() == orders.expected() - waiting)
+    sleep(at_least_s)
     assert streams.state is State.RUNNING
     proxy.on()
     until(lambda: orders.marked() == orders.expected() and orders.table() == orders.totals())

@@ -92,6 +92,9 @@ def first_rows(column: pa.Array) -> Iterator[tuple[bytes, int]]:
     >>> column = pa.array([None, frame_of_id(7) + b"a", frame_of_id(7) + b"b", frame_of_id(9)], pa.binary())
     >>> [(named_in(frame), row) for frame, row in first_rows(column)]
     [('schema id 7', 1), ('schema id 9', 3)]
+    >>> guids = [frame_of_guid(f"00000000-0000-0000-0000-00000000000{end}") for end in (4, 5, 4)]
+    >>> [row for _, row in first_rows(pa.array([b"text", *guids], pa.binary()))]
+    [1, 2]
     """
     starts = pc.binary_slice(column, 0, LENGTHS[_ID])
     rows: dict[bytes, int] = {}

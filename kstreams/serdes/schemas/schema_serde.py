@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
-from collections.abc import Sequence
 from copy import copy
-from typing import ClassVar, Self, TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
 from kstreams.errors import RegistryError, RegistryUnavailableError
-from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
-from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
 from kstreams.serdes.base import Serde, SerdeUse
-from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import by_frame, first_rows, frame_of
 from kstreams.serdes.schemas.options import SchemaOptions
 from kstreams.serdes.schemas.record_headers import header_name, with_frames, without_frames, without_header
+from kstreams.serdes.schemas.schema_format import SchemaFormat
 from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, Schemas, TopicSchemas
 
 logger = logging.getLogger(__name__)
@@ -25,7 +21,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class SchemaSerde(Serde[T]):
+class SchemaSerde(SchemaFormat, Serde[T]):
     """Bytes that begin with the id of a schema in a registry.
 
     A subclass says what its schema is, and makes readers and writers of schemas. It reads and writes nothing before
@@ -36,44 +32,9 @@ class SchemaSerde(Serde[T]):
     options : SchemaOptions
     """
 
-    schema_type: ClassVar[SchemaType]
-
     def __init__(self, options: SchemaOptions) -> None:
         self.options = options
         self._schemas: Schemas = NoSchemas(self)
-
-    # what a format adds
-
-    @abstractmethod
-    def declared_schema(self) -> Schema | None:
-        """The schema of what it writes; None where none was declared."""
-
-    def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
-        """References to schemas that the declared one imports; with `register` they are registered before it."""
-        return ()
-
-    @abstractmethod
-    def record_name(self, schema: Schema) -> str:
-        """The full name of the record of a schema, by which subjects may go."""
-
-    @abstractmethod
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
-        """What reads bytes of a schema; the first `start` of them are the frame.
-
-        Raises
-        ------
-        SerdeError
-            When nothing of this schema can be read as what the serde declares.
-        """
-
-    @abstractmethod
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
-        """What writes with a schema, `frame` in front."""
-
-    def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
-        """Why a schema cannot read what was written with the declared one, in words."""
-        found = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
-        return list(map(str, found))
 
     def header_length(self, data: bytes) -> int:
         """How many of some bytes belong into the header when the frame is there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
@@ -12,9 +12,7 @@ from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas.codecs import Reader, Writer
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
-
-if TYPE_CHECKING:
-    from kstreams.serdes.schemas.schema_serde import SchemaSerde
+from kstreams.serdes.schemas.schema_format import SchemaFormat
 
 
 class Outlook(NamedTuple):
@@ -57,7 +55,7 @@ class NoSchemas:
     in_header = False
     is_key = False
 
-    def __init__(self, serde: SchemaSerde[Any]) -> None:
+    def __init__(self, serde: SchemaFormat) -> None:
         self._serde = serde
 
     def reader(self, frame: bytes) -> Reader:
@@ -91,12 +89,12 @@ class TopicSchemas:
 
     Parameters
     ----------
-    serde : SchemaSerde
+    serde : SchemaFormat
         Makes readers and writers of schemas.
     use : SerdeUse
     """
 
-    def __init__(self, serde: SchemaSerde[Any], use: SerdeUse) -> None:
+    def __init__(self, serde: SchemaFormat, use: SerdeUse) -> None:
         self._serde, self._use, self.is_key = serde, use, use.is_key
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
