@@ -34,6 +34,23 @@ def rows_of_headers(column: pa.Array) -> list[Headers]:
     return [tuple(islice(headers, count)) for count in counts]
 
 
+def last_headers(column: pa.Array, name: str) -> pa.Array:
+    """The value of the last header of a name in every row of such a column, as bytes; null where there is none.
+
+    Examples
+    --------
+    >>> rows = headers_column([[("n", b"1"), ("n", b"2")], [("m", b"3")]])
+    >>> last_headers(rows, "n").to_pylist()
+    [b'2', None]
+    """
+    structs = column.flatten()
+    matches = pc.fill_null(pc.equal(structs.field("name"), name), False).to_numpy(zero_copy_only=False)
+    places = np.flatnonzero(matches)
+    last = np.full(len(column), -1, dtype=np.int64)
+    last[pc.list_parent_indices(column).to_numpy()[places]] = places  # of several in a row the last one stays
+    return structs.field("value").take(pa.array(last, mask=last < 0))
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic."""
 

@@ -98,6 +98,55 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         return msgspec.structs.replace(self, headers=headers)
 
 
+class RecordWithMetadata(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
+    """A record with the place of the input record that led to it: what functions take with `with_record=True`.
+
+    It is read-only: what a function gives decides what goes on. To change headers there is `map_headers`.
+
+    Parameters
+    ----------
+    key, value, timestamp, headers
+        As of a `Record`.
+    topic : str or None
+        Where the input record was read from. None outside of any input record, as behind a table's record cache.
+    partition : int
+        Of the task.
+    offset : int
+        Of the input record, -1 outside of any.
+
+    Examples
+    --------
+    >>> order = RecordWithMetadata(key="a", value=1, headers=(("trace", b"7"),), topic="orders", partition=0, offset=4)
+    >>> order.header("trace"), order.offset
+    (b'7', 4)
+    """
+
+    key: K
+    value: V
+    timestamp: int = 0
+    headers: Headers = ()
+    topic: str | None = None
+    partition: int = 0
+    offset: int = -1
+
+    _spellings: ClassVar[Mapping[str, str]] = {
+        **{f"get_{name}": name for name in ("key", "value", "timestamp", "headers", "topic", "partition", "offset")},
+        "time": "timestamp",
+        "timestamp_ms": "timestamp",
+        "last_header": "header(name)",
+        "with_value": "map_values(), of which the function returns the new value",
+        "with_key": "select_key(), of which the function returns the new key",
+        "with_headers": "map_headers(), of which the function returns the new headers",
+    }
+
+    def header(self, name: str) -> bytes | None:
+        """The last header of a name; None where there is none. Kafka: `headers().lastHeader(name).value()`."""
+        for other, raw in reversed(self.headers):
+            if other == name:
+                return raw
+        return None
+
+
 class ProducerRecord(NamedTuple):
     """A record on its way to a topic; its partition follows from its key. Kafka: `ProducerRecord`.
 

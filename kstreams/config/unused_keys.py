@@ -22,7 +22,8 @@ UNUSED = (
     _unused("default.list.value.serde.type", "a list has the serde of its type, such as `list[int]`"),
     _unused(
         "dsl.store.format",
-        "rows of stores that the DSL makes have no headers, in Kafka Streams 4.4 with `HEADERS` neither",
+        "rows of stores that the DSL makes have no headers, in Kafka Streams 4.4 with `HEADERS` neither; results have "
+        "those of `DEFAULT`",
     ),
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),

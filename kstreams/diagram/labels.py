@@ -8,6 +8,7 @@ from unicodedata import east_asian_width
 _GENERATED = re.compile(r"K(?:STREAM|TABLE)-(?P<kind>.+?)-0*(?P<number>\d+)(?P<rest>-.+)?")
 _STATE = re.compile(r"(?P<topic>.+)-STATE-STORE-\d{10}")
 _WORDS = {
+    "DROPHEADERS": "drop headers",
     "FLATMAP": "flat map",
     "FLATMAPVALUES": "flat map values",
     "FK-JOIN": "foreign-key join",
@@ -15,12 +16,14 @@ _WORDS = {
     "JOINOTHER": "join, right side",
     "KEY-SELECT": "select key",
     "LEFTJOIN": "left join",
+    "MAPHEADERS": "map headers",
     "MAPVALUES": "map values",
     "OUTEROTHER": "outer join, right side",
     "OUTERTHIS": "outer join, left side",
     "OUTERSHARED": "outer join, shared",
     "TOSTREAM": "to stream",
     "TOTABLE": "to table",
+    "WITHHEADERS": "with headers",
 }
 _WIDTHS = {"ijl.,:;'|!()[]ft": 0.34, "mwMW@%": 0.88, "-r /": 0.40}
 _BY_LETTER = {letter: width for letters, width in _WIDTHS.items() for letter in letters}

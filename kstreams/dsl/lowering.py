@@ -15,6 +15,7 @@ from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
@@ -92,7 +93,7 @@ class Lowering:
     def function(
         self, node: Node, function: Function, arguments: tuple[str, ...], made: TypeOf | None = None
     ) -> Callable[..., Any]:
-        """The user's function or expression, as a Python function of `arguments` out of key, value, timestamp.
+        """The user's function or expression, as a Python function of `arguments` (see `as_function`).
 
         `made` is the type of the key or value that it gives: a `ks.struct` is built as that.
         """
@@ -104,12 +105,30 @@ class Lowering:
                 function, arguments, key=types.key.python, value=types.value.python, result=result
             )
 
+    def record_function(
+        self, node: Node, function: Function, arguments: tuple[str, ...], made: TypeOf | None = None
+    ) -> Callable[..., Any]:
+        """The same for an operator that takes records of a stream: there an expression may read the current record."""
+        if not isinstance(function, Expr) or not function.reads_current_record:
+            return self.function(node, function, arguments, made)
+        return ReadingCurrent(self.function(node, function, (*arguments, "record"), made))
+
     def pair(
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The expressions for a new key and a new value, as Python functions of `arguments`."""
         (key, value), types = pair, self.types[node.name]
         return self.function(node, key, arguments, types.key), self.function(node, value, arguments, types.value)
+
+    def record_pair(
+        self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """The same for an operator that takes records of a stream."""
+        (key, value), types = pair, self.types[node.name]
+        return (
+            self.record_function(node, key, arguments, types.key),
+            self.record_function(node, value, arguments, types.value),
+        )
 
     def join_function(self, node: Node, joiner: Expr) -> Callable[[Any, Any, Any], Any]:
         """A joiner that is an expression, as a Python function of key, left and right value."""

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kstreams.processor.context.record_functions import OfRecord
 from kstreams.serdes.base import without_none
 
 
@@ -20,8 +21,8 @@ def return_type(function: Callable[..., Any]) -> Any:
     >>> return_type(half), return_type(str), return_type(lambda value: value)
     (<class 'float'>, <class 'str'>, None)
     """
-    while isinstance(function, functools.partial):
-        function = function.func
+    while isinstance(function, functools.partial | OfRecord):
+        function = function.function if isinstance(function, OfRecord) else function.func
     if isinstance(function, type):
         return function
     return _plain(_return_annotation(function))

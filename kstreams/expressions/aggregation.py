@@ -33,7 +33,8 @@ class Aggregation:
     slots : tuple of Expr
         The distinct aggregations; the state has one slot for each.
     initial, add, result : callable
-        `initial() -> state`; `add(state, key, value, timestamp) -> state`; `result(state) -> value`.
+        `initial() -> state`; `add(state, key, value, timestamp) -> state`, with the current record as one more argument
+        if `reads_current_record`; `result(state) -> value`.
     state_type, value_type : type
         Of the state, and of what `result` gives.
     source : tuple
@@ -44,7 +45,7 @@ class Aggregation:
 
     slots: tuple[Expr, ...]
     initial: Callable[[], State]
-    add: Callable[[State, Any, Any, int], State]
+    add: Callable[..., State]
     result: Callable[[State], Any]
     state_type: Any
     value_type: Any
@@ -58,6 +59,11 @@ class Aggregation:
     def is_count(self) -> bool:
         """Whether the state is the bare number of records."""
         return not self.source
+
+    @property
+    def reads_current_record(self) -> bool:
+        """Whether it reads the headers or the place of the input records."""
+        return any(slot.reads_current_record for slot in self.slots)
 
     @property
     def divides(self) -> bool:
@@ -189,7 +195,8 @@ class _Required:
 
 
 def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) -> Callable[..., State]:
-    arguments = ("state", "key", "value", "timestamp")
+    reads_record = any(slot.reads_current_record for slot in slots)
+    arguments = ("state", "key", "value", "timestamp", *(("record",) if reads_record else ()))
     body = Body(arguments, schema)
     body.names["with_member"] = with_member
     olds = [f"s{index}" for index in range(len(slots))]

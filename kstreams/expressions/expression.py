@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn
 
 from kstreams.advice import Advised
-from kstreams.expressions.operations import AGGREGATIONS, Operation
+from kstreams.expressions.operations import AGGREGATIONS, OF_CURRENT_RECORD, Operation
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -76,6 +76,11 @@ class Expr(Advised, Generic[T_co]):
     def leaves(self) -> tuple[Expr, ...]:
         """What it reads of a record, each once, in order."""
         return tuple({repr(node): node for node in self.walk() if node.operation.is_leaf}.values())
+
+    @property
+    def reads_current_record(self) -> bool:
+        """Whether it reads the headers or the place of the input record."""
+        return any(node.operation in OF_CURRENT_RECORD for node in self.walk())
 
     @property
     def is_aggregation(self) -> bool:

@@ -19,6 +19,11 @@ class Operation(Enum):
     RIGHT = "ks.right.value"
     KEY = "ks.key"
     TIMESTAMP = "ks.timestamp"
+    TOPIC = "ks.topic"
+    PARTITION = "ks.partition"
+    OFFSET = "ks.offset"
+    HEADER = "ks.header({detail})"
+    HEADERS = "ks.headers"
     WINDOW_START = "ks.window_start"
     WINDOW_END = "ks.window_end"
     COLUMN = "{detail}"  # what lies beside a record in columns, such as the row of a table; of the type detail.kind
@@ -84,7 +89,11 @@ class Operation(Enum):
         return self in AGGREGATIONS
 
 
-LEAVES = frozenset(
+OF_CURRENT_RECORD = frozenset(
+    {Operation.TOPIC, Operation.PARTITION, Operation.OFFSET, Operation.HEADER, Operation.HEADERS}
+)
+"""Read from the input record that a task is processing, beside key, value and timestamp."""
+LEAVES = OF_CURRENT_RECORD | frozenset(
     {
         Operation.FIELD,
         Operation.VALUE,

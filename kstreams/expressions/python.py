@@ -25,7 +25,7 @@ from kstreams.expressions.functions import (
     truncate,
     whole,
 )
-from kstreams.expressions.operations import Operation
+from kstreams.expressions.operations import OF_CURRENT_RECORD, Operation
 from kstreams.expressions.struct_class import gives_struct, struct_class
 from kstreams.expressions.types import Schema, fields_of, split_optional, type_of
 from kstreams.record import Windowed
@@ -37,6 +37,7 @@ _NEEDS = {
     Operation.RIGHT: "right",
     Operation.KEY: "key",
     Operation.TIMESTAMP: "timestamp",
+    **dict.fromkeys(OF_CURRENT_RECORD, "record"),
     Operation.WINDOW_START: "key",
     Operation.WINDOW_END: "key",
 }
@@ -58,7 +59,8 @@ def as_function(
     expr : Expr
         Without aggregations.
     arguments : sequence of str
-        What the function takes, positionally: any of "key", "value", "right", "timestamp".
+        What the function takes, positionally: any of "key", "value", "right", "timestamp", "record". The last one has
+        the headers and the place of the input record, as `CurrentRecord` has them.
     key, value, right : type, optional
         Types of key and value, and of the right value of a join; when they are known, fields and types are checked now.
     result : type, optional
@@ -175,6 +177,20 @@ def _window_bound(body: Body, expr: Expr, _: list[str]) -> str:
     return f"{body.argument(expr)}.window.{bound}"
 
 
+def _place(name: str) -> Callable[[Body, Expr, list[str]], str]:
+    """A part of the place of the input record; null where there is none."""
+
+    def rule(body: Body, expr: Expr, _: list[str]) -> str:
+        record = body.argument(expr)
+        return f"None if {record}.topic is None else {record}.{name}"
+
+    return rule
+
+
+def _header(body: Body, expr: Expr, _: list[str]) -> str:
+    return f"{body.constant(expr.detail)}({body.argument(expr)}.headers)"
+
+
 def _guarded(template: str, **names: Callable[..., Any]) -> Callable[[Body, Expr, list[str]], str]:
     """A rule whose result is null when an input is."""
 
@@ -253,6 +269,11 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.RIGHT: lambda body, expr, _: body.argument(expr),
     Operation.KEY: lambda body, expr, _: "key.key if type({0}) is Windowed else {0}".format(body.argument(expr)),
     Operation.TIMESTAMP: lambda body, expr, _: body.argument(expr),
+    Operation.TOPIC: _place("topic"),
+    Operation.PARTITION: _place("partition"),
+    Operation.OFFSET: _place("offset"),
+    Operation.HEADER: _header,
+    Operation.HEADERS: lambda body, expr, _: f"tuple({body.argument(expr)}.headers)",
     Operation.WINDOW_START: _window_bound,
     Operation.WINDOW_END: _window_bound,
     Operation.COLUMN: _column,

@@ -1,4 +1,4 @@
-"""The words that expressions begin with: `col`, `value`, `key`, the sides of a join, `when`, `struct`, and so on."""
+"""The words that expressions begin with: `col`, `value`, `key`, `header`, `when`, `struct`, and so on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kstreams.expressions.expression import Expr, T_co, applied
+from kstreams.expressions.headers import HeaderRead
 from kstreams.expressions.operations import Operation
+from kstreams.record import Headers
 
 T = TypeVar("T")
 
@@ -45,6 +47,30 @@ class Side:
     def col(self, field: str) -> Expr:
         """A field of this side's value."""
         return Expr(self.field, (), col(field).detail)
+
+
+def header(name: str, *, type: Any = str) -> Expr:
+    """The last header of a name; null where the record has none, or one that is not of the type.
+
+    Parameters
+    ----------
+    name : str
+        Names are compared letter by letter, as in Kafka.
+    type : type or Serde
+        `str` (the default), `bytes`, or `int`, `float` or `bool`, which are read from text; a serde reads bytes of its
+        own, such as those that Java's `LongSerializer` has written.
+
+    Raises
+    ------
+    TypeError
+        When the name is no text, or the type is none of these.
+
+    Examples
+    --------
+    >>> header("trace-id").is_null() | (header("retries", type=int) > 3)
+    (ks.header('trace-id').is_null() | (ks.header('retries', type=int) > 3))
+    """
+    return Expr(Operation.HEADER, (), HeaderRead.of(name, type))
 
 
 def struct(**fields: Any) -> Expr:
@@ -122,6 +148,14 @@ key = Expr(Operation.KEY)
 """The record's key; of a windowed key, the key inside."""
 timestamp: Expr[int] = Expr(Operation.TIMESTAMP)
 """The record's event time, milliseconds since the epoch."""
+topic: Expr[str] = Expr(Operation.TOPIC)
+"""The topic that the input record was read from, of a repartition topic the name within Kafka; null outside of one."""
+partition: Expr[int] = Expr(Operation.PARTITION)
+"""The partition that the input record was read from; null outside of one."""
+offset: Expr[int] = Expr(Operation.OFFSET)
+"""The offset of the input record; null outside of one."""
+headers: Expr[Headers] = Expr(Operation.HEADERS)
+"""All headers of the record, in order: a tuple of pairs of name and bytes."""
 left = Side(value, Operation.FIELD)
 """In a join, the left value, which is also `ks.value` and `ks.col(...)` there."""
 right = Side(Expr(Operation.RIGHT), Operation.RIGHT_FIELD)

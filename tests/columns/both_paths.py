@@ -32,7 +32,7 @@ class Seen:
     dropped: dict[Any, int] = field(default_factory=dict)
 
     def send(self, topic: str, rows: EncodedRows) -> None:
-        names = [None] * len(rows.keys) if rows.headers is None else rows.headers.to_pylist()
+        names = [[]] * len(rows.keys) if rows.headers is None else rows.headers.to_pylist()
         columns = (column.to_pylist() for column in (rows.keys, rows.values, rows.timestamps))
         self.outputs.setdefault(topic, []).extend(zip(*columns, names, strict=True))
 

@@ -64,6 +64,33 @@ FUNCTIONS = [
     ("words.repartition(partitions=0)", "needs at least 1 partition"),
     ("words.deduplicate(5.0)", "pass a timedelta, or an int of milliseconds"),
 ]
+HEADERS = [
+    ("words.filter(lambda record: True)", "or give with_record=True, which calls it with the whole record"),
+    ("words.filter(lambda k, v: True, with_record=True)", "let it take the record alone, which has key and value"),
+    ("words.map_values(ks.value, with_record=True)", "with_record=True at mistake.py:1 is for functions"),
+    ("words.map_values(str, with_record=True, with_key=True)", "leave with_key out, the record has the key"),
+    ("words.filter(print, with_records=True)", "unexpected keyword with_records"),
+    ("users.filter(lambda r: True, with_record=True)", "filter() has no argument with_record="),
+    ("users.filter(ks.topic == 'a').to_stream().to('o')\nbuilder.build()", "ks.topic cannot be used here"),
+    ("words.join(users, ks.header('a') + ks.right.value).to('o')\nbuilder.build()", "ks.header('a') cannot be used"),
+    ("words.map_headers(lambda k, v: v)", "calls its function as function(headers)"),
+    ("words.map_headers({'a': 'b'})", "takes a function as function, not {'a': 'b'}"),
+    ("words.with_headers()", "with_headers() at mistake.py:1 needs a header"),
+    ("words.with_headers('trace-id')", "write with_headers({'trace-id': ...})"),
+    ("words.with_headers(name=ks.value)", 'a header called name is {"name": ks.value}'),
+    ("words.with_headers(a=print)", "the header 'a' is made by a function: give it to map_headers()"),
+    ("words.with_headers(a=[1])", "a header holds text, bytes, an int, a float, a bool or None, not [1]"),
+    ("words.with_headers(a=ks.timestamp.cast(datetime)).to('o')\nbuilder.build()", "makes the header 'a' of"),
+    ("words.drop_headers()", "needs the names of headers, as drop_headers"),
+    ("words.drop_headers(['a'])", "takes the names of headers, not ['a']"),
+    ("words.withHeaders(a=1)", "it is called with_headers here"),
+    ("words.set_headers(a=1)", "did you mean with_headers?"),
+    ("ks.header()", "name"),
+    ("ks.header(5)", "takes the name of a header, not 5"),
+    ("ks.header('a', type=dict)", "takes type=str, bytes, int, float, bool or a serde, not dict"),
+    ("ks.header('a', type=5)", "takes type=str, bytes, int, float, bool or a serde, not 5"),
+    ("ks.header_", "did you mean header"),
+]
 JOINS = [
     ("words.join(numbers, print, windows=nearby)", "which are never equal: give one side the other's keys"),
     ("numbers.join(users, print)", "joins keys of int, from stream() at"),
@@ -118,6 +145,8 @@ LIKE_ANOTHER = [  # operators of one kind, one after the other or side by side: 
 ]
 
 
-@pytest.mark.parametrize(("code", "said"), [*LIKE_ANOTHER, *NAMES, *FUNCTIONS, *JOINS], ids=lambda text: text[:60])
+@pytest.mark.parametrize(
+    ("code", "said"), [*LIKE_ANOTHER, *NAMES, *FUNCTIONS, *HEADERS, *JOINS], ids=lambda text: text[:60]
+)
 def test_a_mistake_is_answered(code: str, said: str) -> None:
     check(code, said)

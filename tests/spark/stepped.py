@@ -35,8 +35,8 @@ from tests.spark.running import Row, Types
 
 EMPTY = ARROW_OUT_SCHEMA.empty_table()
 
-Output = tuple[str, Any, Any, int]
-"""Topic, key, value and timestamp of a record."""
+Output = tuple[Any, ...]
+"""Topic, key, value and timestamp of a record, and its headers where a test asks for them."""
 
 
 class Stepped:
@@ -86,6 +86,7 @@ class Stepped:
         behind: Collection[str] = (),
         twice: bool = False,
         forget: bool = False,
+        headers: bool = False,
     ) -> list[Output]:
         """What one more step puts out; on request run twice, the second time by a worker that may know nothing.
 
@@ -102,7 +103,7 @@ class Stepped:
             given = rows_in(self.program, table)
             tables, states = run_step(self.program, load_globals(self.program, step, given), given, self.reports)
         self._states, self._resting = states, resting_tasks(self.reports[known:])
-        return [row for made in tables for row in self._decoded(made)]
+        return [row for made in tables for row in self._decoded(made, headers=headers)]
 
     def driver_outputs(self, rows: Iterable[Row], topics: Iterable[str]) -> list[Output]:
         """What the test driver puts out for the same input, topic after topic."""
@@ -128,15 +129,17 @@ class Stepped:
         self._offsets[row.topic] += 1
         place = {"topic": row.topic, "partition": 0, "offset": offset, "timestamp": row.timestamp}
         place |= {"origin": 0, "stream_time": row.timestamp}
+        place |= {"headers": [{"name": name, "value": raw} for name, raw in row.headers] or None}
         items = zip(("key", "value"), (row.key, row.value), self.types[row.topic], strict=True)
         return place | {part: _bytes(item, kind) for part, item, kind in items}
 
-    def _decoded(self, table: pa.Table) -> list[Output]:
+    def _decoded(self, table: pa.Table, *, headers: bool) -> list[Output]:
         found = []
         for row in table.to_pylist():
             if row["topic"] in self.types:
                 items = zip((row["key"], row["value"]), self.types[row["topic"]], strict=True)
-                found.append((row["topic"], *(_object(raw, kind) for raw, kind in items), row["timestamp"]))
+                named = ([(each["name"], each["value"]) for each in row["headers"] or ()],) if headers else ()
+                found.append((row["topic"], *(_object(raw, kind) for raw, kind in items), row["timestamp"], *named))
         return found
 
 

@@ -124,6 +124,34 @@ assert_type(orders.filter(known), ks.KStream[str, Order])
 assert_type(orders.map_batch(lambda table: table, value=float), ks.KStream[str, float])
 assert_type(orders.deduplicate(60_000), ks.KStream[str, Order])
 assert_type(orders.sample(0.1), ks.KStream[str, Order])
+
+# ---- whole records and headers
+
+
+def seen_by(record: ks.RecordWithMetadata[str, Order]) -> list[tuple[str, bytes | None]]:
+    assert_type(record.value, Order)
+    assert_type(record.topic, str | None)
+    return [*record.headers, ("seen-by", record.header("from"))]
+
+
+assert_type(orders.filter(lambda record: record.offset > 1, with_record=True), ks.KStream[str, Order])
+assert_type(orders.filter_not(lambda record: record.offset > 1, with_record=True), ks.KStream[str, Order])
+assert_type(orders.map(lambda record: (record.offset, record.key), with_record=True), ks.KStream[int, str])
+assert_type(orders.map_values(lambda record: record.value["shop"], with_record=True), ks.KStream[str, str])
+assert_type(orders.flat_map(lambda record: [(record.offset, record.key)], with_record=True), ks.KStream[int, str])
+assert_type(orders.flat_map_values(lambda record: [record.key], with_record=True), ks.KStream[str, str])
+assert_type(orders.select_key(lambda record: record.timestamp, with_record=True), ks.KStream[int, Order])
+assert_type(orders.peek(lambda record: None, with_record=True), ks.KStream[str, Order])
+assert_type(orders.group_by(lambda record: record.partition, with_record=True), ks.KGroupedStream[int, Order])
+assert_type(orders.map_headers(lambda headers: [*headers, ("a", "1")]), ks.KStream[str, Order])
+assert_type(orders.map_headers(seen_by, with_record=True), ks.KStream[str, Order])
+assert_type(orders.with_headers({"trace-id": ks.header("request-id")}, amount=1), ks.KStream[str, Order])
+assert_type(orders.drop_headers("trace-id"), ks.KStream[str, Order])
+assert_type(orders.map_values(ks.topic), ks.KStream[str, str])
+assert_type(orders.map_values(ks.offset), ks.KStream[str, int])
+orders.foreach(lambda record: None, with_record=True)
+orders.split().branch(lambda record: record.header("a") == b"1", with_record=True).no_default_branch()
+
 branches = orders.split(name="by-").branch(ks.col("amount") > 9, name="large").default_branch(name="small")
 assert_type(branches, dict[str, ks.KStream[str, Order]])
 assert_type(orders.split().branch(lambda key, order: True).no_default_branch(), dict[str, ks.KStream[str, Order]])

@@ -12,6 +12,7 @@ from kstreams.dsl.graph.aggregates import (
 )
 from kstreams.dsl.graph.arguments import check_arguments
 from kstreams.dsl.graph.calls import CallOptions, Calls, NamedCallOptions, calls_of, is_async, refuse_async
+from kstreams.dsl.graph.headers import MapHeaders, WithHeaders
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -55,6 +56,7 @@ from kstreams.dsl.graph.table_groups import (
     TableRepartition,
 )
 from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
+from kstreams.dsl.graph.whole_records import reads_current_record, reads_of_current_record, taking
 
 __all__ = [
     "Aggregation",
@@ -82,6 +84,7 @@ __all__ = [
     "LogicalGraph",
     "Map",
     "MapBatch",
+    "MapHeaders",
     "MapValues",
     "Merge",
     "NamedCallOptions",
@@ -118,9 +121,13 @@ __all__ = [
     "ToTable",
     "Typing",
     "WindowedAggregate",
+    "WithHeaders",
     "calls_of",
     "check_arguments",
     "declare",
     "is_async",
+    "reads_current_record",
+    "reads_of_current_record",
     "refuse_async",
+    "taking",
 ]

@@ -45,7 +45,8 @@ class Node:
     takes_null_keys: ClassVar[bool] = False
     """Whether it gives records with a null key a result, so that a repartition before it must let them pass."""
     changes_values: ClassVar[bool] = False
-    """Whether what comes out holds other values under the same key, so that no repartition may move before it."""
+    """Whether what comes out holds other values or headers under the same key, so that no repartition may move before
+    it."""
 
     name: str = ""
     parents: tuple[str, ...] = ()

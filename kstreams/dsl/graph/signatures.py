@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.processor.context.record_functions import OfRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,15 @@ class CalledWith:
         Whether `with_mapped_key=True` puts the key and the mapped key in front.
     many : bool
         Whether it gives any number of results, so that it may be a generator function.
+    of_record : bool
+        Whether `with_record=True` calls it with the whole record instead.
     """
 
     arguments: tuple[str, ...]
     key_first: bool = False
     mapped_key_first: bool = False
     many: bool = False
+    of_record: bool = False
 
     def option_of(self, part: Any) -> str | None:
         """The option of a node that puts arguments in front; None without one."""
@@ -41,10 +45,14 @@ class CalledWith:
 
 
 def called_with(
-    *arguments: str, key_first: bool = False, mapped_key_first: bool = False, many: bool = False
+    *arguments: str,
+    key_first: bool = False,
+    mapped_key_first: bool = False,
+    many: bool = False,
+    of_record: bool = False,
 ) -> CalledWith:
     """What a field's function is called with."""
-    return CalledWith(arguments, key_first, mapped_key_first, many)
+    return CalledWith(arguments, key_first, mapped_key_first, many, of_record)
 
 
 def check_calls(operator: object, part: Any) -> None:
@@ -54,7 +62,10 @@ def check_calls(operator: object, part: Any) -> None:
         given = getattr(part, field)
         role = field.removesuffix("s") if isinstance(given, tuple) else field
         for function in given if isinstance(given, tuple) else (given,):
-            _check(operator, role, function, called, called.option_of(part))
+            if isinstance(function, OfRecord):
+                _check(operator, role, function.function, called, "with_record")
+            else:
+                _check(operator, role, function, called, called.option_of(part))
 
 
 def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
@@ -63,7 +74,7 @@ def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
 
 
 def _check(operator: object, role: str, function: Any, called: CalledWith, option: str | None) -> None:
-    arguments = (*_LEADING[option], *called.arguments)
+    arguments = ("record",) if option == "with_record" else (*_LEADING[option], *called.arguments)
     if not called.many and inspect.isgeneratorfunction(function):
         raise TopologyError(
             f"{operator} takes one result of its {role}, but the one it was given is a generator function: write "
@@ -72,6 +83,8 @@ def _check(operator: object, role: str, function: Any, called: CalledWith, optio
     if isinstance(function, Expr) or not callable(function) or can_be_called(function, len(arguments)):
         return
     cure = _option_cure(function, called, option) or f"let it take {_counted(len(arguments))}"
+    if called.of_record and option is None and can_be_called(function, 1):
+        cure += ", or give with_record=True, which calls it with the whole record"
     raise TopologyError(
         f"{operator} calls its {role} as {role}({', '.join(arguments)}), but the one it was given takes "
         f"{parameters_of(function)}: {cure}"
@@ -89,6 +102,9 @@ _LEADING: dict[str | None, tuple[str, ...]] = {
 def _option_cure(function: Any, called: CalledWith, option: str | None) -> str | None:
     """What to do where the function would fit with another option; None where it fits with none."""
     count = len(called.arguments)
+    if option == "with_record":
+        fits = can_be_called(function, count) or (called.key_first and can_be_called(function, count + 1))
+        return "let it take the record alone, which has key and value, or leave with_record=True out" if fits else None
     if option == "with_mapped_key" or not called.key_first:
         return None
     if option == "with_key":

@@ -22,7 +22,7 @@ PairFunction: TypeAlias = Callable[[Any, Any], tuple[Any, Any]] | tuple[Expr, Ex
 class Filter(Node):
     """Keeps the records for which the predicate holds, or for which it does not."""
 
-    predicate: Annotated[Function, called_with("key", "value")]
+    predicate: Annotated[Function, called_with("key", "value", of_record=True)]
     negate: bool = False
     calls: Calls | None = None
 
@@ -33,7 +33,7 @@ class Map(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Annotated[PairFunction, called_with("key", "value")]
+    function: Annotated[PairFunction, called_with("key", "value", of_record=True)]
     key: Typing = None
     value: Typing = None
     calls: Calls | None = None
@@ -45,7 +45,7 @@ class MapValues(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Annotated[Function, called_with("value", key_first=True)]
+    function: Annotated[Function, called_with("value", key_first=True, of_record=True)]
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None
@@ -69,7 +69,7 @@ class FlatMap(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", many=True)]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", many=True, of_record=True)]
     key: Typing = None
     value: Typing = None
     calls: Calls | None = None
@@ -81,7 +81,7 @@ class FlatMapValues(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Annotated[Function, called_with("value", key_first=True, many=True)]
+    function: Annotated[Function, called_with("value", key_first=True, many=True, of_record=True)]
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None
@@ -93,7 +93,7 @@ class SelectKey(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Annotated[Function, called_with("key", "value")]
+    function: Annotated[Function, called_with("key", "value", of_record=True)]
     key: Typing = None
     calls: Calls | None = None
 
@@ -102,7 +102,7 @@ class SelectKey(Node):
 class Peek(Node):
     """Lets a function look at each record."""
 
-    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", of_record=True)]
     calls: Calls | None = None
 
 
@@ -110,7 +110,7 @@ class Peek(Node):
 class Foreach(Node):
     """Gives each record to a function; nothing comes out."""
 
-    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", of_record=True)]
     calls: Calls | None = None
 
 
@@ -136,7 +136,7 @@ class Merge(Node):
 class Split(Node):
     """Sends each record to the branch of the first predicate that holds, else to the default branch if there is one."""
 
-    predicates: Annotated[tuple[Function, ...], called_with("key", "value")]
+    predicates: Annotated[tuple[Function, ...], called_with("key", "value", of_record=True)]
     branches: tuple[str, ...]
 
 

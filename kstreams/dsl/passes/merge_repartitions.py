@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kstreams.dsl.graph import GlobalTableJoin, Keys, LogicalGraph, Merge, Node, Repartition, StreamTableJoin
+from kstreams.dsl.graph import (
+    GlobalTableJoin,
+    Keys,
+    LogicalGraph,
+    Merge,
+    Node,
+    Repartition,
+    StreamTableJoin,
+    reads_current_record,
+)
 
 _MERGED = ""
 """Stands for the new repartition as long as those are there that it may take its name from."""
@@ -91,14 +100,19 @@ class _Flow:
 
 
 def _by_change_of_keys(flow: _Flow) -> Groups:
-    """Repartitions by the change of keys before them, if nothing between the two changes values."""
+    """Repartitions by the change of keys before them, if nothing between the two prevents that they move there."""
     groups: Groups = {name: [] for name, node in flow.nodes.items() if node.keys is Keys.CHANGED}
     for name, node in flow.nodes.items():
         if isinstance(node, Repartition) and not node.explicit:
-            nearest = flow.find(name, lambda other: other in groups or flow.nodes[other].changes_values)
+            nearest = flow.find(name, lambda other: other in groups or _stands_behind(flow.nodes[other]))
             if nearest in groups and nearest == flow.find(name, groups.__contains__):
                 groups[nearest].append(name)
     return groups
+
+
+def _stands_behind(node: Node) -> bool:
+    """Whether no repartition may move before a node."""
+    return node.changes_values or reads_current_record(node)
 
 
 def _behind_merges(flow: _Flow, groups: Groups) -> Groups:

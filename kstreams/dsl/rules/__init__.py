@@ -6,6 +6,7 @@ from kstreams.dsl.rules import (
     aggregates,
     cogroups,
     foreign_key_joins,
+    headers,
     joins,
     processors,
     self_joins,
@@ -25,6 +26,7 @@ __all__ = ["topology_of"]
 FAMILIES = (
     sources,
     stateless,
+    headers,
     sinks,
     aggregates,
     windows,

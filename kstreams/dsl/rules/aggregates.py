@@ -13,6 +13,7 @@ from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAgg
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
+from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
@@ -115,7 +116,14 @@ def _expressions(node: Aggregate, build: KnownTypes) -> Lowered:
 
 def _in_order(aggregation: expressions.Aggregation) -> Callable[[Any, Any, Any, int], Any]:
     add = aggregation.add
-    return lambda key, value, state, timestamp: add(state, key, value, timestamp)
+
+    def step(key: Any, value: Any, state: Any, timestamp: int) -> Any:
+        return add(state, key, value, timestamp)
+
+    def step_of_record(key: Any, value: Any, state: Any, timestamp: int, record: Any) -> Any:
+        return add(state, key, value, timestamp, record)
+
+    return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step
 
 
 _LOWERED: dict[type, Callable[[Aggregate, KnownTypes], Lowered]] = {

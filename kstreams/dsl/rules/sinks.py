@@ -24,8 +24,8 @@ def to(node: To, build: Lowering) -> str:
 def _topic(node: To, build: Lowering) -> str | Callable[..., str]:
     if not isinstance(node.topic, Expr):
         return node.topic
-    choose = build.function(node, node.topic, ("key", "value", "timestamp"))
-    return lambda key, value, context: choose(key, value, context.timestamp)
+    choose = build.function(node, node.topic, ("key", "value", "timestamp", "record"))
+    return lambda key, value, context: choose(key, value, context.timestamp, context)
 
 
 def repartition(node: Repartition, build: Lowering) -> str:

@@ -36,6 +36,7 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.columns import BatchForm, ProjectForm
+from kstreams.processor.context.record_functions import OfRecord
 from kstreams.processor.operators import stateless as op
 from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.map_batch.rows import MapBatchOperator
@@ -44,14 +45,14 @@ from kstreams.processor.operators.stateless import Takes
 
 def takes(function: Function, *, with_key: bool) -> Takes:
     """What the live function of a node is called with."""
-    if isinstance(function, Expr):
+    if isinstance(function, Expr | OfRecord):
         return Takes.RECORD
     return Takes.KEY_VALUE if with_key else Takes.VALUE
 
 
 def filter_(node: Filter, build: Lowering) -> str:
     given = takes(node.predicate, with_key=True)
-    predicate = build.function(node, node.predicate, given.value)
+    predicate = build.record_function(node, node.predicate, given.value)
     columns = None
     if isinstance(node.predicate, Expr):
         columns = ProjectForm(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
@@ -63,7 +64,7 @@ def map_values(node: MapValues, build: Lowering) -> str:
     columns = None
     if isinstance(node.function, Expr):
         columns = ProjectForm(value=node.function, value_type=made.python)
-    function = build.function(node, node.function, given.value, made)
+    function = build.record_function(node, node.function, given.value, made)
     return build.processor(node, op.MapValuesOperator(function, given), columns=columns)
 
 
@@ -76,7 +77,7 @@ def map_batch(node: MapBatch, build: Lowering) -> str:
 
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
-    function = build.function(node, node.function, given.value)
+    function = build.record_function(node, node.function, given.value)
     return build.processor(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
 
 
@@ -92,29 +93,29 @@ def select_key(node: SelectKey, build: Lowering) -> str:
     columns = None
     if isinstance(node.function, Expr):
         columns = ProjectForm(key=node.function, key_type=made.python)
-    function = build.function(node, node.function, given.value, made)
+    function = build.record_function(node, node.function, given.value, made)
     return build.processor(node, op.SelectKeyOperator(function, given), columns=columns)
 
 
 def map_(node: Map, build: Lowering) -> str:
     if not isinstance(node.function, tuple):
-        return build.processor(node, op.MapOperator(node.function))
-    types, functions = build.types[node.name], build.pair(node, node.function, Takes.RECORD.value)
+        return build.processor(node, op.MapOperator(node.function, takes(node.function, with_key=True)))
+    types, functions = build.types[node.name], build.record_pair(node, node.function, Takes.RECORD.value)
     key, value = node.function
     columns = ProjectForm(key=key, value=value, key_type=types.key.python, value_type=types.value.python)
     return build.processor(node, op.MapRecordOperator(*functions), columns=columns)
 
 
 def flat_map(node: FlatMap, build: Lowering) -> str:
-    return build.processor(node, op.FlatMapOperator(node.function))
+    return build.processor(node, op.FlatMapOperator(node.function, takes(node.function, with_key=True)))
 
 
 def peek(node: Peek, build: Lowering) -> str:
-    return build.processor(node, op.PeekOperator(node.function))
+    return build.processor(node, op.PeekOperator(node.function, takes(node.function, with_key=True)))
 
 
 def foreach(node: Foreach, build: Lowering) -> str:
-    return build.processor(node, op.ForeachOperator(node.function))
+    return build.processor(node, op.ForeachOperator(node.function, takes(node.function, with_key=True)))
 
 
 def print_(node: Print, build: Lowering) -> str:
@@ -126,11 +127,11 @@ def pass_on(node: Merge | Branch, build: Lowering) -> str:
 
 
 def split(node: Split, build: Lowering) -> str:
-    by_record = any(isinstance(predicate, Expr) for predicate in node.predicates)
+    by_record = any(isinstance(predicate, Expr | OfRecord) for predicate in node.predicates)
     given = Takes.RECORD if by_record else Takes.KEY_VALUE
-    predicates = (build.function(node, predicate, given.value) for predicate in node.predicates)
+    predicates = (build.record_function(node, predicate, given.value) for predicate in node.predicates)
     alike = tuple(
-        _without_timestamp(function) if by_record and not isinstance(predicate, Expr) else function
+        _without_timestamp(function) if by_record and not isinstance(predicate, Expr | OfRecord) else function
         for predicate, function in zip(node.predicates, predicates, strict=True)
     )
     return build.processor(node, op.SplitOperator(alike, node.branches, given))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
-from kstreams.dsl.graph import Function, Split
+from kstreams.dsl.graph import Function, Split, taking
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
+from kstreams.record import RecordWithMetadata
 from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
@@ -72,10 +73,31 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
             f"branches = stream.split().branch(...).default_branch(), and then take branches[{name!r}]"
         )
 
+    @overload
     def branch(
         self,
         predicate: Callable[[K, V], Any] | Function,
         *,
+        with_record: Literal[False] = False,
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
+    ) -> BranchedKStream[K, V]: ...
+    @overload
+    def branch(
+        self,
+        predicate: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
+    ) -> BranchedKStream[K, V]: ...
+    def branch(
+        self,
+        predicate: Callable[..., Any] | Function,
+        *,
+        with_record: bool = False,
         name: str | None = None,
         function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
         consumer: Callable[[KStream[K, V]], Any] | None = None,
@@ -86,6 +108,8 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
 
         Parameters
         ----------
+        with_record : bool
+            Whether the predicate takes the whole record: a `RecordWithMetadata`.
         name : str, optional
             Its name after the prefix; its position (1, 2, ...) by default.
         function : callable, optional
@@ -99,7 +123,11 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
         TopologyError
             When both are given.
         """
-        branch = (predicate, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
+        branch = (
+            taking(predicate, with_record=with_record),
+            self._next_name(name or str(len(self._branches) + 1)),
+            _chain(function, consumer),
+        )
         return BranchedKStream(self._stream, self._prefix, (*self._branches, branch))
 
     def default_branch(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, overload
 
 from kstreams.dsl.aggregation.grouped import KGroupedStream
 from kstreams.dsl.graph import (
@@ -22,6 +22,7 @@ from kstreams.dsl.graph import (
     ToTable,
     Typing,
     calls_of,
+    taking,
 )
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import check_topic
@@ -29,6 +30,7 @@ from kstreams.dsl.operator import operators
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.stream_filters import StreamFilters
 from kstreams.dsl.streams.stream_frames import StreamFrames
+from kstreams.dsl.streams.stream_headers import StreamHeaders
 from kstreams.dsl.streams.stream_joins import StreamJoins
 from kstreams.dsl.streams.stream_keys import StreamKeys
 from kstreams.dsl.streams.stream_sugar import StreamSugar
@@ -37,6 +39,7 @@ from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
 from kstreams.processor.api.record_context import RecordContext
+from kstreams.record import RecordWithMetadata
 from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class KStream(
     StreamFilters[K, V],
     StreamKeys[K, V],
     StreamValues[K, V],
+    StreamHeaders[K, V],
     StreamJoins[K, V],
     StreamSugar[K, V],
     StreamFrames[K, V],
@@ -261,17 +265,39 @@ class KStream(
         value: Typing = None,
         name: str | None = None,
     ) -> KGroupedStream[K2, V]: ...
+    @overload
     def group_by(
         self,
-        selector: Callable[[K, V], Any] | Expr,
+        selector: Callable[[RecordWithMetadata[K, V]], Any],
         *,
+        with_record: Literal[True],
+        key: Declared[K2],
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self,
+        selector: Callable[[RecordWithMetadata[K, V]], K2],
+        *,
+        with_record: Literal[True],
+        key: None = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K2, V]: ...
+    def group_by(
+        self,
+        selector: Callable[..., Any] | Expr,
+        *,
+        with_record: bool = False,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
     ) -> KGroupedStream[Any, V]:
         """Group by a new key, `selector(key, value)`; repartitions. Kafka Streams: `groupBy(selector, Grouped)`.
 
-        Parameters as for `group_by_key`; `name` names the operator as well.
+        Parameters as for `group_by_key`; `name` names the operator as well. With `with_record=True` the selector takes
+        the whole record.
 
         Examples
         --------
@@ -280,8 +306,9 @@ class KStream(
         >>> counts = words.group_by(lambda key, word: word, key=str).count()
         >>> the_same = words.group_by(ks.value).count()
         """
+        function = taking(selector, with_record=with_record)
         selected = self._then(
-            SelectKey(function=selector, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name
+            SelectKey(function=function, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name
         )
         return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
 

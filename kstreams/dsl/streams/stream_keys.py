@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 from kstreams.dsl.graph import (
     CallOptions,
@@ -14,9 +14,11 @@ from kstreams.dsl.graph import (
     SelectKey,
     Typing,
     calls_of,
+    taking,
 )
 from kstreams.dsl.handle import Handle
 from kstreams.expressions import Expr
+from kstreams.record import RecordWithMetadata
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream
@@ -28,7 +30,7 @@ V2 = TypeVar("V2")
 
 
 class StreamKeys(Handle, Generic[K, V]):
-    """The operators of `KStream` that may change keys; for `**calls` see `map_values`."""
+    """The operators of `KStream` that may change keys; for `with_record` and `**calls` see `map_values`."""
 
     __slots__ = ()
 
@@ -68,12 +70,33 @@ class StreamKeys(Handle, Generic[K, V]):
         value: Declared[V2],
         name: str | None = None,
     ) -> KStream[K2, V2]: ...
+    @overload
     def map(
         self,
-        function: Callable[[K, V], Any] | tuple[Expr, Expr],
+        function: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        key: Declared[K2],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], tuple[K2, V2]],
+        *,
+        with_record: Literal[True],
+        key: Typing = None,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    def map(
+        self,
+        function: Callable[..., Any] | tuple[Expr, Expr],
         *,
         key: Typing = None,
         value: Typing = None,
+        with_record: bool = False,
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
@@ -94,7 +117,9 @@ class StreamKeys(Handle, Generic[K, V]):
         >>> orders = ks.StreamsBuilder().stream("orders", key=str, value=dict[str, int])
         >>> amounts = orders.map((ks.col("shop"), ks.col("amount") * 100))
         """
-        node = Map(function=function, key=key, value=value, calls=calls_of(function, **calls))
+        node = Map(
+            function=taking(function, with_record=with_record), key=key, value=value, calls=calls_of(function, **calls)
+        )
         return self._graph.stream(self._then(node, "KSTREAM-MAP-", name))
 
     @overload
@@ -133,12 +158,33 @@ class StreamKeys(Handle, Generic[K, V]):
         value: Declared[V2],
         name: str | None = None,
     ) -> KStream[K2, V2]: ...
+    @overload
     def flat_map(
         self,
-        function: Callable[[K, V], Any],
+        function: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        key: Declared[K2],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], Iterable[tuple[K2, V2]]],
+        *,
+        with_record: Literal[True],
+        key: Typing = None,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    def flat_map(
+        self,
+        function: Callable[..., Any],
         *,
         key: Typing = None,
         value: Typing = None,
+        with_record: bool = False,
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
@@ -150,7 +196,9 @@ class StreamKeys(Handle, Generic[K, V]):
         >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
         >>> letters = words.flat_map(lambda key, word: [(letter, word) for letter in word], key=str, value=str)
         """
-        node = FlatMap(function=function, key=key, value=value, calls=calls_of(function, **calls))
+        node = FlatMap(
+            function=taking(function, with_record=with_record), key=key, value=value, calls=calls_of(function, **calls)
+        )
         return self._graph.stream(self._then(node, "KSTREAM-FLATMAP-", name))
 
     @overload
@@ -173,11 +221,30 @@ class StreamKeys(Handle, Generic[K, V]):
     def select_key(
         self, function: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
     ) -> KStream[K2, V]: ...
+    @overload
     def select_key(
         self,
-        function: Callable[[K, V], Any] | Expr,
+        function: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        key: Declared[K2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V]: ...
+    @overload
+    def select_key(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], K2],
+        *,
+        with_record: Literal[True],
+        key: None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V]: ...
+    def select_key(
+        self,
+        function: Callable[..., Any] | Expr,
         *,
         key: Typing = None,
+        with_record: bool = False,
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, V]:
@@ -190,5 +257,5 @@ class StreamKeys(Handle, Generic[K, V]):
         >>> by_first_letter = words.select_key(lambda key, word: word[0], key=str)
         >>> by_word = words.select_key(ks.value)
         """
-        node = SelectKey(function=function, key=key, calls=calls_of(function, **calls))
+        node = SelectKey(function=taking(function, with_record=with_record), key=key, calls=calls_of(function, **calls))
         return self._graph.stream(self._then(node, "KSTREAM-KEY-SELECT-", name))

@@ -14,11 +14,13 @@ from kstreams.dsl.graph import (
     NamedCallOptions,
     Typing,
     calls_of,
+    taking,
 )
 from kstreams.dsl.handle import Handle
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.operators.map_batch.frames import Format, Frames, check_format
+from kstreams.record import RecordWithMetadata
 from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
@@ -83,11 +85,30 @@ class StreamValues(Handle, Generic[K, V]):
     def map_values(
         self, function: Callable[[K, V], V2], *, with_key: Literal[True], value: None = None, name: str | None = None
     ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], V2],
+        *,
+        with_record: Literal[True],
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
     def map_values(
         self,
         function: Callable[..., Any] | Expr,
         *,
         with_key: bool = False,
+        with_record: bool = False,
         value: Typing = None,
         name: str | None = None,
         **calls: Unpack[CallOptions],
@@ -98,6 +119,9 @@ class StreamValues(Handle, Generic[K, V]):
         ----------
         function : callable or expression
             Of the value; with `with_key=True`, of key and value.
+        with_record : bool
+            Whether the function takes the whole record instead, which has headers, timestamp, topic, partition and
+            offset as well: a `RecordWithMetadata`.
         value : type or Serde, optional
             The type of the new value, where the function's return annotation does not say.
         name : str, optional
@@ -116,13 +140,22 @@ class StreamValues(Handle, Generic[K, V]):
         >>> words = StreamsBuilder().stream("words", key=str, value=str)
         >>> lengths = words.map_values(len, value=int)
 
+        A function of the whole record:
+
+        >>> shouted = words.map_values(lambda word: f"{word.value} of {word.topic}", with_record=True, value=str)
+
         A call that waits for something else lets others go on meanwhile:
 
         >>> async def language(word: str) -> str:
         ...     return "en"  # what a service answers
         >>> languages = words.map_values(language, concurrency=50, timeout=2_000)
         """
-        node = MapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
+        node = MapValues(
+            function=taking(function, with_record=with_record, with_key=with_key),
+            with_key=with_key,
+            value=value,
+            calls=calls_of(function, **calls),
+        )
         return self._graph.stream(self._then(node, "KSTREAM-MAPVALUES-", name))
 
     @overload
@@ -179,11 +212,30 @@ class StreamValues(Handle, Generic[K, V]):
         value: None = None,
         name: str | None = None,
     ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], Any],
+        *,
+        with_record: Literal[True],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[RecordWithMetadata[K, V]], Iterable[V2]],
+        *,
+        with_record: Literal[True],
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
     def flat_map_values(
         self,
         function: Callable[..., Any] | Expr,
         *,
         with_key: bool = False,
+        with_record: bool = False,
         value: Typing = None,
         name: str | None = None,
         **calls: Unpack[CallOptions],
@@ -196,7 +248,12 @@ class StreamValues(Handle, Generic[K, V]):
         >>> lines = ks.StreamsBuilder().stream("lines", key=str, value=str)
         >>> words = lines.flat_map_values(str.split, value=str)
         """
-        node = FlatMapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
+        node = FlatMapValues(
+            function=taking(function, with_record=with_record, with_key=with_key),
+            with_key=with_key,
+            value=value,
+            calls=calls_of(function, **calls),
+        )
         return self._graph.stream(self._then(node, "KSTREAM-FLATMAPVALUES-", name))
 
     def map_batch(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, last_headers
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
+from kstreams.expressions.arrow import TYPES
+from kstreams.expressions.headers import HeaderRead
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde, JsonSerde, Serde
 from kstreams.serdes.json_columns import JsonColumns
@@ -40,6 +42,12 @@ class SourceColumns:
         self._reads_key, self._reads_value = Operation.KEY in reads, Operation.VALUE in reads
         if self._reads_key:
             _demand_columns(self._key, "key")
+        self._of_place = {repr(leaf): _PLACES[leaf.operation] for leaf in leaves if leaf.operation in _PLACES}
+        self._headers = {repr(leaf): leaf.detail for leaf in leaves if leaf.operation is Operation.HEADER}
+        for read in self._headers.values():
+            _demand_column_of(read)
+        if Operation.HEADERS in reads:
+            raise SerdeError("all headers of a record are no column")
         fields = [leaf.detail for leaf in leaves if leaf.operation is Operation.FIELD]
         self._fields = JsonColumns(self._value.type, fields) if fields else None
         if fields and not isinstance(self._value, JsonSerde):
@@ -56,7 +64,42 @@ class SourceColumns:
             columns["ks.value"] = self._value.decode_column(values) if has_columns else values
         if self._fields is not None:
             columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
+        columns |= {shown: column(batch) for shown, column in self._of_place.items()}
+        columns |= {shown: header_column(read, batch.headers, len(batch)) for shown, read in self._headers.items()}
         return columns
+
+
+def header_column(read: HeaderRead, headers: pa.Array | None, length: int) -> pa.Array:
+    """What is read of the headers of so many records; without headers, nulls."""
+    if headers is None:
+        return pa.nulls(length, TYPES[read.result])
+    raw = last_headers(headers, read.name)
+    if read.kind is bytes:
+        return raw
+    try:
+        return raw.cast(pa.string()) if read.kind is str else _read_once(read, raw)
+    except pa.ArrowInvalid:  # some text is no UTF-8
+        return _read_once(read, raw)
+
+
+def _read_once(read: HeaderRead, raw: pa.Array) -> pa.Array:
+    """The values of headers, equal ones read once."""
+    encoded = raw.dictionary_encode()
+    values = [read.read(each) for each in encoded.dictionary.to_pylist()]
+    return pa.array(values, TYPES[read.result]).take(encoded.indices)
+
+
+def _demand_column_of(read: HeaderRead) -> None:
+    if read.result not in TYPES:
+        raise SerdeError(f"ks.header({read}) has no columnar form")
+
+
+_PLACES: dict[Operation, Callable[[Batch], pa.Array]] = {
+    Operation.TOPIC: lambda batch: pa.repeat(pa.scalar(batch.source.topic), len(batch)),
+    Operation.PARTITION: lambda batch: pa.repeat(pa.scalar(batch.source.partition, pa.int64()), len(batch)),
+    Operation.OFFSET: lambda batch: pa.array(batch.offsets),
+}
+"""Columns of where the records of a batch were read from."""
 
 
 def repr_of_field(name: str) -> str:

@@ -64,6 +64,11 @@ class CurrentRecord:
         return None if self.cursor is None else self.cursor.topic
 
     @property
+    def partition(self) -> int:
+        """The partition of the task."""
+        return self._partition
+
+    @property
     def offset(self) -> int:
         """The offset of the input record, -1 outside of any record."""
         return -1 if self.cursor is None else self.cursor.offset

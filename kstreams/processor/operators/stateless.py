@@ -189,11 +189,12 @@ class SelectKeyOperator(StatementOperator):
 class MapOperator(StatementOperator):
     """A new key and value for each record."""
 
-    function: Callable[[Any, Any], tuple[Any, Any]]
+    function: Callable[..., tuple[Any, Any]]
+    takes: Takes = Takes.KEY_VALUE
 
     def statement(self) -> Statement:
         text = (
-            "pair = {function}(key, value)\n"
+            f"pair = {{function}}({self.takes.arguments})\n"
             "if pair.__class__ is not tuple or len(pair) != 2: pair = {pair_of}(pair)\n"
             "key, value = pair"
         )
@@ -216,37 +217,56 @@ class MapRecordOperator(StatementOperator):
 class FlatMapOperator(ClosureOperator):
     """Any number of new keys and values for each record."""
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[..., Any]
+    takes: Takes = Takes.KEY_VALUE
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        function = self.function
+        return _FLAT_MAPPERS[self.takes](self.function, forward)
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            for pair in several(function(key, value), "(key, value) pairs"):
-                new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_of(pair)
-                forward(new_key, new_value, timestamp)
 
-        return process
+def _flat_map(function: Callable[[Any, Any], Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for pair in several(function(key, value), "(key, value) pairs"):
+            new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_of(pair)
+            forward(new_key, new_value, timestamp)
+
+    return process
+
+
+def _flat_map_records(function: Callable[[Any, Any, int], Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for pair in several(function(key, value, timestamp), "(key, value) pairs"):
+            forward(*pair_of(pair), timestamp)
+
+    return process
+
+
+_FLAT_MAPPERS: dict[Takes, Callable[[Callable[..., Any], Forward], Forward]] = {
+    Takes.KEY_VALUE: _flat_map,
+    Takes.RECORD: _flat_map_records,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PeekOperator(StatementOperator):
     """Shows each record to a function and forwards it."""
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[..., Any]
+    takes: Takes = Takes.KEY_VALUE
 
     def statement(self) -> Statement:
-        return Statement("{function}(key, value)", {"function": self.function})
+        return Statement(f"{{function}}({self.takes.arguments})", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
 class ForeachOperator(StatementOperator):
     """Gives each record to a function; nothing comes out."""
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[..., Any]
+    takes: Takes = Takes.KEY_VALUE
 
     def statement(self) -> Statement:
-        return Statement("{function}(key, value)", {"function": self.function})
+        return Statement(f"{{function}}({self.takes.arguments})", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from kstreams.processor.context.held_back import release_before
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.record_functions import with_current
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.tracing import Tracing
@@ -137,7 +138,7 @@ def _statement(node: TopologyNode, context: TaskContext, outputs: OutputBuffers)
     if isinstance(node, SinkNode):
         return outputs.statement_for(node)
     if isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator):
-        simple = node.operator.statement()
+        simple = with_current(node.operator, context.current).statement()
         if "{dropped}" not in simple.text:
             return simple
         return Statement(simple.text, {"dropped": partial(context.drop, node.name), **simple.names})
@@ -157,7 +158,8 @@ def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers, code: 
 @_closure.register
 def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
-    return bind_operator(node.operator, context, forward_to_all(list(context.children.values())))
+    operator = with_current(node.operator, context.current)
+    return bind_operator(operator, context, forward_to_all(list(context.children.values())))
 
 
 @_closure.register

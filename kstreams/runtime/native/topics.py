@@ -17,6 +17,9 @@ from kstreams.state.api import StoreBuilder
 
 logger = logging.getLogger(__name__)
 
+LONGEST_RETENTION_MS = 2**63 - 1
+"""The most that `retention.ms` of a topic can be."""
+
 
 def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     """Lay the topology out on the topics that exist, create those that are missing, and note what is written to them.
@@ -82,7 +85,10 @@ def changelog_settings(topic: InternalTopic, store: StoreBuilder, config: Config
     """
     settings = {**topic.config}
     if store.retention_ms is not None and "retention.ms" in settings and "retention.ms" not in store.changelog_config:
-        kept_ms = store.retention_ms + config["windowstore.changelog.additional.retention.ms"]
+        # Windows without an end are retained for as long as a topic can say, as in Kafka Streams.
+        kept_ms = min(
+            store.retention_ms + config["windowstore.changelog.additional.retention.ms"], LONGEST_RETENTION_MS
+        )
         settings |= {"retention.ms": str(kept_ms), "retention.clock": "record"}
     return {**settings, **_overrides(config), **store.changelog_config}
 

@@ -104,6 +104,18 @@ def test_changelogs_of_windows_are_kept_for_their_retention_in_event_time(world:
     assert config["retention.clock"] == "record"
 
 
+def test_changelogs_of_windows_without_an_end_are_kept_for_as_long_as_a_topic_can_say(world: World) -> None:
+    world.create("in")
+    world.write("in", [("a", "x", 1), ("a", "y", 10**12)])
+    builder = ks.StreamsBuilder()
+    windows = builder.stream("in", key=str, value=str).group_by_key().windowed_by(ks.UnlimitedWindows())
+    windows.count("w").to_stream(lambda k, _: k.key, key=str).to("out", value=int)
+    world.run(builder.build())
+    assert world.table("out", value=int) == {"a": 2}
+    with world.log() as log, log.admin() as admin:
+        assert admin.describe_topic("app-w-changelog").config["retention.ms"] == str(2**63 - 1)
+
+
 def test_stores_answer_questions_while_the_application_runs(world: World) -> None:
     world.create("lines", 3)
     world.write("lines", lines(100))

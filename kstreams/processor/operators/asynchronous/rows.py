@@ -14,10 +14,12 @@ from operator import attrgetter
 from threading import Event
 from typing import Any, TypeAlias
 
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.held_back import HeldBack, Order
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_cursor import HeldRecord
+from kstreams.processor.context.record_functions import OfRecord, record_of
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
 from kstreams.processor.topology.operator import Forward
@@ -52,12 +54,12 @@ class AsyncOperator(ClosureOperator):
         most = self.concurrency or settings.async_concurrency
         timeout_ms = settings.async_timeout_ms if self.timeout_ms is None else self.timeout_ms
         calls = AsyncCalls(context, self.plain, forward, _NEXT[self.ordered])
-        function, timeout_s = _awaitable(self.plain.function), timeout_ms / 1000 if timeout_ms >= 0 else None
-        only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
+        timeout_s = timeout_ms / 1000 if timeout_ms >= 0 else None
+        function, arguments_of = _called(self.plain, context.current)
 
         def call(key: Any, value: Any, timestamp: int) -> None:
             calls.release_until(most - 1)
-            arguments = (value,) if only_value else (key, value)
+            arguments = arguments_of(key, value, timestamp)
             calls.start(calls.hold(key, value, timestamp), partial(_within, timeout_s, function, arguments))
 
         context.at_close(calls.cancel)
@@ -156,6 +158,20 @@ def _oldest_of_keys(waiting: deque[Call]) -> Iterator[Call]:
 
 
 _NEXT: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
+
+
+Arguments: TypeAlias = Callable[[Any, Any, int], tuple[Any, ...]]
+"""What a function is called with for a key, value and timestamp."""
+
+
+def _called(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
+    """The function that a plain operator calls, and its arguments: those of a call are there before it begins."""
+    function = plain.function
+    if isinstance(function, OfRecord):
+        return _awaitable(function.function), lambda key, value, timestamp: (record_of(current, key, value, timestamp),)
+    if getattr(plain, "takes", Takes.KEY_VALUE) is Takes.VALUE:
+        return _awaitable(function), lambda key, value, timestamp: (value,)
+    return _awaitable(function), lambda key, value, timestamp: (key, value)
 
 
 def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:

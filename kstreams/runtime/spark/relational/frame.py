@@ -18,6 +18,7 @@ from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, decoded_whole, encoded, is_typed
 from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.header_reads import header_as_column
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns
 
@@ -131,7 +132,7 @@ class Frame:
             frame = frame._with_fields(fields)
         for shown, leaf in missing.items():
             if leaf.operation is not Operation.FIELD:
-                frame = frame._with_leaf(shown, _LEAVES[leaf.operation](self))
+                frame = frame._with_leaf(shown, _LEAVES[leaf.operation](self, leaf))
         return frame
 
     def _with_fields(self, fields: list[str]) -> Frame:
@@ -144,14 +145,17 @@ class Frame:
         return replace(self, rows=rows.drop("_fields"), leaves={**self.leaves, **leaves})
 
     def _with_leaf(self, shown: str, column: Column) -> Frame:
-        name = f"_leaf_{shown.removeprefix('ks.')}"
+        # A header may have any name, which a column may not.
+        plain = shown.removeprefix("ks.")
+        name = f"_leaf_{plain}" if plain.isidentifier() else f"_read_{plain.encode().hex()}"
         return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, shown: name})
 
 
-_LEAVES: dict[Operation, Callable[[Frame], Column]] = {
-    Operation.KEY: lambda frame: decoded(frame.key, F.col("key")),
-    Operation.VALUE: lambda frame: decoded(frame.value, F.col("value")),
-    Operation.TIMESTAMP: lambda frame: F.col("timestamp"),
+_LEAVES: dict[Operation, Callable[[Frame, Expr], Column]] = {
+    Operation.KEY: lambda frame, leaf: decoded(frame.key, F.col("key")),
+    Operation.VALUE: lambda frame, leaf: decoded(frame.value, F.col("value")),
+    Operation.TIMESTAMP: lambda frame, leaf: F.col("timestamp"),
+    Operation.HEADER: lambda frame, leaf: header_as_column(leaf.detail),
 }
 
 

@@ -10,6 +10,7 @@ from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.frame import refusal
+from kstreams.runtime.spark.relational.header_reads import unreadable_header
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
@@ -43,6 +44,8 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
     """Why what an expression reads of a record has no column."""
     if leaf.operation is Operation.TIMESTAMP:
         return None
+    if leaf.operation is Operation.HEADER:
+        return unreadable_header(leaf)
     try:
         if leaf.operation is Operation.FIELD:
             JsonColumns(types.value.python, [str(leaf.detail)])

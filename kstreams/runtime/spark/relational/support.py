@@ -5,6 +5,7 @@ from __future__ import annotations
 from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
+from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import Serde
 
@@ -18,7 +19,8 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
         return "async functions are called by tasks"
     if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
         return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
-    return None if form.check is None else form.check(node, typed)
+    reason = unreadable_record(node, typed)
+    return reason if reason is not None or form.check is None else form.check(node, typed)
 
 
 def difference_of(node: Node) -> str | None:

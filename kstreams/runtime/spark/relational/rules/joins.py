@@ -120,7 +120,9 @@ def _rows(pairs: DataFrame, chosen: Choose) -> DataFrame:
     )
 
 
-JOINED = LATE.format(done="joined") + "; a record at the epoch itself is dropped"
+JOINED = LATE.format(done="joined") + (
+    "; a record at the epoch itself is dropped; a pair has the headers of the later record"
+)
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.StreamJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED, task_difference=OUT_OF_ORDER),
@@ -128,7 +130,7 @@ FORMS: dict[type[g.Node], SparkForm] = {
         check=unreadable_join,
         lower=outer_stream_join,
         difference=f"{JOINED}; a record that waits for a partner does so until its grace is over, even if it came late "
-        "or the other topic is idle",
+        "or the other topic is idle, and has its own headers",
         task_difference=OUT_OF_ORDER,
     ),
     g.SelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),

@@ -14,6 +14,7 @@ LOADED = "it is read to the end of its topic before each step, not as records co
 ROWS_WITHIN = f"{OUT_OF_ORDER}: results in between may differ, not the last"
 
 EFFECT = SparkForm(reason="its function is called for its effect")
+HEADERS = SparkForm(reason="headers are changed by tasks")
 RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=LIVES)
 UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=LIVES)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
@@ -22,6 +23,8 @@ ONE_STATE = SparkForm(reason="several streams write one state, each by a Python 
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.MapBatch: SparkForm(reason="batches are cut by tasks"),
+    g.MapHeaders: HEADERS,
+    g.WithHeaders: HEADERS,
     g.Peek: EFFECT,
     g.Foreach: EFFECT,
     g.Print: SparkForm(reason="it prints record by record"),

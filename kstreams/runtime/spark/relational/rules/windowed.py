@@ -193,7 +193,8 @@ def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
 
 UPDATES = (
     "where updates are asked for by expression, each step gives one for every window that it changed, and every record "
-    "those of its session; functions and updates of sessions leave out a record at the epoch itself"
+    "those of its session; functions and updates of sessions leave out a record at the epoch itself; results "
+    "of expressions have no headers"
 )
 
 _WINDOWS: dict[type, str] = {

@@ -1,0 +1,71 @@
+"""Functions of whole records in the graph: those given with `with_record=True`, and who reads the current record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from kstreams.dsl.graph.node import Node
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+from kstreams.processor.context.record_functions import OfRecord
+from kstreams.source_line import declared_at
+
+
+def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
+    """A function as its node holds it: one of the whole record is marked.
+
+    Raises
+    ------
+    TopologyError
+        When an expression is to take the record, or a function the key beside it.
+
+    Examples
+    --------
+    >>> taking(len, with_record=False)
+    <built-in function len>
+    """
+    if not with_record:
+        return function
+    if isinstance(function, Expr | tuple):
+        raise TopologyError(
+            f"with_record=True at {declared_at()} is for functions: an expression reads what it needs by itself, as "
+            'ks.header("trace-id"), ks.timestamp, ks.topic or ks.offset'
+        )
+    if with_key:
+        raise TopologyError(
+            f"the operator at {declared_at()} has with_key=True and with_record=True: leave with_key out, the record "
+            "has the key"
+        )
+    return OfRecord(function)
+
+
+def reads_current_record(node: Node) -> bool:
+    """Whether a function or an expression of a node reads headers, or the place of the input record."""
+    return any(True for _ in reads_of_current_record(node))
+
+
+def reads_of_current_record(node: Node) -> Iterator[OfRecord | Expr]:
+    """What a node reads of the current record: functions of whole records, and leaves of its expressions."""
+    for part in _parts(node):
+        if isinstance(part, OfRecord):
+            yield part
+        elif isinstance(part, Expr):
+            yield from (leaf for leaf in part.leaves if leaf.reads_current_record)
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    """A part of a node, and what it is made of, down to functions and expressions."""
+    yield part
+    if isinstance(part, OfRecord | Expr | type):
+        return
+    inner: Any = ()
+    if is_dataclass(part):
+        inner = (getattr(part, field.name) for field in fields(part))
+    elif isinstance(part, Mapping):
+        inner = part.values()
+    elif isinstance(part, tuple):
+        inner = part
+    for each in inner:
+        yield from _parts(each)

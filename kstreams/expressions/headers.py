@@ -1,0 +1,129 @@
+"""Headers in expressions: how the last value of a name is read, and which bytes a value becomes in a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kstreams.record import Headers
+
+HeaderValue: TypeAlias = "str | bytes | bool | int | float | None"
+"""What a header can be made of: text and numbers are written as UTF-8 text."""
+
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+_TRUTH = {b"true": True, b"false": False}
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode()
+
+
+def _integer(raw: bytes) -> int | None:
+    if not _INTEGER.fullmatch(raw):
+        return None
+    number = int(raw)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _fraction(raw: bytes) -> float | None:
+    return None if b"_" in raw else float(raw)
+
+
+def _truth(raw: bytes) -> bool | None:
+    return _TRUTH.get(raw.lower())
+
+
+READERS: dict[type, Callable[[bytes], Any]] = {
+    str: _text,
+    bytes: bytes,
+    int: _integer,
+    float: _fraction,
+    bool: _truth,
+}
+"""How the bytes of a header are read as a type; what does not fit raises ValueError or gives None."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRead:
+    """Reads the last header of a name: null where there is none, or where it is not of the type.
+
+    Parameters
+    ----------
+    name : str
+    kind : type or Serde
+        A type of `READERS`, or what has `deserialize`.
+
+    Examples
+    --------
+    >>> read = HeaderRead("retries", int)
+    >>> read([("retries", b"1"), ("retries", b"2")]), read([]), read([("retries", b"many")])
+    (2, None, None)
+    """
+
+    name: str
+    kind: Any
+
+    @classmethod
+    def of(cls, name: str, kind: Any) -> HeaderRead:
+        """What `ks.header(name, type=kind)` reads; raises TypeError for what is no name, and for other types."""
+        if not isinstance(name, str):
+            raise TypeError(f"ks.header takes the name of a header, not {name!r}")
+        if not (kind in READERS if isinstance(kind, type) else hasattr(kind, "deserialize")):
+            shown = kind.__name__ if isinstance(kind, type) else repr(kind)
+            raise TypeError(f"ks.header({name!r}) takes type=str, bytes, int, float, bool or a serde, not {shown}")
+        return cls(name, kind)
+
+    @property
+    def result(self) -> Any:
+        """The Python type of what is read; None where a serde does not say."""
+        return self.kind if isinstance(self.kind, type) else self.kind.type
+
+    def __call__(self, headers: Headers) -> Any:
+        for name, raw in reversed(headers):
+            if name == self.name:
+                return None if raw is None else self.read(raw)
+        return None
+
+    def read(self, raw: bytes) -> Any:
+        """The value of a header; None where it is not of the type."""
+        read = READERS.get(self.kind) if isinstance(self.kind, type) else self.kind.deserialize
+        assert read is not None, f"{self.kind} was checked"
+        try:
+            return read(raw)
+        except Exception:  # an expression never fails: what cannot be read is null, as any cast that does not fit
+            return None
+
+    def __str__(self) -> str:
+        """As the arguments of `ks.header` are written."""
+        if self.kind is str:
+            return repr(self.name)
+        return f"{self.name!r}, type={getattr(self.kind, '__name__', self.kind)}"
+
+
+def header_bytes(value: HeaderValue) -> bytes | None:
+    """The bytes of a header that holds a value; raises TypeError for what cannot stand in one.
+
+    Examples
+    --------
+    >>> header_bytes("ä"), header_bytes(3), header_bytes(True), header_bytes(None)
+    (b'\\xc3\\xa4', b'3', b'true', None)
+    """
+    write = _WRITERS.get(type(value))
+    if write is None:
+        raise TypeError(
+            f"a header holds text, bytes, an int, a float, a bool or None, not {value!r}: turn it into one of these"
+        )
+    written: bytes | None = write(value)
+    return written
+
+
+_WRITERS: dict[type, Callable[[Any], bytes | None]] = {
+    type(None): lambda value: None,
+    bytes: bytes,
+    str: str.encode,
+    bool: lambda value: b"true" if value else b"false",
+    int: lambda value: str(value).encode(),
+    float: lambda value: repr(value).encode(),
+}

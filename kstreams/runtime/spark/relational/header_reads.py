@@ -1,0 +1,50 @@
+"""Headers on the relational path: expressions read them where rows have the headers of their records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE
+from kstreams.dsl import graph as g
+from kstreams.expressions import Expr, Operation
+from kstreams.expressions.arrow import TYPES
+from kstreams.expressions.headers import HeaderRead
+from kstreams.processor.columns.source_columns import header_column
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+BY_TASKS = "topic, partition and offset of a record, and all of it, are read by tasks"
+ELSEWHERE = "rows have the headers of their records before joins and aggregates only: tasks read them here"
+
+_READERS = (g.Filter, g.MapValues, g.SelectKey, g.Map, g.Split)
+_WITH_HEADERS = (g.StreamSource, *_READERS, g.FlatMap, g.FlatMapValues, g.Branch, g.Merge, g.Repartition)
+
+
+def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
+    """Why what a node reads of the current record cannot be had from rows."""
+    reads = tuple(g.reads_of_current_record(node))
+    if not all(isinstance(read, Expr) and read.operation is Operation.HEADER for read in reads):
+        return BY_TASKS
+    has_them = all(isinstance(each, _WITH_HEADERS) for each in typed.graph.upstream(node))
+    return ELSEWHERE if reads and not has_them else None
+
+
+def unreadable_header(leaf: Expr) -> str | None:
+    """Why a header is no column."""
+    return None if TYPES.get(leaf.detail.result) in SQL_TYPES else f"{leaf!r} has no columnar form"
+
+
+def header_as_column(read: HeaderRead) -> Column:
+    """The header of every row that an expression reads."""
+    return arrow_call(SQL_TYPES[TYPES[read.result]], _read, (read,), F.col("headers"))
+
+
+def _read(read: HeaderRead, headers: pa.Array) -> pa.Array:
+    return header_column(read, headers.cast(HEADERS_TYPE), len(headers))
