@@ -296,3 +296,23 @@ def test_topics_of_an_application_are_shown_by_what_their_settings_say(shell):
     for topic in repartitions:
         (row,) = shell.ok("consume", topic, "--from-beginning", "--until-end", "--json").json_lines()
         assert (row["key"], row["value"]) == ("c", {"id": 1, "customer": "c"})
+
+
+def test_stores_of_an_application_that_has_ended_are_read(shell):
+    declared = APP.replace('materialized="sums"', 'materialized=ks.Materialized("sums", queryable=True)')
+    (shell.folder / "counting.py").write_text(declared)
+    (shell.folder / "in.avsc").write_text(
+        '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},'
+        ' {"name": "customer", "type": "string"}]}'
+    )
+    shell.ok("schemas", "register", "in-value", "in.avsc")
+    shell.ok("topics", "create", "in")
+    shell.ok(
+        "produce", "in", "--json", "--value", "avro", stdin='{"value": {"id": 1, "customer": "c"}, "timestamp": 5}'
+    )
+    shell.ok("run", "counting.py", "--until-end")
+    for at in (("--app", "counting.py"), ("--state-dir", ".kstreams/state", "--application-id", "counting")):
+        for which in ("c", '"c"', "--all"):
+            (row,) = shell.ok("query", "sums", which, *at, "--json").json_lines()
+            assert (row["key"], row["value"]) == ("c", {"orders": 1})
+        assert shell.ok("query", "sums", "d", *at).out == ""
