@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time_ns
 from typing import Any
 
 import pytest
@@ -168,6 +170,40 @@ def test_killed_and_started_again_while_the_registry_is_away(
     else:
         assert orders.marked() >= orders.expected()
         assert all(total.orders >= orders.totals()[customer].orders for customer, total in orders.table().items())
+    assert world.rows("letters", bytes, bytes) == []
+
+
+@pytest.mark.slow
+def test_killed_at_random_while_the_registry_comes_and_goes(
+    world: World, orders: Orders, proxy: SwitchedProxy, server: RegistryServer
+) -> None:
+    seed = int(os.environ.get("KSTREAMS_TEST_SEED", time_ns() % 2**32))
+    print(f"repeat with KSTREAMS_TEST_SEED={seed}")
+    moments, over = random.Random(seed), threading.Event()
+
+    def come_and_go() -> None:
+        while not over.wait(moments.uniform(0.1, 1.0)):
+            moments.choice((proxy.off, proxy.on, lambda: server.fail(moments.randrange(20))))()
+
+    for schema in (0, 1):
+        orders.write(1, schemas=[schema])
+    registry = threading.Thread(target=come_and_go)
+    registry.start()
+    for _ in range(8):
+        process = start(world, "exactly_once_v2")
+        for _ in range(moments.randrange(1, 6)):
+            sleep(moments.uniform(0.1, 0.8))
+            orders.write(50, schemas=moments.choice(([0], [1], [0, 1])))
+        process.kill()
+        process.wait()
+    over.set()
+    registry.join()
+    proxy.on()
+    server.fail(0)
+    process = start(world, "exactly_once_v2")
+    until(lambda: orders.marked() == orders.expected() and orders.table() == orders.totals())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
     assert world.rows("letters", bytes, bytes) == []
 
 
