@@ -64,8 +64,8 @@ def _state(before: App, after: App) -> Sequence[_Row]:
     from kstreams.processor.topology.fingerprint import fingerprint_of
     from kstreams.processor.topology.fingerprint_changes import changes
 
-    found = changes(fingerprint_of(before.topology), fingerprint_of(after.topology))
-    return [_Row(change.keeps, change.text) for change in found]
+    differences = changes(fingerprint_of(before.topology), fingerprint_of(after.topology))
+    return [_Row(change.keeps, change.text) for change in differences]
 
 
 def _has_schemas(app: App) -> bool:

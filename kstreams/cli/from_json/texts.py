@@ -30,7 +30,7 @@ def of_class(value: Any, cls: type, place: str) -> Any:
     Decimal('12.5')
     """
     if cls is decimal.Decimal and isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)  # 12.5 is what is meant, not the binary fraction next to it
+        value = str(value)  # 12.5 means these digits, not the nearest binary fraction
     if cls is bytes and isinstance(value, dict) and value.keys() == {"base64"}:
         value = value["base64"]
     try:
@@ -39,10 +39,10 @@ def of_class(value: Any, cls: type, place: str) -> Any:
         raise misfit(value, cls.__name__, place, str(error)) from None
 
 
-def misfit(value: Any, what: str, place: str, why: str = "") -> SerdeError:
+def misfit(value: Any, type_name: str, place: str, why: str = "") -> SerdeError:
     """The error for a piece of JSON that stands for no value of a field."""
     named = f"field {place}: " if place else ""
-    return SerdeError(f"{named}{value!r} is no {what}{f': {why}' if why else ''}")
+    return SerdeError(f"{named}{value!r} is no {type_name}{f': {why}' if why else ''}")
 
 
 def within(place: str, name: str) -> str:

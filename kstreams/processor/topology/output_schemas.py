@@ -30,12 +30,10 @@ def schema_findings(topology: Topology) -> Iterator[SchemaFinding]:
     RegistryError
         When the registry does not answer.
     """
-    for part in topology.sub_topologies:
-        for sink in part.sinks:
-            if isinstance(sink.topic, str):
-                for what, serde in (("keys", sink.key), ("values", sink.value)):
-                    for each in _within(serde):
-                        yield from _findings(each, f"the {what} of {sink.topic}")
+    for sink in (sink for part in topology.sub_topologies for sink in part.sinks if isinstance(sink.topic, str)):
+        for side, serde in (("keys", sink.key), ("values", sink.value)):
+            for schema_serde in _within(serde):
+                yield from _findings(schema_serde, f"the {side} of {sink.topic}")
 
 
 def _within(serde: Serde[Any] | None) -> Iterator[SchemaSerde[Any]]:
@@ -48,9 +46,9 @@ def _within(serde: Serde[Any] | None) -> Iterator[SchemaSerde[Any]]:
                 yield from _within(part)
 
 
-def _findings(serde: SchemaSerde[Any], what: str) -> Iterator[SchemaFinding]:
+def _findings(serde: SchemaSerde[Any], records: str) -> Iterator[SchemaFinding]:
     outlook = serde.outlook()
     for reason in outlook.reasons:
-        yield SchemaFinding(False, f"{what} cannot be written with {outlook.subject}: {reason}")
+        yield SchemaFinding(False, f"{records} cannot be written with {outlook.subject}: {reason}")
     if outlook.is_new and not outlook.reasons:
-        yield SchemaFinding(True, f"{what} get a new version of {outlook.subject}")
+        yield SchemaFinding(True, f"{records} get a new version of {outlook.subject}")

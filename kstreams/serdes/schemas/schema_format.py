@@ -46,5 +46,5 @@ class SchemaFormat(ABC):
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         """Why a schema cannot read what was written with the declared one, in words."""
-        found = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
-        return list(map(str, found))
+        reasons = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
+        return list(map(str, reasons))
