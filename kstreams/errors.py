@@ -27,6 +27,10 @@ class RegistryError(KStreamsError):
     """A schema registry that does not answer, or refuses what it is asked."""
 
 
+class RegistryUnavailableError(RegistryError):
+    """A schema registry that does not answer now, or says that it cannot: ask again."""
+
+
 class SchemaNotFoundError(RegistryError):
     """A subject, version or id that the schema registry does not have."""
 

@@ -11,7 +11,8 @@ from kstreams.errors import SerdeError
 
 KINDS: Final = (
     "`str`, `int`, `float`, `bool`, `json`, `bytes` (as base64), `hex`, `raw`, `datetime`, `uuid`, "
-    "`windowed(str, SIZE_MS)`, `session(str)`, or `auto` (a guess)"
+    "`windowed(str, SIZE_MS)`, `session(str)`, `avro`, `protobuf` or `json-schema` (by the schema registry), or `auto` "
+    "(a guess)"
 )
 
 AppFile = Annotated[
@@ -49,10 +50,14 @@ KeyType = Annotated[
     str | None,
     typer.Option("--key-type", metavar="TYPE", callback=_kind, help="The same for keys."),
 ]
+ConsumedKeyType = Annotated[
+    str | None,
+    typer.Option("--key-type", "--key", metavar="TYPE", callback=_kind, help="The same for keys."),
+]
 ValueType = Annotated[
     str | None,
     typer.Option(
-        "--value-type", metavar="TYPE", callback=_kind,
+        "--value-type", "--value", metavar="TYPE", callback=_kind,
         help=f"Type of values: {KINDS}; default: the type in the settings of the topic.",
     ),
 ]  # fmt: skip
@@ -74,7 +79,8 @@ NotedValueType = Annotated[
     str | None,
     typer.Option(
         "--value-type", metavar="TYPE", callback=_noted,
-        help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`.",
+        help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`, `avro`, `protobuf`, "
+        "`json-schema`.",
     ),
 ]  # fmt: skip
 

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from kstreams.log.homes import TopicHome
 from kstreams.schemas import SchemaRegistry
+from kstreams.serdes.base import SerdeUse
 
 RegistryUrl = Annotated[
     str | None,
@@ -45,5 +47,31 @@ def open_registry(url: str | None, folder: Path | None, *, create: bool = False)
     registry = registry_of(config, create=create)
     try:
         yield registry
+    finally:
+        registry.close()
+
+
+@contextmanager
+def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[SerdeUse | None, SerdeUse | None]]:
+    """What the keys and values of a topic are read and written with: the registry as `open_registry` has it.
+
+    Nothing is asked, or opened, before a schema is needed. None where no registry is configured, and the home of the
+    topic is no embedded log.
+    """
+    from kstreams.config import Config
+    from kstreams.log.application_registry import ApplicationRegistry
+    from kstreams.log.schema_registries import LOCAL, has_registry
+
+    config = Config.load()
+    url, log = config.get("schema.registry.url") or LOCAL, folder or home.folder
+    if not has_registry(config) and log is None:
+        yield None, None
+        return
+    if url == LOCAL and log is not None:
+        url = f"{LOCAL}{log.absolute()}"
+    config = config.replace({"schema.registry.url": url, "task.timeout.ms": 0})  # who sits before it may try again
+    registry = ApplicationRegistry(config)
+    try:
+        yield SerdeUse(topic, True, config, registry), SerdeUse(topic, False, config, registry)
     finally:
         registry.close()

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import SerdeError
+from kstreams.errors import KStreamsError, SerdeError
 from kstreams.log.topic_types import MIXED
-from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
+from kstreams.record import Headers
+from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.byte_kinds import AUTO, is_known
+from kstreams.serdes.topic_decoders import Decode, needs_registry, topic_decoder
 
 Place = tuple[TopicPartition, int]
-Reader = Callable[[bytes | None, Place], Any]
+Reader = Callable[[bytes | None, Headers, Place], Any]
 
 
-def reader_of(what: str, asked: str | None, noted: str | None) -> Reader:
+def reader_of(what: str, asked: str | None, noted: str | None, use: SerdeUse | None = None) -> Reader:
     """The function that reads keys or values.
 
     Bytes that are not of the type that was asked for are an error. Those that are not of the type that the topic's
@@ -28,40 +31,48 @@ def reader_of(what: str, asked: str | None, noted: str | None) -> Reader:
         The type that the command line gives.
     noted : str or None
         What the settings of the topic say.
+    use : SerdeUse, optional
+        The topic with its schema registry, where there is one.
 
     Examples
     --------
     >>> read = reader_of("value", None, "int")
-    >>> read(bytes(8), (TopicPartition("numbers", 0), 0))
+    >>> read(bytes(8), (), (TopicPartition("numbers", 0), 0))
     0
     """
     if asked is not None:
-        return _strict(what, decoder(asked))
+        if use is None and needs_registry(asked):
+            raise SerdeError(f"{asked} is read with a schema registry: set schema.registry.url")
+        return _strict(what, topic_decoder(asked, use, _tell))
     if noted == MIXED:
         sys.stderr.write(f"kstreams: the {what}s were written as several types: guessed, unless --{what}-type says\n")
     if noted is None or noted == MIXED or not is_known(noted):
-        guess = decoder(AUTO)
-        return lambda data, place: guess(data)
-    return _lenient(what, noted)
+        guess = topic_decoder(AUTO, use, _tell)
+        return lambda data, headers, place: guess(data, headers)
+    return _lenient(what, noted, use)
 
 
-def _strict(what: str, read: Callable[[bytes | None], Any]) -> Reader:
-    def checked(data: bytes | None, place: Place) -> Any:
+def _tell(error: KStreamsError) -> None:
+    sys.stderr.write(f"kstreams: what is shown is guessed without the schema registry: {error}\n")
+
+
+def _strict(what: str, read: Decode) -> Reader:
+    def checked(data: bytes | None, headers: Headers, place: Place) -> Any:
         try:
-            return read(data)
+            return read(data, headers)
         except SerdeError as error:
             raise SerdeError(f"{place[0]}@{place[1]}: {error}; try another --{what}-type") from error
 
     return checked
 
 
-def _lenient(what: str, noted: str) -> Reader:
-    read, guess, warned = decoder(noted), decoder(AUTO), False
+def _lenient(what: str, noted: str, use: SerdeUse | None) -> Reader:
+    read, guess, warned = topic_decoder(noted, use), topic_decoder(AUTO, use, _tell), False
 
-    def best(data: bytes | None, place: Place) -> Any:
+    def best(data: bytes | None, headers: Headers, place: Place) -> Any:
         nonlocal warned
         try:
-            return read(data)
+            return read(data, headers)
         except SerdeError:
             if not warned:
                 sys.stderr.write(
@@ -69,6 +80,6 @@ def _lenient(what: str, noted: str) -> Reader:
                     "it is guessed, as are others of the kind\n"
                 )
             warned = True
-            return guess(data)
+            return guess(data, headers)
 
     return best

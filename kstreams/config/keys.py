@@ -365,7 +365,7 @@ _USED = (
         duration(0),
         300_000,
         "Time without progress after which a task is reported as stalled, and time for which a write that a topic "
-        "refuses temporarily is tried again.",
+        "refuses temporarily is tried again, and for which a schema registry that is away is waited for.",
     ),
     Key(
         "deserialization.exception.handler",

@@ -9,12 +9,14 @@ from typing import Any
 from kstreams.config import Config
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import SchemaRegistry
+from kstreams.schemas.patient import Patience, PatientRegistry
 
 
 class ApplicationRegistry:
     """Called, it gives the registry of a configuration: the same one to all serdes of an application.
 
-    Sent to another process, it opens one there, which stays open until that process ends.
+    Requests to a server that is away are retried for `task.timeout.ms`. Sent to another process, it opens one
+    there, which stays open until that process ends.
 
     Parameters
     ----------
@@ -28,12 +30,17 @@ class ApplicationRegistry:
     def __init__(self, config: Config) -> None:
         self._config, self._lock = config, threading.Lock()
         self._opened: list[SchemaRegistry] = []
+        self._patience = Patience.of(config)
 
     def __call__(self) -> SchemaRegistry:
         with self._lock:
             if not self._opened:
-                self._opened.append(registry_of(self._config))
+                self._opened.append(PatientRegistry(registry_of(self._config), self._patience))
             return self._opened[0]
+
+    def give_up(self) -> None:
+        """End all waits for a server that is away, because the application stops; later requests do not wait."""
+        self._patience.stopped.set()
 
     def close(self) -> None:
         """Close it, if it was opened; asked again, it is opened again."""

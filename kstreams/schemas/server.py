@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,13 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import masked
-from kstreams.errors import ConfigError, IncompatibleSchemaError, RegistryError, SchemaNotFoundError
+from kstreams.errors import (
+    ConfigError,
+    IncompatibleSchemaError,
+    RegistryError,
+    RegistryUnavailableError,
+    SchemaNotFoundError,
+)
 from kstreams.forks import of_one_process
 from kstreams.schemas.compatibility.rules import violations
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
@@ -207,13 +214,13 @@ class ServerRegistry(SchemaRegistry):
             raise
         except Exception as error:  # whatever the HTTP client raises: no connection, a timeout, no JSON
             text = masked(f"{type(error).__name__}: {error}", self._config)
-            raise RegistryError(
+            raise _failure_of(error)(
                 f"the schema registry {self._url} does not answer for {what}: {text}; check "
                 "schema.registry.url, and whether the server runs"
             ) from error
 
     def _refusal(self, what: str, error: SchemaRegistryError) -> RegistryError:
-        kind = _REFUSALS.get(error.http_status_code, RegistryError)
+        kind = _REFUSALS.get(error.http_status_code, RegistryUnavailableError if _is_away(error) else RegistryError)
         hint = _HINTS.get(error.http_status_code, "")
         text = masked(str(error.error_message), self._config)
         return kind(
@@ -222,11 +229,29 @@ class ServerRegistry(SchemaRegistry):
         )
 
 
+_AWAY = frozenset((408, 429))
+_SERVER_ERRORS = range(500, 600)
 _REFUSALS = {_NOT_FOUND: SchemaNotFoundError, _CONFLICT: IncompatibleSchemaError}
 _HINTS = {
     401: "; set schema.registry.basic.auth.user.info or schema.registry.bearer.auth.token",
     403: "; the user or token of schema.registry.* may not do this",
 }
+
+
+def _is_away(error: SchemaRegistryError) -> bool:
+    """Whether a server says that it cannot answer for the time being."""
+    return error.http_status_code in _AWAY or error.http_status_code in _SERVER_ERRORS
+
+
+def _failure_of(error: BaseException) -> type[RegistryError]:
+    """The kind of error for a request without an answer: neither an answer of another server nor a stranger's
+    certificate gets better by waiting."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError | ValueError | TypeError):
+            return RegistryError
+        cause = cause.__cause__ or cause.__context__
+    return RegistryUnavailableError
 
 
 def _named(subject: str, version: int | str | None) -> str:

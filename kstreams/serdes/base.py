@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from kstreams.errors import SerdeError
+from kstreams.errors import RegistryUnavailableError, SerdeError
 
 if TYPE_CHECKING:
     from kstreams.config import Config
@@ -98,6 +98,16 @@ class Serde(Generic[T]):
     def asks_registry(self) -> bool:
         """Whether it, or a serde within it, needs a schema registry."""
         return False
+
+    def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
+        """Fetch all schemas that values name; if the registry is away, the first row without one and the error.
+
+        Parameters
+        ----------
+        column : pyarrow binary array, length n
+            As `framed` gives it.
+        """
+        return None
 
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
         """The bytes of records as `decode_rows` takes them.

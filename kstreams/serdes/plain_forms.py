@@ -58,6 +58,8 @@ def from_text(serde: Serde[Any], text: str) -> Any:
         return text
     if type(serde) is BytesSerde:
         return from_base64(text)
+    if _is_untyped(serde):
+        return _of_any_text(text)
     try:
         if serde.type is Any or type(serde) in _IN_PARTS:
             return from_json(serde, decode_json(text))
@@ -65,6 +67,19 @@ def from_text(serde: Serde[Any], text: str) -> Any:
     except (msgspec.DecodeError, RecursionError) as error:
         why = "" if "Expected" in str(error) else f": {error}"
         raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
+
+
+def _is_untyped(serde: Serde[Any]) -> bool:
+    """Whether the schema of a serde says what its values are, and no class."""
+    return serde.type is None and serde.asks_registry and type(serde) not in _IN_PARTS
+
+
+def _of_any_text(text: str) -> Any:
+    """JSON, or a text that stands without quotes."""
+    try:
+        return decode_json(text)
+    except msgspec.DecodeError:
+        return text
 
 
 def _of_plain_text(serde: Serde[Any], text: str) -> Any:
@@ -78,6 +93,8 @@ def _of_plain_text(serde: Serde[Any], text: str) -> Any:
 
 def from_json(serde: Serde[Any], value: Any) -> Any:
     """The value that a piece of JSON stands for."""
+    if _is_untyped(serde):
+        return value
     in_parts, names = _IN_PARTS.get(type(serde)), getattr(serde.type, "_fields", None)
     try:
         if in_parts is not None:

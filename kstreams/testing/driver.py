@@ -92,7 +92,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     ) -> None:
         self._config = config if isinstance(config, Config) else Config.of(_with_application_id(config))
         self._closing = ExitStack()
-        self._registry = ApplicationRegistry(self._config)
+        # A test waits for no server.
+        self._registry = ApplicationRegistry(self._config.replace({"task.timeout.ms": 0}))
         self._closing.callback(self._registry.close)
         topology = built(topology, self._config, "TopologyTestDriver").bound(self._config, self._registry)
         self._is_closed = False

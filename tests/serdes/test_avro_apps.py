@@ -223,6 +223,7 @@ def test_a_registry_that_does_not_answer_costs_no_record(world: World) -> None:
     away: dict[str, Any] = {
         "schema.registry.url": "http://127.0.0.1:9",
         "schema.registry.max.retries": 0,
+        "task.timeout.ms": 0,
         "deserialization.exception.handler": "continue",
     }
     with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9"):

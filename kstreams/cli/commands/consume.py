@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.cli.home import open_home
-from kstreams.cli.options import AsJson, KeyType, LogDir, TopicName, ValueType
+from kstreams.cli.home import home_named, opened
+from kstreams.cli.options import AsJson, ConsumedKeyType, LogDir, TopicName, ValueType
 from kstreams.cli.output import json_line, reader_is_gone
+from kstreams.cli.registry import uses_of
 from kstreams.cli.typed_reading import Reader, reader_of
 from kstreams.errors import KStreamsError, UnknownTopicError
 from kstreams.log.api import Consumer, Log, TopicDescription
@@ -45,16 +46,17 @@ def consume(
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")] = None,
     offset: Annotated[int | None, typer.Option(min=0, help="Start at this offset; requires --partition.")] = None,
     limit: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Stop after this number of records.")] = None,
-    key_type: KeyType = None,
+    key_type: ConsumedKeyType = None,
     value_type: ValueType = None,
     log_dir: LogDir = None,
 ) -> None:
     """Print records: time, partition@offset, key and value; with `--json`, whole records as JSON objects.
 
-    Keys and values are decoded by the types in the settings of the topic, which its writers record.
+    Keys and values are decoded by the types in the settings of the topic, which its writers record; where these say
+    nothing, what begins with the id of a schema that the schema registry has is read with that.
 
     Examples: `kstreams consume delays-by-airline --from-beginning --until-end --json`,
-    `kstreams consume word-counts --follow`
+    `kstreams consume word-counts --follow`, `kstreams consume orders --key str --value avro --from-beginning`
     """
     if offset is not None and partition is None:
         raise typer.BadParameter("an offset belongs to one partition: name it with --partition", param_hint="--offset")
@@ -62,12 +64,13 @@ def consume(
         raise typer.BadParameter("--offset and --from-beginning exclude each other", param_hint="--offset")
     if follow and until_end:
         raise typer.BadParameter("--follow and --until-end exclude each other", param_hint="--follow")
-    home = open_home(log_dir, create=follow)
+    place = home_named(log_dir, create=follow)
+    home = opened(place)
     described, is_new = _awaited(home, topic) if follow else (_described(home, topic), False)
     members = _members(described, partition)
     types = types_of(described.config)
-    readers = reader_of("key", key_type, types.key), reader_of("value", value_type, types.value)
-    with home.consumer() as consumer:
+    with home.consumer() as consumer, uses_of(topic, place, log_dir) as uses:
+        readers = reader_of("key", key_type, types.key, uses[0]), reader_of("value", value_type, types.value, uses[1])
         consumer.assign(members)
         _seek(consumer, members, from_beginning or is_new, offset)
         ends = _ends(home, members) if until_end else None
@@ -159,8 +162,8 @@ def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Ite
                 "partition": batch.source.partition,
                 "offset": offset,
                 "timestamp": row.timestamp,
-                "key": read_key(row.key, place),
-                "value": read_value(row.value, place),
+                "key": read_key(row.key, row.headers, place),
+                "value": read_value(row.value, row.headers, place),
                 "headers": _headers(row.headers),
             }
 

@@ -13,15 +13,17 @@ import msgspec
 import typer
 
 from kstreams.cli.csv_rows import CsvRows, checked_type, require_columns
-from kstreams.cli.home import open_home
+from kstreams.cli.home import home_named, opened
 from kstreams.cli.instants import instant_ms
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
+from kstreams.cli.registry import uses_of
+from kstreams.cli.schema_writing import Encoders, topic_encoders
 from kstreams.decoders import json_decoder
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_types, types_of
 from kstreams.record import Headers
-from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, encode_json, encoder
+from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, encode_json
 
 _LOOK_EVERY = 10_000
 _TELL_EVERY_S = 5.0
@@ -97,34 +99,64 @@ def produce(
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_type: KeyType = None,
     value_type: ValueType = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema", metavar="SUBJECT",
+            help="With `--value avro`, `protobuf` or `json-schema`: the subject with whose newest version values are "
+            "written; default: `TOPIC-value`.",
+        ),
+    ] = None,
+    key_schema: Annotated[
+        str | None,
+        typer.Option("--key-schema", metavar="SUBJECT", help="The same for keys; default: `TOPIC-key`."),
+    ] = None,
     log_dir: LogDir = None,
 ) -> None:  # fmt: skip
     """Write each line of standard input as one record.
 
+    With `--value avro`, `protobuf` or `json-schema` a value is JSON, in which logical types are texts in ISO form, or
+    numbers as Avro keeps them, and bytes are base64. A value of a union of Avro stands for itself, or is tagged with
+    the name of its type: `{"string": "x"}`.
+
     Examples: `kstreams produce lines < book.txt`, `echo 'EWR:{"wind": 20}' | kstreams produce weather -s :`,
     `kstreams produce images --file photo.jpg --whole --key photo`,
-    `kstreams produce weather --csv --file weather.csv --key-column station --timestamp-column time`
+    `kstreams produce weather --csv --file weather.csv --key-column station --timestamp-column time`,
+    `echo '{"id": 7, "price": 12.5}' | kstreams produce orders --value avro --schema orders-value`
     """
     table = Table(key_column, timestamp_column, value_column, delimiter)
     _check(_form(as_json, as_csv, separator, whole), key)
     _check_table(as_csv, table, columns or [])
     if as_csv and value_column is None:
         value_type = value_type or "json"
-    home = open_home(log_dir)
+    place = home_named(log_dir)
+    home = opened(place)
     with home.admin() as admin:
         types = _types(admin, topic, TopicTypes(key_type, value_type), whole)
-    with home.producer() as producer, ExitStack() as opened:
-        named: list[IO[bytes]] = [opened.enter_context(path.open("rb")) for path in files or ()]
+    with home.producer() as producer, ExitStack() as resources:
+        of_key, of_value = resources.enter_context(uses_of(topic, place, log_dir))
+        written = Written(
+            topic_encoders(types.key or AUTO, of_key, key_schema),
+            topic_encoders(types.value or AUTO, of_value, schema),
+        )
+        named: list[IO[bytes]] = [resources.enter_context(path.open("rb")) for path in files or ()]
         inputs = named or [_standard_input()]
         if as_csv:
             rows = CsvRows(inputs, _character(delimiter), _column_types(columns or []))
             sys.stderr.write(f"columns: {', '.join(f'{name} {kind}' for name, kind in rows.types.items())}\n")
-            count = _told(_send_rows(producer, topic, rows, table, types))
+            count = _told(_send_rows(producer, topic, rows, table, written))
         else:
-            send = _objects(producer, topic, types) if as_json else _lines(producer, topic, separator, key, types)
+            send = _objects(producer, topic, written) if as_json else _lines(producer, topic, separator, key, written)
             count = _told(_send_all(_whole(inputs) if whole else _lines_of(inputs), send))
         producer.flush()
     sys.stderr.write(f"wrote {count:,} record{'' if count == 1 else 's'} to {topic}\n")
+
+
+class Written(NamedTuple):
+    """How keys and values are written."""
+
+    key: Encoders
+    value: Encoders
 
 
 class Table(NamedTuple):
@@ -242,24 +274,22 @@ def _at_line(line: int) -> Iterator[None]:
         raise KStreamsError(f"line {line} of the input was not written, nor what follows it: {error}") from error
 
 
-def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, types: TopicTypes) -> Iterator[int]:
+def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, written: Written) -> Iterator[int]:
     require_columns(table.named(), rows.columns)
-    key_bytes, value_bytes = encoder(types.key or AUTO), encoder(types.value or AUTO)
+    key_bytes, value_bytes = written.key.line, written.value.line
     for number, row in enumerate(rows, 1):
         key = row.cells[table.key] if table.key else ""
         with _at_line(row.line):
             value = (
-                encode_json(row.values, types.value or AUTO)
-                if table.value is None
-                else value_bytes(row.cells[table.value].encode())
+                written.value.json(row.values) if table.value is None else value_bytes(row.cells[table.value].encode())
             )
             time_ms = None if table.timestamp is None else instant_ms(row.cells[table.timestamp])
             producer.send(topic, key_bytes(key.encode()) if key else None, value, timestamp=time_ms)
         yield number
 
 
-def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, types: TopicTypes) -> Send:
-    key_bytes, value_bytes = encoder(types.key or AUTO), encoder(types.value or AUTO)
+def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, written: Written) -> Send:
+    key_bytes, value_bytes = written.key.line, written.value.line
     parts_at = None if separator is None else separator.encode()
     fixed = None if key is None else key_bytes(key.encode())
 
@@ -275,15 +305,15 @@ def _lines(producer: Producer, topic: str, separator: str | None, key: str | Non
     return send
 
 
-def _objects(producer: Producer, topic: str, types: TopicTypes) -> Send:
+def _objects(producer: Producer, topic: str, written: Written) -> Send:
     read = json_decoder(InputRecord).decode
 
     def send(line: bytes) -> None:
         record = read(line)
         producer.send(
             topic,
-            encode_json(record.key, types.key or AUTO),
-            encode_json(record.value, types.value or AUTO),
+            written.key.json(record.key),
+            written.value.json(record.value),
             timestamp=None if record.timestamp is None else instant_ms(record.timestamp),
             headers=_headers(record),
             partition=record.partition,

@@ -90,13 +90,22 @@ def _stopped(
     app: str | None, config: Config, store: str, given: dict[str, str], key: str | None
 ) -> Iterable[dict[str, Any]]:
     from kstreams.app import load_app
-    from kstreams.runtime.native.state.kept_stores import DescribedStores
-    from kstreams.server.stopped import stopped_rows
 
     if app is not None:
         return _of_app(load_app(app).topology, config, store, given, key)
-    found = with_state(config)
-    return stopped_rows(DescribedStores(found), found, store, given, key)
+    return _of_folder(with_state(config), store, given, key)
+
+
+def _of_folder(config: Config, store: str, given: dict[str, str], key: str | None) -> Iterator[dict[str, Any]]:
+    from kstreams.log.application_registry import ApplicationRegistry
+    from kstreams.runtime.native.state.kept_stores import DescribedStores
+    from kstreams.server.stopped import stopped_rows
+
+    registry = ApplicationRegistry(config.replace({"task.timeout.ms": 0}))
+    try:
+        yield from stopped_rows(DescribedStores(config, registry), config, store, given, key)
+    finally:
+        registry.close()
 
 
 def _of_app(

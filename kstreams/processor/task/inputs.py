@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch
-from kstreams.errors import ProcessingError, RegistryError, SerdeError, UnknownTopicError
+from kstreams.errors import ProcessingError, RegistryError, RegistryUnavailableError, SerdeError, UnknownTopicError
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import SourceNode
@@ -51,6 +51,7 @@ class TopicInput:
     """
 
     __slots__ = (
+        "_asking",
         "_clock",
         "_extract",
         "_failures",
@@ -74,6 +75,8 @@ class TopicInput:
         default = context.application.settings.timestamp_extractor
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._most_ahead_ms = most_ahead_ms  # of the clock; negative: any distance
+        sides = (("key", source.key), ("value", source.value))
+        self._asking = [what for what, serde in sides if serde is not None and serde.asks_registry]
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
         self._rows: DecodedRows | None = None
         self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: reports a row that was left out
@@ -103,6 +106,14 @@ class TopicInput:
             self.records_in += 1
             reported = True
         return reported
+
+    def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
+        """The first row whose schema the registry, being away, cannot tell, and the error; None where all is known."""
+        missing = []
+        for what in self._asking:
+            column, serde = self._side(batch, what)
+            missing.append(serde.missing_schema(column))
+        return min(filter(None, missing), key=itemgetter(0), default=None)
 
     def count_processed(self, count: int) -> None:
         """So many more records are done."""

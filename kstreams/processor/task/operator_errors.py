@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from kstreams.errors import CorruptStateError, ProcessingError
+from kstreams.errors import CorruptStateError, ProcessingError, RegistryError
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.operator_code import OperatorCode
@@ -35,7 +35,7 @@ class OperatorErrors:
         try:
             with in_task(self._task_id):
                 yield
-        except (ProcessingError, CorruptStateError):
+        except (ProcessingError, CorruptStateError, RegistryError):
             raise
         except _NotSent as failed:
             raise failed.error from failed.error.__cause__

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import SerdeError
+from kstreams.errors import RegistryUnavailableError, SerdeError
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_task import in_task
@@ -166,6 +166,16 @@ class Task:
         """
         with in_task(str(self.id)):
             return self._inputs.of(batch.source.topic).stamp(batch)
+
+    def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
+        """Ask for the schemas that a batch names, before it is stamped.
+
+        Returns
+        -------
+        tuple of (int, RegistryUnavailableError) or None
+            The first row whose schema is not known because the registry is away, and the error.
+        """
+        return self._inputs.of(batch.source.topic).missing_schema(batch)
 
     def process(self, batch: Batch) -> int:
         """Run all records of a batch (already stamped), one after the other, depth first.

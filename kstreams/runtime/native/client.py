@@ -14,6 +14,7 @@ from kstreams.config import Config
 from kstreams.errors import (
     ConfigError,
     CorruptStateError,
+    RegistryUnavailableError,
     UncertainCommitError,
 )
 from kstreams.log.api import Ability, Log
@@ -134,6 +135,7 @@ class Client:
             threads = self.threads
             for thread in threads:
                 thread.stop()
+            self._registry.give_up()
             if not threads:
                 self._end()
 
@@ -333,8 +335,9 @@ class Client:
             return replace
 
     def _passing_errors(self) -> tuple[type[BaseException], ...]:
-        """What ends a thread and not the application: another one goes on from the last commit."""
-        return (UncertainCommitError,) if self.member is None else (UncertainCommitError, *OUT_OF_GROUP)
+        """What ends a thread and not the application: another one goes on from the last commit, now or after a stop."""
+        given_up = () if self.life.is_alive() else (RegistryUnavailableError,)
+        return (UncertainCommitError, *given_up, *(() if self.member is None else OUT_OF_GROUP))
 
     def _rebuilding(self, work: Callable[[], None]) -> bool:
         """Do work; whether it found damaged stores and is to be started again, which restores them."""
@@ -377,6 +380,7 @@ class Client:
         self.life.move(State.PENDING_ERROR)
         for thread in self.threads:
             thread.stop()
+        self._registry.give_up()
 
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstreams.schemas import RegisteredSchema, SchemaRegistry
 from kstreams.serdes.base import decode_error
@@ -79,6 +82,52 @@ def named_in(frame: bytes) -> str:
     'schema id 7'
     """
     return f"schema {uuid.UUID(bytes=frame[1:])}" if frame[0] == _GUID else f"schema id {_FRAME_OF_ID.unpack(frame)[1]}"
+
+
+def only_frame(column: pa.Array) -> bytes | None:
+    """The id with which all values of a column begin; None where they differ, one is null, or begins with a GUID.
+
+    Examples
+    --------
+    >>> only_frame(pa.array([frame_of_id(7) + b"a", frame_of_id(7) + b"b"], pa.binary())) == frame_of_id(7)
+    True
+    """
+    first = column[0].as_py() if len(column) and not column.null_count else b""
+    frame = first[: LENGTHS[_ID]]
+    is_id = len(frame) == LENGTHS[_ID] and frame[0] == _ID
+    return frame if is_id and pc.all(pc.starts_with(column, pattern=frame)).as_py() else None
+
+
+def first_rows(column: pa.Array) -> Iterator[tuple[bytes, int]]:
+    """The frames of a column in order, each with the first row that begins with it; rows without one are left out.
+
+    Examples
+    --------
+    >>> column = pa.array([None, frame_of_id(7) + b"a", frame_of_id(7) + b"b", frame_of_id(9)], pa.binary())
+    >>> [(named_in(frame), row) for frame, row in first_rows(column)]
+    [('schema id 7', 1), ('schema id 9', 3)]
+    >>> guids = [frame_of_guid(f"00000000-0000-0000-0000-00000000000{end}") for end in (4, 5, 4)]
+    >>> [row for _, row in first_rows(pa.array([b"text", *guids], pa.binary()))]
+    [1, 2]
+    """
+    starts = pc.binary_slice(column, 0, LENGTHS[_ID])
+    rows: dict[bytes, int] = {}
+    for start in pc.unique(starts).to_pylist():
+        if start and len(start) == LENGTHS[_ID] and start[0] == _ID:
+            rows[start] = pc.index(starts, pa.scalar(start, starts.type)).as_py()
+        elif start and start[0] == _GUID:
+            rows |= _first_guids(column, starts, start)
+    yield from sorted(rows.items(), key=lambda item: item[1])
+
+
+def _first_guids(column: pa.Array, starts: pa.Array, start: bytes) -> dict[bytes, int]:
+    """The same of GUIDs that begin with these bytes."""
+    rows: dict[bytes, int] = {}
+    for row in pc.indices_nonzero(pc.fill_null(pc.equal(starts, pa.scalar(start, starts.type)), False)).to_pylist():
+        frame = column[row].as_py()[: LENGTHS[_GUID]]
+        if len(frame) == LENGTHS[_GUID]:
+            rows.setdefault(frame, row)
+    return rows
 
 
 def by_frame(rows: Iterable[bytes | None]) -> dict[bytes, list[int]]:

@@ -23,6 +23,17 @@ def header_name(*, is_key: bool) -> str:
     return KEY_HEADER if is_key else VALUE_HEADER
 
 
+def framed(data: bytes, headers: Headers, name: str) -> bytes:
+    """The bytes of one record, with the frame in front that a header holds.
+
+    Examples
+    --------
+    >>> framed(b"data", (("__value_schema_id", bytes(5)),), "__value_schema_id")
+    b'\\x00\\x00\\x00\\x00\\x00data'
+    """
+    return _frame(headers, name) + data if headers else data
+
+
 def with_frames(column: pa.Array, headers: pa.Array | None, name: str) -> pa.Array:
     """The bytes of records, those whose header holds a frame with that in front."""
     if headers is None or not _names(headers, name):

@@ -7,11 +7,10 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.class_fields import FieldType
-from kstreams.serdes.schemas.frame import LENGTHS, by_frame
+from kstreams.serdes.schemas.frame import by_frame, only_frame
 from kstreams.serdes.schemas.topic_schemas import Schemas
 
 
@@ -38,7 +37,7 @@ class SchemaColumns:
         SerdeError
             When a value does not decode, or is not what its class declares; which one, the record path tells.
         """
-        frame = _only_frame(column)
+        frame = only_frame(column)
         if frame is not None:
             return self._of_frame(frame, column)
         places = {frame: np.array(rows) for frame, rows in by_frame(column.to_pylist()).items()}
@@ -82,13 +81,6 @@ class SchemaColumns:
 
     def _joined(self, name: str, parts: list[dict[str, pa.Array]]) -> pa.Array:
         return pa.concat_arrays([part[name] for part in parts]) if parts else pa.array([], self._types[name].type)
-
-
-def _only_frame(column: pa.Array) -> bytes | None:
-    """The frame of all values, where they have the same one and none is null."""
-    frames = pc.binary_slice(column, 0, LENGTHS[0]).unique()
-    frame = frames[0].as_py() if len(frames) == 1 else None
-    return frame if frame and frame[0] == 0 and len(frame) == LENGTHS[0] else None
 
 
 def _refuse(reason: str, column: pa.Array) -> dict[str, pa.Array]:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+import logging
 from copy import copy
-from typing import ClassVar, Self, TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
-from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
+from kstreams.errors import RegistryError, RegistryUnavailableError
 from kstreams.serdes.base import Serde, SerdeUse
-from kstreams.serdes.schemas.codecs import Reader, Writer
-from kstreams.serdes.schemas.frame import by_frame, frame_of
+from kstreams.serdes.schemas.frame import by_frame, first_rows, frame_of, only_frame
 from kstreams.serdes.schemas.options import SchemaOptions
 from kstreams.serdes.schemas.record_headers import header_name, with_frames, without_frames, without_header
-from kstreams.serdes.schemas.topic_schemas import NoSchemas, Schemas, TopicSchemas
+from kstreams.serdes.schemas.schema_format import SchemaFormat
+from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, Schemas, TopicSchemas
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _FEW = 64  # rows of which Arrow is not faster than Python
 
 
-class SchemaSerde(Serde[T]):
+class SchemaSerde(SchemaFormat, Serde[T]):
     """Bytes that begin with the id of a schema in a registry.
 
     A subclass says what its schema is, and makes readers and writers of schemas. It reads and writes nothing before
@@ -35,44 +34,9 @@ class SchemaSerde(Serde[T]):
     options : SchemaOptions
     """
 
-    schema_type: ClassVar[SchemaType]
-
     def __init__(self, options: SchemaOptions) -> None:
         self.options = options
         self._schemas: Schemas = NoSchemas(self)
-
-    # what a format adds
-
-    @abstractmethod
-    def declared_schema(self) -> Schema | None:
-        """The schema of what it writes; None where none was declared."""
-
-    def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
-        """References to schemas that the declared one imports; with `register` they are registered before it."""
-        return ()
-
-    @abstractmethod
-    def record_name(self, schema: Schema) -> str:
-        """The full name of the record of a schema, by which subjects may go."""
-
-    @abstractmethod
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
-        """What reads bytes of a schema; the first `start` of them are the frame.
-
-        Raises
-        ------
-        SerdeError
-            When nothing of this schema can be read as what the serde declares.
-        """
-
-    @abstractmethod
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
-        """What writes with a schema, `frame` in front."""
-
-    def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
-        """Why a schema cannot read what was written with the declared one, in words."""
-        reasons = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
-        return list(map(str, reasons))
 
     def header_length(self, data: bytes) -> int:
         """How many of some bytes belong into the header when the frame is there."""
@@ -88,6 +52,10 @@ class SchemaSerde(Serde[T]):
     @property
     def asks_registry(self) -> bool:
         return True
+
+    def outlook(self) -> Outlook:
+        """What will become of its schema when it first writes, as the registry would have it now."""
+        return self._schemas.outlook()
 
     # bytes
 
@@ -107,8 +75,9 @@ class SchemaSerde(Serde[T]):
 
     def decode_rows(self, column: pa.Array) -> list[T | None]:
         rows = column.to_pylist()
-        if len(rows) > _FEW and not column.null_count and _begin_alike(column, frame_of(rows[0])):
-            return self._schemas.reader(frame_of(rows[0])).many(rows)
+        only = only_frame(column) if len(rows) > _FEW else None
+        if only is not None:
+            return self._schemas.reader(only).many(rows)
         places: dict[bytes, list[int]] = by_frame(rows)
         decoded: list[T | None] = [None] * len(rows)
         for frame, of_frame in places.items():
@@ -119,6 +88,18 @@ class SchemaSerde(Serde[T]):
                 decoded[place] = value
         return decoded
 
+    def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
+        for frame, row in first_rows(column):
+            try:
+                self._schemas.reader(frame)
+            except RegistryUnavailableError as error:
+                return row, error
+            except RegistryError:
+                raise
+            except Exception:
+                logger.debug("a schema cannot be read: records with it are told when they are decoded", exc_info=True)
+        return None
+
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
         return with_frames(column, headers, header_name(is_key=self._schemas.is_key))
 
@@ -127,8 +108,3 @@ class SchemaSerde(Serde[T]):
         if self._schemas.in_header:
             return without_frames(column, headers, name, self.header_length)
         return column, without_header(headers, name)
-
-
-def _begin_alike(column: pa.Array, frame: bytes) -> bool:
-    """Whether all values of a binary array begin with a frame."""
-    return bool(pc.all(pc.starts_with(column, pattern=frame)).as_py())

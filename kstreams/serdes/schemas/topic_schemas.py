@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
@@ -13,6 +13,17 @@ from kstreams.serdes.schemas.codecs import Reader, UnreadableSchemaError, Writer
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
 from kstreams.serdes.schemas.schema_format import SchemaFormat
+
+
+class Outlook(NamedTuple):
+    """What will become of a schema with which nothing was written yet."""
+
+    subject: str
+    """Where it is to be registered; for what is written with a schema that is chosen by its id, its name."""
+    is_new: bool
+    """Whether it will be a new version there."""
+    reasons: Sequence[str] = ()
+    """Why nothing can be written with it."""
 
 
 class Schemas(Protocol):
@@ -27,6 +38,10 @@ class Schemas(Protocol):
 
     def writer(self) -> Writer:
         """What writes values."""
+        ...
+
+    def outlook(self) -> Outlook:
+        """What will become of the declared schema."""
         ...
 
     def portable_use(self) -> SerdeUse | None:
@@ -47,6 +62,9 @@ class NoSchemas:
         raise self._error()
 
     def writer(self) -> Writer:
+        raise self._error()
+
+    def outlook(self) -> Outlook:
         raise self._error()
 
     def portable_use(self) -> SerdeUse | None:
@@ -146,8 +164,10 @@ class TopicSchemas:
             imported = self._serde.imported(registry, register=False)
             schema = replace(declared, references=(*declared.references, *imported))
             return f" (as schema id {registry.lookup(subject, schema).id})"
-        except RegistryError:
+        except SchemaNotFoundError:
             return f" (which {subject} does not have)"
+        except RegistryError:
+            return ""  # it is not known now
 
     def _new_writer(self, registered: RegisteredSchema) -> Writer:
         if self.in_header and not registered.guid:
@@ -164,8 +184,7 @@ class TopicSchemas:
         settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
         if settings.use_schema_id is not None:
             return self._checked(registry.schema(settings.use_schema_id), declared, "id.compatibility.strict")
-        record = "" if declared is None else self._serde.record_name(declared)
-        subject = settings.subject(self._use.topic, self._use.is_key, record)
+        subject = self._subject(declared)
         if settings.use_latest_version:
             return self._checked(registry.version(subject), declared, "latest.compatibility.strict")
         if declared is None:
@@ -178,6 +197,39 @@ class TopicSchemas:
         enter = registry.register if settings.auto_register else registry.lookup
         registered = enter(subject, schema, normalize=settings.normalize)
         return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
+
+    def _subject(self, declared: Schema | None) -> str:
+        record = "" if declared is None else self._serde.record_name(declared)
+        return self._settings.subject(self._use.topic, self._use.is_key, record)
+
+    def outlook(self) -> Outlook:
+        """What will become of the declared schema; nothing is registered."""
+        settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
+        if settings.use_schema_id is not None or settings.use_latest_version or declared is None:
+            return self._chosen_outlook(declared)
+        subject = self._subject(declared)
+        try:
+            imported = self._serde.imported(registry, register=False)
+        except SchemaNotFoundError:
+            return Outlook(subject, True)  # what it imports is registered before it
+        schema = replace(declared, references=(*declared.references, *imported))
+        try:
+            registry.lookup(subject, schema, normalize=settings.normalize)
+            return Outlook(subject, False)
+        except SchemaNotFoundError as error:
+            if not settings.auto_register:
+                return Outlook(subject, False, [f"{error}; auto.register.schemas is false"])
+        return Outlook(subject, True, registry.incompatibilities(subject, schema))
+
+    def _chosen_outlook(self, declared: Schema | None) -> Outlook:
+        """Of what is written with a schema that is there."""
+        number = self._settings.use_schema_id
+        subject = self._subject(declared) if number is None else f"schema id {number}"
+        try:
+            self._registered()
+        except (SerdeError, SchemaNotFoundError) as error:
+            return Outlook(subject, False, [str(error)])
+        return Outlook(subject, False)
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
         """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""

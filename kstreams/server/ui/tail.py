@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import monotonic
 from typing import Annotated, Any
 
 import msgspec
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import SerdeError
+from kstreams.errors import RegistryError, SerdeError
 from kstreams.log.api import Consumer, Log
 from kstreams.log.topic_types import MIXED, types_of
-from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
+from kstreams.record import Headers
+from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.byte_kinds import AUTO, is_known
+from kstreams.serdes.topic_decoders import Decode, topic_decoder
 
 Record = dict[str, Any]
 PartitionNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -42,10 +45,20 @@ class Tail:
         Records of a page.
     seconds : float
         For how long to read.
+    uses : tuple of (SerdeUse or None)
+        What keys and values are read with; None without a schema registry.
     """
 
-    def __init__(self, log: Log, topic: str, most: int, seconds: float) -> None:
+    def __init__(
+        self,
+        log: Log,
+        topic: str,
+        most: int,
+        seconds: float,
+        uses: tuple[SerdeUse | None, SerdeUse | None] = (None, None),
+    ) -> None:
         self._log, self._topic, self._most, self._until = log, topic, most, monotonic() + seconds
+        self._uses = uses
 
     def after(self, ends: Ends) -> TailPage:
         """The records behind these offsets; of what is behind none of them, the last ones.
@@ -59,7 +72,7 @@ class Tail:
             described = admin.describe_topic(self._topic)
         members = [TopicPartition(self._topic, number) for number in range(described.partitions)]
         types = types_of(described.config)
-        readers = _reader(types.key), _reader(types.value)
+        readers = _reader(types.key, self._uses[0]), _reader(types.value, self._uses[1])
         with self._log.consumer() as consumer:
             consumer.assign(members)
             skipped = self._begin(consumer, members, ends)
@@ -90,29 +103,36 @@ class Tail:
                 yield batch
 
 
-def _reader(noted: str | None) -> Callable[[bytes | None], Any]:
-    """Reads bytes by the type that the topic notes; what is not of it is guessed."""
-    guess = decoder(AUTO)
-    read = guess if noted in (None, MIXED) or not is_known(noted or "") else decoder(noted or AUTO)
+def _reader(noted: str | None, use: SerdeUse | None) -> Decode:
+    """Reads bytes by the type that the topic notes; what is not of it is guessed.
 
-    def value(data: bytes | None) -> Any:
+    A registry that is away is asked once a page.
+    """
+    guess, plain = topic_decoder(AUTO, use), topic_decoder(AUTO, None)
+    read = guess if noted in (None, MIXED) or not is_known(noted or "") else topic_decoder(noted or AUTO, use)
+
+    def value(data: bytes | None, headers: Headers) -> Any:
+        nonlocal read, guess
         if data is not None and len(data) > _LONGEST:
             return {"bytes": len(data)}
         try:
-            return read(data)
+            return read(data, headers)
         except SerdeError:
-            return guess(data)
+            return guess(data, headers)
+        except RegistryError:
+            read = guess = plain
+            return plain(data, headers)
 
     return value
 
 
-def _records(batch: Batch, readers: tuple[Callable[[bytes | None], Any], ...]) -> Iterator[Record]:
+def _records(batch: Batch, readers: tuple[Decode, Decode]) -> Iterator[Record]:
     read_key, read_value = readers
     for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
         yield {
             "partition": batch.source.partition,
             "offset": offset,
             "timestamp": row.timestamp,
-            "key": read_key(row.key),
-            "value": read_value(row.value),
+            "key": read_key(row.key, row.headers),
+            "value": read_value(row.value, row.headers),
         }

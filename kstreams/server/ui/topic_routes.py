@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kstreams.config import Config
 from kstreams.decoders import decode_json
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log import home_of
+from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import has_registry
 from kstreams.processor.topology.topology import Topology
+from kstreams.serdes.base import SerdeUse
 from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint, QueryParameter
 from kstreams.server.page import JSON
@@ -60,8 +67,9 @@ class TopicRoutes:
 
     def _read(self, topic: str, most: int, ends: Ends) -> TailPage:
         try:
-            with home_of(self._asking.streams.config).open() as log:
-                return Tail(log, topic, most, self._asking.limits.deadline_s / 2).after(ends)
+            config = self._asking.streams.config
+            with home_of(config).open() as log, _uses_of(topic, config) as uses:
+                return Tail(log, topic, most, self._asking.limits.deadline_s / 2, uses).after(ends)
         except UnknownTopicError:
             raise Refusal(404, "the topic is not there yet") from None
         except LogError:
@@ -81,6 +89,20 @@ def readable_topics(topology: Topology, application_id: str, declared: tuple[str
     internal = {topic.name: f"{application_id}-{topic.name}" for topic in topology.internal_topics}
     names = {name: name for name in (*topology.source_topics, *sinks)} | internal
     return {name: full for name, full in names.items() if _ALL in declared or name in declared or full in declared}
+
+
+@contextmanager
+def _uses_of(topic: str, config: Config) -> Iterator[tuple[SerdeUse | None, SerdeUse | None]]:
+    """What keys and values of a topic are read with; a page waits for no registry."""
+    if not has_registry(config):
+        yield None, None
+        return
+    hasty = config.replace({"task.timeout.ms": 0, "schema.registry.max.retries": 0})
+    registry = ApplicationRegistry(hasty)
+    try:
+        yield SerdeUse(topic, True, hasty, registry), SerdeUse(topic, False, hasty, registry)
+    finally:
+        registry.close()
 
 
 def _ends(text: str) -> Ends:

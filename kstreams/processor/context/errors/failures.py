@@ -28,7 +28,7 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord, Record
 from kstreams.timestamps import InvalidTimestampError
 
-UNHANDLED = (ProcessingError, FencedError, LogError, StateError, RegistryError)
+UNHANDLED = (ProcessingError, FencedError, LogError, RegistryError, StateError)
 """What no handler is asked about: it has been handled already, or the task itself cannot go on."""
 
 Call = Callable[[int], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -10,9 +10,11 @@ from kstreams.config import Config
 from kstreams.errors import StateError, TopologyError
 from kstreams.processor.topology.fingerprint import StoreFingerprint, fingerprint_of
 from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.state.locks import ProcessFolder, lock_alone, lock_folder, state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
+from kstreams.schemas import SchemaRegistry
 from kstreams.serdes.type_names import serde_named
 from kstreams.state.store_builder import StoreBuilder, store_kind, store_named
 
@@ -63,9 +65,18 @@ class DeclaredStores:
 
 
 class DescribedStores:
-    """The stores that `topology.json` in the state folder of an application describes: those of built-in types."""
+    """The stores that `topology.json` in the state folder of an application describes: those of built-in types.
 
-    def __init__(self, config: Config) -> None:
+    Parameters
+    ----------
+    config : Config
+    registry : callable
+        `() -> SchemaRegistry`; not called unless types need it.
+    """
+
+    def __init__(self, config: Config, registry: Callable[[], SchemaRegistry]) -> None:
+        # Keys to look for are written as the application wrote them last: the folder does not say with which schema.
+        self._binding = SerdeBinding(config.replace({"use.latest.version": True}), registry)
         self._described = {store.name: store for store in TopologyFile(state_folder(config)).read().stores}
 
     def locked(self, config: Config) -> ProcessFolder:
@@ -75,15 +86,15 @@ class DescribedStores:
         known = self._described.get(name)
         if known is None:
             raise StateError(f"there is no store {name!r}; there are: {', '.join(sorted(self._described)) or 'none'}")
-        if (found := _builder(known)) is None:
+        if (builder := _builder(known)) is None:
             raise StateError(f"the store {name!r} is of types that only the application knows: name its file by --app")
-        return found
+        return self._binding.store(builder)
 
     def tasks_in(self, folder: Path, name: str) -> KeptTasks:
         stores = [store for store in TopologyFile(folder).read().stores if store.on_disk]
         [own] = [store.sub_topology for store in stores if store.name == name] or [-1]
         builders = (_builder(store) for store in stores if store.sub_topology == own)
-        return KeptTasks(own, [builder for builder in builders if builder is not None])
+        return KeptTasks(own, [self._binding.store(builder) for builder in builders if builder is not None])
 
 
 def _builder(store: StoreFingerprint) -> StoreBuilder | None:

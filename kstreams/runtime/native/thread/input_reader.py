@@ -14,7 +14,9 @@ from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.row_tags import untagged
+from kstreams.runtime.native.thread.schema_waits import SchemaWaits
 from kstreams.runtime.native.thread.slice_buffer import SliceBuffer
+from kstreams.schemas.patient import Patience
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,7 @@ class InputReader:
         self._most_buffered_records = job.settings.max_buffered_records
         self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
         self._is_memory_full = False
+        self._schemas = SchemaWaits(Patience.of(job.config), job.clock)
 
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the inputs of these tasks: of new ones from their next offsets."""
@@ -59,6 +62,7 @@ class InputReader:
                 if self._alignment.is_shared and source.topic in self._alignment.topics:
                     self._held[source] = SliceBuffer(task.positions.unfinished(source))
         self._held = {source: held for source, held in self._held.items() if source in self._task_of}
+        self._schemas.retain(self._task_of)
 
     def poll(self, *, is_busy: bool) -> int:
         """Buffer records, and report to every task how much its inputs lag; how many came, or need not wait any more.
@@ -162,7 +166,7 @@ class InputReader:
         held = sum([held.num_bytes for held in self._held.values()])
         waiting = sum([task.group.buffered_bytes() for task in self._tasks])
         self._is_memory_full = held + waiting > self._most_buffered_bytes
-        full = set(filter(self.is_full, self._task_of))
+        full = set(filter(self.is_full, self._task_of)) | self._schemas.paused()
         self._consumer.resume([source for source in self._task_of if source not in full])
         self._consumer.pause(full)
 
@@ -172,7 +176,10 @@ class InputReader:
         return min(self._most_records, max(1, self._most_buffered_bytes // row_bytes))
 
     def _that_fit(self, batches: Sequence[Batch]) -> Iterator[Batch]:
-        """What there is memory for, when records are larger than those before them; the rest is read again."""
+        """What there is memory for, when records are larger than those before them, and whose schemas are known.
+
+        The rest is read again.
+        """
         room, cut = self._most_buffered_bytes, set[TopicPartition]()
         for batch in batches:
             if batch.source in cut:
@@ -181,6 +188,7 @@ class InputReader:
             fitting = len(batch) if size <= room else max(0, len(batch) * room // size)
             if room == self._most_buffered_bytes:
                 fitting = max(1, fitting)
+            fitting = min(fitting, self._schemas.readable(batch, self._task_of[batch.source].task))
             if fitting < len(batch):
                 self._consumer.seek(batch.source, int(batch.offsets[fitting]))
                 cut.add(batch.source)

@@ -18,7 +18,7 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
     if getattr(node, "calls", None) is not None:
         return "async functions are called by tasks"
     if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
-        return "tasks ask the schema registry"
+        return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
     reason = unreadable_record(node, typed)
     return reason if reason is not None or form.check is None else form.check(node, typed)
 

@@ -1,0 +1,157 @@
+"""`AvroValues`: JSON as the values that a schema of Avro describes.
+
+Logical types are texts in ISO form, or the numbers that stand for them; bytes are base64, as `consume` prints them. A
+value of a union stands for itself, or is tagged as in Avro's JSON: `{"string": "x"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kstreams.cli.from_json.texts import misfit, of_class, within
+from kstreams.errors import SerdeError
+from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
+from kstreams.serdes.avro.mapping import CLASSES
+from kstreams.serdes.avro.schema import RECORDS, AvroSchema
+
+_NAMED = (*RECORDS, "enum", "fixed")
+
+
+class AvroValues:
+    """Makes values of JSON.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+
+    Examples
+    --------
+    >>> from kstreams.serdes.avro.schema import parsed
+    >>> due = {"name": "due", "type": {"type": "int", "logicalType": "date"}}
+    >>> schema = parsed(str({"type": "record", "name": "Bill", "fields": [due]}).replace("'", '"'))
+    >>> AvroValues(schema).of_json({"due": "2026-01-31"})
+    {'due': datetime.date(2026, 1, 31)}
+    """
+
+    def __init__(self, schema: AvroSchema) -> None:
+        self._schema = schema
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all that it describes are texts."""
+        node = self._schema.node(self._schema.root)
+        return not isinstance(node, list) and node["type"] == "string"
+
+    def of_json(self, value: Any) -> Any:
+        """The value that a piece of JSON stands for; raises SerdeError for one that does not fit, with the field."""
+        return self._value(self._schema.root, value, "")
+
+    def _value(self, part: Any, value: Any, place: str) -> Any:
+        node = self._schema.node(part)
+        if isinstance(node, list):
+            return self._of_union(node, value, place)
+        logical = logical_of(node)
+        if logical is not None:
+            return _logical(logical, value, place)
+        return _OF_TYPE.get(node["type"], AvroValues._plain)(self, node, value, place)
+
+    def _of_union(self, branches: list[Any], value: Any, place: str) -> Any:
+        nodes = [self._schema.node(branch) for branch in branches]
+        is_tagged = sum(node["type"] in RECORDS for node in nodes) > 1
+        reasons: list[str] = []
+        for branch, node, inner in self._candidates(branches, nodes, value):
+            try:
+                converted = self._value(branch, inner, place)
+            except SerdeError as error:
+                reasons.append(str(error))
+                continue
+            return (node["name"], converted) if is_tagged and node["type"] in RECORDS else converted
+        if len(reasons) == 1:
+            raise SerdeError(reasons[0])
+        raise misfit(value, "value of its union", place, "; ".join(reasons))
+
+    def _candidates(self, branches: list[Any], nodes: list[Any], value: Any) -> list[tuple[Any, Any, Any]]:
+        """The branches that a value may be of, and what is then left of it: that of its tag, or all."""
+        pairs = list(zip(branches, nodes, strict=True))
+        tag, inner = _tag(value)
+        if tag is not None:
+            named = [(branch, node, inner) for branch, node in pairs if tag in _names(node)]
+            if named:
+                return named
+        return [(branch, node, value) for branch, node in pairs if (node["type"] == "null") is (value is None)]
+
+    def _record(self, node: Any, value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise misfit(value, f"record {node['name']}", place)
+        parts = {field["name"]: field["type"] for field in node["fields"]}
+        unknown = sorted(value.keys() - parts.keys())
+        if unknown:
+            raise misfit(value, f"record {node['name']}", place, f"it has no field {unknown[0]}")
+        missing = [field["name"] for field in node["fields"] if field["name"] not in value and "default" not in field]
+        if missing:
+            raise misfit(value, f"record {node['name']}", place, f"it lacks the field {missing[0]}")
+        return {name: self._value(parts[name], each, within(place, name)) for name, each in value.items()}
+
+    def _array(self, node: Any, value: Any, place: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise misfit(value, "array", place)
+        return [self._value(node["items"], each, place) for each in value]
+
+    def _map(self, node: Any, value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise misfit(value, "map", place)
+        return {key: self._value(node["values"], each, within(place, key)) for key, each in value.items()}
+
+    def _enum(self, node: Any, value: Any, place: str) -> str:
+        if value not in node["symbols"]:
+            raise misfit(value, f"symbol of {node['name']}", place)
+        return str(value)
+
+    def _plain(self, node: Any, value: Any, place: str) -> Any:
+        return of_class(value, CLASSES[node["type"]], place)
+
+
+def _logical(logical: Logical, value: Any, place: str) -> Any:
+    """A value of a logical type, of its text, or of the number that Avro keeps for it."""
+    if logical.cls is AvroDuration:
+        return _duration(value, place)
+    if logical.raw is int and type(value) is int:
+        try:
+            return logical.read(value)
+        except (ValueError, OverflowError) as error:
+            raise misfit(value, logical.cls.__name__, place, str(error)) from None
+    return of_class(value, logical.cls, place)
+
+
+def _duration(value: Any, place: str) -> AvroDuration:
+    parts = list(value.values()) if isinstance(value, dict) and tuple(value) == AvroDuration._fields else value
+    if not (isinstance(parts, list) and len(parts) == len(AvroDuration._fields)):
+        raise misfit(value, "duration, a list of months, days and milliseconds", place)
+    return AvroDuration(*(of_class(part, int, place) for part in parts))
+
+
+def _tag(value: Any) -> tuple[str | None, Any]:
+    """The name of a branch with which a value is tagged, and the value: `{"name": value}` or `["name", value]`."""
+    if isinstance(value, dict) and len(value) == 1:
+        return next(iter(value.items()))
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str):
+        return value[0], value[1]
+    return None, value
+
+
+def _names(node: Any) -> tuple[str, ...]:
+    """What a tag may call a branch."""
+    if node["type"] not in _NAMED:
+        return (node["type"],)
+    name = str(node["name"])
+    return name, name.rpartition(".")[2]
+
+
+_OF_TYPE: Final[dict[str, Callable[[AvroValues, Any, Any, str], Any]]] = {
+    "record": AvroValues._record,
+    "error": AvroValues._record,
+    "array": AvroValues._array,
+    "map": AvroValues._map,
+    "enum": AvroValues._enum,
+}

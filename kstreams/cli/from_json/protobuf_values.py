@@ -1,0 +1,82 @@
+"""`of_message`: JSON as the dicts that a Protobuf message is written of.
+
+Fields have the names of the `.proto` file or their lowerCamelCase forms. Moments and dates are texts in ISO form, bytes
+are base64, enums go by the names of their values.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from kstreams.cli.from_json.texts import misfit, of_class, within
+
+_CLASSES: Final[dict[str, type]] = {
+    "google.protobuf.Timestamp": datetime.datetime,
+    "google.protobuf.Duration": datetime.timedelta,
+    "google.type.Date": datetime.date,
+    "google.type.TimeOfDay": datetime.time,
+    "confluent.type.Decimal": decimal.Decimal,
+    "google.protobuf.BytesValue": bytes,
+}
+_AS_THEY_ARE: Final = "google.protobuf."
+"""JSON itself, and wrappers of numbers and texts."""
+
+
+def of_message(message: Descriptor, value: Any, place: str = "") -> dict[str, Any]:
+    """The fields of a message that a piece of JSON stands for.
+
+    Raises
+    ------
+    SerdeError
+        When it does not fit; names the field.
+    """
+    if not isinstance(value, dict):
+        raise misfit(value, message.full_name, place)
+    fields = {}
+    for name, each in value.items():
+        field = message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
+        if field is None:
+            raise misfit(value, message.full_name, place, f"it has no field {name}")
+        fields[field.name] = _of_field(field, each, within(place, field.name))
+    return fields
+
+
+def _of_field(field: FieldDescriptor, value: Any, place: str) -> Any:
+    entry = field.message_type
+    if entry is not None and entry.GetOptions().map_entry:
+        if not isinstance(value, dict):
+            raise misfit(value, "map", place)
+        keys, values = entry.fields_by_name["key"], entry.fields_by_name["value"]
+        return {_key(keys, key, place): _of_one(values, each, within(place, key)) for key, each in value.items()}
+    if field.is_repeated:
+        if not isinstance(value, list):
+            raise misfit(value, "list", place)
+        return [_of_one(field, each, place) for each in value]
+    return None if value is None else _of_one(field, value, place)
+
+
+def _key(field: FieldDescriptor, key: str, place: str) -> Any:
+    """A key of a map, which is a text in JSON."""
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return key
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return {"true": True, "false": False}.get(key, key)
+    try:
+        return int(key)
+    except ValueError:
+        raise misfit(key, "number", place) from None
+
+
+def _of_one(field: FieldDescriptor, value: Any, place: str) -> Any:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return of_class(value, bytes, place)
+    if field.message_type is None:
+        return value
+    name = field.message_type.full_name
+    if name in _CLASSES:
+        return of_class(value, _CLASSES[name], place)
+    return value if name.startswith(_AS_THEY_ARE) else of_message(field.message_type, value, place)

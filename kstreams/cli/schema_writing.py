@@ -1,0 +1,142 @@
+"""`topic_encoders`: how lines and objects become keys and values, with schemas in a registry where there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kstreams.decoders import decode_json
+from kstreams.errors import SchemaNotFoundError, SerdeError
+from kstreams.schemas import RegisteredSchema
+from kstreams.schemas.compatibility.rules import resolved_by
+from kstreams.serdes.base import Serde, SerdeUse
+from kstreams.serdes.byte_kinds import checked_kind, encode_json, encoder
+from kstreams.serdes.schemas.options import PREFIX
+from kstreams.serdes.schemas.subjects import topic_name
+from kstreams.serdes.topic_decoders import KIND_OF_TYPE
+
+
+class Encoders(NamedTuple):
+    """How keys or values are written.
+
+    Parameters
+    ----------
+    line : callable
+        `line -> bytes`.
+    json : callable
+        `value of JSON -> bytes or None`.
+    """
+
+    line: Callable[[bytes], bytes]
+    json: Callable[[Any], bytes | None]
+
+
+class Format(NamedTuple):
+    """How values are written with one schema."""
+
+    serde: Serde[Any]
+    of_json: Callable[[Any], Any]
+    is_text: bool = False
+
+
+def topic_encoders(kind: str, use: SerdeUse | None, subject: str | None = None) -> Encoders:
+    """How keys or values of a topic are written.
+
+    Parameters
+    ----------
+    kind : str
+        As `checked_kind` takes it; `avro`, `protobuf` and `json-schema` write with the newest version of a subject.
+    use : SerdeUse or None
+        The topic with its registry.
+    subject : str, optional
+        `TOPIC-value` unless given, for keys `TOPIC-key`.
+
+    Raises
+    ------
+    SerdeError
+        When there is no registry, the subject is not there, or its schema is of another type.
+
+    Examples
+    --------
+    >>> topic_encoders("int", None).json(7)
+    b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07'
+    """
+    name = checked_kind(kind)
+    if name in _FORMATS:
+        return _by_schema(name, use, subject)
+    if subject is not None:
+        raise SerdeError(f"a schema goes with {', '.join(_FORMATS)}, not with {name}")
+    return Encoders(encoder(name), lambda value: encode_json(value, name))
+
+
+def _by_schema(kind: str, use: SerdeUse | None, subject: str | None) -> Encoders:
+    if use is None:
+        raise SerdeError(f"{kind} is written with a schema registry: set schema.registry.url")
+    subject = subject or topic_name(use.topic, use.is_key, "")
+    chosen = _newest(use, subject)
+    if KIND_OF_TYPE[chosen.schema.type] != kind:
+        raise SerdeError(f"the schema of {subject} is not for {kind}: write with {KIND_OF_TYPE[chosen.schema.type]}")
+    form = _FORMATS[kind](chosen, use)
+    write = form.serde.of_topic(use).serialize
+
+    def of_json(value: Any) -> bytes | None:
+        return None if value is None else write(form.of_json(value))
+
+    return Encoders(lambda line: write(form.of_json(_read(line, form.is_text))), of_json)
+
+
+def _newest(use: SerdeUse, subject: str) -> RegisteredSchema:
+    try:
+        return use.registry().version(subject)
+    except SchemaNotFoundError as error:
+        raise SerdeError(
+            f"there is no schema to write with ({error}): register one with "
+            f"`kstreams schemas register {subject} FILE`, or name another subject"
+        ) from None
+
+
+def _read(line: bytes, is_text: bool) -> Any:
+    """A line as JSON; a text may stand there without quotes."""
+    if is_text and line[:1] != b'"':
+        return line.decode()
+    try:
+        return decode_json(line)
+    except msgspec.DecodeError as error:
+        raise SerdeError(f"{line.decode(errors='replace')!r} is no JSON: {error}") from None
+
+
+def _avro(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+    from kstreams.cli.from_json.avro_values import AvroValues
+    from kstreams.serdes.avro import Avro
+    from kstreams.serdes.avro.schema import parsed
+
+    schema = resolved_by(use.registry(), chosen.schema)
+    values = AvroValues(parsed(schema.text, [text for _, text in schema.imports]))
+    return Format(Avro(use_schema_id=chosen.id, schema_id=PREFIX), values.of_json, values.is_text)
+
+
+def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+    from kstreams.cli.from_json.protobuf_values import of_message
+    from kstreams.serdes.protobuf import Protobuf
+    from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
+    from kstreams.serdes.protobuf.pools import pool_of
+    from kstreams.serdes.protobuf.schema_files import files_of
+
+    files = files_of(chosen.schema, use.registry(), f"schema-{chosen.id}.proto")
+    message = MessagesOfSchema(pool_of(files).FindFileByName(files[-1].name), chosen.id).named(None)
+    return Format(Protobuf(use_schema_id=chosen.id, schema_id=PREFIX), lambda value: of_message(message, value))
+
+
+def _json_schema(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+    from kstreams.serdes.json_schema import JsonSchema
+
+    return Format(JsonSchema(use_schema_id=chosen.id, schema_id=PREFIX, validate=True), lambda value: value)
+
+
+_FORMATS: Final[dict[str, Callable[[RegisteredSchema, SerdeUse], Format]]] = {
+    "avro": _avro,
+    "protobuf": _protobuf,
+    "json-schema": _json_schema,
+}

@@ -1,0 +1,115 @@
+"""`topic_decoder`: how the keys or values of one topic are shown, those too whose schemas are in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kstreams.errors import KStreamsError, SchemaNotFoundError, SerdeError
+from kstreams.record import Headers
+from kstreams.schemas import RegisteredSchema, SchemaType
+from kstreams.serdes import serde_named
+from kstreams.serdes.base import Serde, SerdeUse
+from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, checked_kind, decoder
+from kstreams.serdes.plain_forms import shown
+from kstreams.serdes.schemas.frame import LENGTHS, schema_of_frame
+from kstreams.serdes.schemas.record_headers import framed, header_name
+
+Decode: TypeAlias = Callable[[bytes | None, Headers], Any]
+"""`(bytes, headers of their record) -> what is shown`; raises SerdeError for bytes that are not of the kind."""
+OnTrouble: TypeAlias = Callable[[KStreamsError], None]
+
+KIND_OF_TYPE: Final[dict[SchemaType, str]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
+"""What serdes are called by the type of their schemas."""
+
+
+def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambda error: None) -> Decode:
+    """Return the function that turns keys or values of a topic into values that JSON can hold.
+
+    Parameters
+    ----------
+    kind : str
+        The name of a serde, or `auto`: bytes that begin with the id of a schema in the registry are then read with that
+        schema.
+    use : SerdeUse or None
+        The topic and its registry; None where there is no registry.
+    on_trouble : callable
+        Called once if the registry does not answer for `auto`; from then on bytes are guessed without it.
+
+    Examples
+    --------
+    >>> topic_decoder("int", None)(bytes(8), ())
+    0
+    """
+    name = checked_kind(kind)
+    if use is not None and name == AUTO:
+        return _Guess(use, on_trouble)
+    if use is not None and needs_registry(name):
+        return _by_schema(serde_named(name), use)
+    plain = decoder(name)
+    return lambda data, headers: plain(data)
+
+
+def needs_registry(kind: str) -> bool:
+    """Return whether values of a kind are read and written with a schema registry.
+
+    Examples
+    --------
+    >>> needs_registry("windowed(avro, 1000)"), needs_registry("hex")
+    (True, False)
+    """
+    name = checked_kind(kind)
+    return name not in (AUTO, RAW, HEX) and serde_named(name).asks_registry
+
+
+def _by_schema(serde: Serde[Any], use: SerdeUse) -> Decode:
+    read, header = serde.of_topic(use).deserialize, header_name(is_key=use.is_key)
+    return lambda data, headers: None if data is None else shown(read(framed(data, headers, header)))
+
+
+class _Guess:
+    """Reads bytes with the schema that they name, where the registry has it; guesses others by themselves."""
+
+    def __init__(self, use: SerdeUse, on_trouble: OnTrouble) -> None:
+        self._use, self._on_trouble = use, on_trouble
+        self._plain, self._header = decoder(AUTO), header_name(is_key=use.is_key)
+        self._by_type: dict[SchemaType, Decode] = {}
+        self._types: dict[bytes, SchemaType | None] = {}
+        self._is_away = False
+
+    def __call__(self, data: bytes | None, headers: Headers) -> Any:
+        if data is not None:
+            decode = self._named_by(framed(data, headers, self._header))
+            if decode is not None:
+                try:
+                    return decode(data, headers)
+                except SerdeError:
+                    pass  # it begins like a frame by chance
+        return self._plain(data)
+
+    def _named_by(self, data: bytes) -> Decode | None:
+        """What reads bytes by the schema that they name; None where they name none."""
+        length = LENGTHS.get(data[0]) if data else None
+        if length is None or len(data) <= length or self._is_away:
+            return None
+        frame = data[:length]
+        if frame not in self._types:
+            self._types[frame] = self._type_of(frame)
+        kind = self._types[frame]
+        return None if kind is None else self._reader(kind)
+
+    def _type_of(self, frame: bytes) -> SchemaType | None:
+        try:
+            named: RegisteredSchema = schema_of_frame(frame, self._use.registry())
+        except SchemaNotFoundError:
+            return None
+        except KStreamsError as error:
+            self._is_away = True
+            self._on_trouble(error)
+            return None
+        return named.schema.type
+
+    def _reader(self, kind: SchemaType) -> Decode:
+        if kind not in self._by_type:
+            self._by_type[kind] = _by_schema(serde_named(KIND_OF_TYPE[kind]), self._use)
+        return self._by_type[kind]
