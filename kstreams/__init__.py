@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
     from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
+        AggregationWithHeaders,
         Change,
         FixedKeyRecord,
         ProducerRecord,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         RecordMetadata,
         RecordWithMetadata,
         ValueAndTimestamp,
+        ValueTimestampHeaders,
         Window,
         Windowed,
     )
@@ -134,6 +136,7 @@ _HOMES = {
     "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
     "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (
+        "AggregationWithHeaders",
         "Change",
         "FixedKeyRecord",
         "ProducerRecord",
@@ -142,6 +145,7 @@ _HOMES = {
         "RecordWithMetadata",
         "RecordWithMetadata",
         "ValueAndTimestamp",
+        "ValueTimestampHeaders",
         "Window",
         "Windowed",
     ),
@@ -184,6 +188,7 @@ _MODULES = {"spark": "kstreams.spark"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _MODULES
 
 __all__ = [
+    "AggregationWithHeaders",
     "Cancellable",
     "Change",
     "CogroupedKStream",
@@ -242,6 +247,7 @@ __all__ = [
     "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "VersionedKeyQuery",
     "WallclockTimestampExtractor",
     "Window",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from kstreams.durations import time_ms
-from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
 
 Taken: TypeAlias = Callable[[Any], Any]
 """Takes an argument of a user, gives the one of the store."""
@@ -55,6 +55,35 @@ def taken_value(value: Any) -> Any:
     if not (isinstance(value, tuple) and len(value) == 2):
         raise TypeError(f"this store keeps values with their time: put ValueAndTimestamp({value!r}, timestamp)")
     return value if type(value[1]) is int else ValueAndTimestamp(value[0], taken_time(value[1]))
+
+
+def taken_value_with_headers(value: Any) -> Any:
+    """A value with a timestamp and headers; raises TypeError for anything else.
+
+    Examples
+    --------
+    >>> taken_value_with_headers(ValueTimestampHeaders("a", 5)).headers
+    ()
+    """
+    if value is None:
+        return None
+    if not isinstance(value, ValueTimestampHeaders):
+        wanted = f"ValueTimestampHeaders({value!r}, timestamp, headers)"
+        raise TypeError(f"this store keeps values with their time and headers: put {wanted}")
+    return value if type(value.timestamp) is int else value._replace(timestamp=taken_time(value.timestamp))
+
+
+def taken_aggregation(value: Any) -> Any:
+    """A value of a session with headers; raises TypeError for anything else.
+
+    Examples
+    --------
+    >>> taken_aggregation(AggregationWithHeaders(3)).headers
+    ()
+    """
+    if value is None or isinstance(value, AggregationWithHeaders):
+        return value
+    raise TypeError(f"this store keeps sessions with headers: put AggregationWithHeaders({value!r}, headers)")
 
 
 def taken_session(session: Any) -> Any:
