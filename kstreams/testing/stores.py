@@ -58,7 +58,8 @@ class ValuesOnly:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if not hasattr(self._view, method):
-            raise AttributeError(f"the store {self._store.name} cannot be asked for {method!r} without its {self._lacks}")
+            name, lacks = self._store.name, self._lacks
+            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {lacks}")
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))
 

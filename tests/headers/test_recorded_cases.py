@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import kstreams as ks
+from kstreams.batch import Row as BytesRow
 from kstreams.batch import TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.testing import TopologyTestDriver
-from tests.headers.recorded import INPUT, RUNS, Recorded, Row, headers_of
+from tests.headers.recorded import CHANGELOGS, INPUT, RUNS, Recorded, Row, headers_of
 from tests.headers.topologies import CASES
 from tests.native.stepped import stepped
 from tests.native.world import World
@@ -24,6 +25,8 @@ FINAL = ("tumbling_final", "session_final")
 """Where Kafka Streams loses windows as time jumps: see docs/decisions/windows-closed-first.md."""
 BARE_SESSIONS = (Recorded("session", "headers", CACHE), Recorded("suppress_sessions", "headers", CACHE))
 """Where a record cache before sessions drops headers, in Kafka Streams with dsl.store.format=HEADERS alone."""
+SESSIONS = "kept_headers_of_sessions"
+"""The times of sessions in a changelog: there that of the record, here the end of the session."""
 BY_A_THREAD = "global_table_join"
 """A thread of its own fills the global table of a native application: what is joined there is not of one moment."""
 EQUAL = [run for run in RUNS if run.case not in FINAL and run not in BARE_SESSIONS]
@@ -63,18 +66,23 @@ def on_native(run: Recorded, folder: Path) -> list[Row]:
                 raw = None if value is None else value.encode()
                 producer.send(topic, key.encode(), raw, timestamp=time, headers=headers_of(header))
             application.work()
-    return written(world)
+    return [row(text(raw.key), text(raw.value), raw.timestamp, raw.headers) for raw in written(world, "out")]
 
 
-def written(world: World) -> list[Row]:
-    source = TopicPartition("out", 0)
-    found: list[Row] = []
+def changelog(world: World) -> list[Row]:
+    kept = [raw for raw in written(world, "app-kept-changelog") if raw.value is not None]
+    return [row((raw.key or b"").hex(), text(raw.value), raw.timestamp, raw.headers) for raw in kept]
+
+
+def written(world: World, topic: str) -> list[BytesRow]:
+    source = TopicPartition(topic, 0)
+    found: list[BytesRow] = []
     with world.log() as log, log.consumer() as consumer:
         consumer.assign([source])
         end = consumer.end_offsets([source])[source]
         while consumer.position(source) < end:
             for batch in consumer.poll(0.1, 1_000):
-                found += [row(text(raw.key), text(raw.value), raw.timestamp, raw.headers) for raw in batch.rows()]
+                found += batch.rows()
     return found
 
 
@@ -94,6 +102,17 @@ def test_headers_are_those_of_kafka_streams(run: Recorded) -> None:
 @pytest.mark.parametrize("run", ON_NATIVE, ids=lambda run: "-".join(map(str, run)))
 def test_the_native_engine_gives_the_same(run: Recorded, tmp_path: Path) -> None:
     assert on_native(run, tmp_path) == RUNS[run]
+
+
+@pytest.mark.parametrize("run", [run for run in CHANGELOGS if run.format == "default"], ids=lambda run: run.case)
+def test_changelogs_have_the_headers_of_values_as_kafka_streams_writes_them(run: Recorded, tmp_path: Path) -> None:
+    on_native(run, tmp_path)
+    rows, times = changelog(World(tmp_path)), [2] if run.case == SESSIONS else []
+    assert [without(times, row) for row in rows] == [without(times, row) for row in CHANGELOGS[run]]
+
+
+def without(places: list[int], row: Row) -> Row:
+    return [part for place, part in enumerate(row) if place not in places]
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run.case in FINAL], ids=lambda run: "-".join(map(str, run)))
