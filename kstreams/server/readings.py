@@ -10,11 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from kstreams.record import Window, Windowed
+from kstreams.serdes.byte_kinds import decoder
 from kstreams.serdes.plain_forms import shown
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.scan_order import scan_order
 from kstreams.state.values_with_headers import headers_of, without_headers
 
+_HEADER = decoder("auto")  # as `kstreams consume` shows them
 FIRST_MS, LAST_MS = 0, 2**62
 Entry = tuple[Any, Any]
 Row = dict[str, Any]
@@ -227,7 +229,7 @@ def _version_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
 def _value_columns(builder: StoreBuilder, value: Any) -> Row:
     row = without_headers(value)
     kept, times = (row.value, {"timestamp": row.timestamp}) if builder.kind.timestamped else (row, {})
-    headers = {"headers": [[name, shown(raw)] for name, raw in headers_of(value)]} if builder.kind.headers else {}
+    headers = {"headers": [[name, _HEADER(raw)] for name, raw in headers_of(value)]} if builder.kind.headers else {}
     return {"value": shown(kept if builder.result is None else builder.result(kept)), **times, **headers}
 
 

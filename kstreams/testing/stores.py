@@ -25,12 +25,11 @@ class StoreViews:
     def __init__(self, builders: Mapping[str, StoreBuilder], stores: Mapping[str, Any]) -> None:
         self._builders, self._stores = builders, stores
 
-    def get(self, name: str, *kinds: StoreKind) -> Any:
-        """The store of this name, of one of these kinds."""
+    def get(self, name: str, wanted: StoreKind, *others: StoreKind) -> Any:
+        """The store of this name, of the kind that is wanted, or of another that will do."""
         store, kind = self.any(name), self._builders[name].kind
-        if kind not in kinds:
-            wanted = " or ".join(wanted.name for wanted in kinds)
-            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted} store.")
+        if kind not in (wanted, *others):
+            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
         return store
 
     def seen_as(self, name: str, kind: StoreKind, *others: StoreKind) -> Any:
