@@ -201,8 +201,8 @@ class HeadersValueCodec:
         self.live: Callable[[Any], Any] | None = self._live  # a list of headers could change after it was put
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
-    def _live(self, given: Any) -> Any:
-        value, *times, headers = given
+    def _live(self, row: Any) -> Any:
+        value, *times, headers = row
         if value is None:
             return None
         write = self._plain.live

@@ -41,11 +41,11 @@ def headers_of(value: str | None) -> list[tuple[str, bytes]]:
     return [] if value is None else [("h", value.encode())]
 
 
-def recorded(what: str) -> dict[Recorded, list[Row]]:
+def recorded(column: str) -> dict[Recorded, list[Row]]:
     """Of all runs that have it: what came out, or what a changelog holds."""
     lines = (Path(__file__).parent / "cases.jsonl").read_text().splitlines()
     runs = {Recorded(row["case"], row["format"], row["cache"]): row for row in map(json.loads, lines)}
-    return {run: row[what] for run, row in runs.items() if what in row}
+    return {run: row[column] for run, row in runs.items() if column in row}
 
 
 RUNS = recorded("rows")

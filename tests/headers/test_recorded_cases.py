@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import kstreams as ks
+from kstreams.batch import Batch, TopicPartition
 from kstreams.batch import Row as BytesRow
-from kstreams.batch import TopicPartition
 from kstreams.clock import ManualClock
+from kstreams.state import open_task_state
 from kstreams.testing import TopologyTestDriver
 from tests.headers.recorded import CHANGELOGS, INPUT, RUNS, Recorded, Row, headers_of
 from tests.headers.topologies import CASES
@@ -27,6 +28,8 @@ BARE_SESSIONS = (Recorded("session", "headers", CACHE), Recorded("suppress_sessi
 """Where a record cache before sessions drops headers, in Kafka Streams with dsl.store.format=HEADERS alone."""
 SESSIONS = "kept_headers_of_sessions"
 """The times of sessions in a changelog: there that of the record, here the end of the session."""
+LAST_MS = {"kept_headers_of_windows": 201_000, SESSIONS: 202_000}
+"""The latest time in the changelog."""
 BY_A_THREAD = "global_table_join"
 """A thread of its own fills the global table of a native application: what is joined there is not of one moment."""
 EQUAL = [run for run in RUNS if run.case not in FINAL and run not in BARE_SESSIONS]
@@ -109,6 +112,27 @@ def test_changelogs_have_the_headers_of_values_as_kafka_streams_writes_them(run:
     on_native(run, tmp_path)
     rows, times = changelog(World(tmp_path)), [2] if run.case == SESSIONS else []
     assert [without(times, row) for row in rows] == [without(times, row) for row in CHANGELOGS[run]]
+
+
+@pytest.mark.parametrize("run", [run for run in CHANGELOGS if run.format == "default"], ids=lambda run: run.case)
+def test_a_store_is_restored_from_a_changelog_that_kafka_streams_wrote(run: Recorded) -> None:
+    [builder] = built(run.case).stores.values()
+    state = open_task_state([builder])
+    rows = [
+        BytesRow(bytes.fromhex(key), value.encode(), time, tuple((name, each.encode()) for name, each in headers))
+        for key, value, time, headers in CHANGELOGS[run]
+    ]
+    state.restore("kept", Batch.of_rows(TopicPartition("headers-kept-changelog", 0), rows))
+    restored = [(value[0], value.headers) for _, value in state.stores["kept"].all()]
+    last = {row.key: ((row.value or b"").decode(), row.headers) for row in rows}
+    assert sorted(restored) == sorted(last[key] for key in last if is_alive(run.case, key))
+
+
+def is_alive(case: str, key: bytes | None) -> bool:
+    """Stores of windows and sessions keep the last 100 seconds."""
+    ends = {"kept_headers_of_windows": -12, SESSIONS: -16}
+    at = ends.get(case)
+    return at is None or int.from_bytes((key or b"")[at : at + 8], "big") > LAST_MS[case] - 100_000
 
 
 def without(places: list[int], row: Row) -> Row:
