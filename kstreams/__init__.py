@@ -62,7 +62,9 @@ if TYPE_CHECKING:
     )
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
-    from kstreams.serdes import Serde, serde_of
+    from kstreams.serdes import Avro, Serde, serde_of
+    from kstreams.serdes.json_schema import JsonSchema
+    from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
         FailureReason,
         KeyQuery,
@@ -151,7 +153,9 @@ _HOMES = {
     ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
-    "kstreams.serdes": ("Serde", "serde_of"),
+    "kstreams.serdes": ("Avro", "Serde", "serde_of"),
+    "kstreams.serdes.json_schema": ("JsonSchema",),
+    "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
         "FailureReason",
         "KeyQuery",
@@ -189,6 +193,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _M
 
 __all__ = [
     "AggregationWithHeaders",
+    "Avro",
     "Cancellable",
     "Change",
     "CogroupedKStream",
@@ -202,6 +207,7 @@ __all__ = [
     "FixedKeyRecord",
     "GlobalKTable",
     "JoinWindows",
+    "JsonSchema",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -215,6 +221,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProducerRecord",
+    "Protobuf",
     "PunctuationType",
     "RangeQuery",
     "ReadOnlyKeyValueStore",

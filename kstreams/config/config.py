@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 _ENVIRONMENT = "KSTREAMS_"
 _NOT_SETTINGS = "KSTREAMS_TEST_"
+_PLAIN = (str, int, float, bool, tuple, Path)
 _SECRET_WORDS = ("password", "secret", "token", "jaas", "ssl.key", "credential", "auth.user.info")
 _PASSWORD_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _DEFAULTS = {key.name: None if key.default is None else key.kind.read(key.default) for key in KEYS.values()}
@@ -134,6 +135,16 @@ class Config(Mapping[str, Any]):
         {'linger.ms': 5}
         """
         return {k.removeprefix(prefix): v for k, v in self._explicit.items() if k.startswith(prefix)}
+
+    def plain(self) -> Config:
+        """These settings without functions and objects: what can be sent to another process.
+
+        Examples
+        --------
+        >>> Config.of({"application.id": "a", "processing.exception.handler": print}).plain().explicit
+        {'application.id': 'a'}
+        """
+        return Config({name: value for name, value in self._explicit.items() if isinstance(value, _PLAIN)})
 
     def warn_of_unused(self) -> None:
         """Log the settings that change nothing here."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from kstreams.errors import RegistryError
 from kstreams.schemas.registry import Schema
+from kstreams.schemas.serialized_proto import is_serialized
 
 _NAMES = {"AVRO": "Avro schema", "JSON": "JSON Schema", "PROTOBUF": "Protobuf schema"}
 _NAMESPACE = uuid.UUID("e6d1a2f7-5f0e-4f53-9a35-5c1b7a3f7b0d")
@@ -72,7 +73,7 @@ def _json(text: str, normalize: bool) -> str:
 
 
 def _protobuf(text: str, normalize: bool) -> str:
-    return " ".join(_tokens(text))
+    return text if is_serialized(text) else " ".join(_tokens(text))
 
 
 def _tokens(text: str) -> Iterator[str]:

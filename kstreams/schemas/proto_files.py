@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.missing import importing
 from kstreams.schemas.references import ResolvedSchema
+from kstreams.schemas.serialized_proto import deserialized, is_serialized, leave_out_json_names
 
 with importing("Protobuf schemas"):
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
+    from kstreams.schemas.proto_compiler import NotCompiledError, compiled_texts
+
 MAIN = "schema.proto"
-_TIMEOUT_S = 60
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -39,45 +37,25 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
 
 @functools.lru_cache(maxsize=1_000)
 def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
-    """The descriptors of a `.proto` text, named `schema.proto`, after those of its imports."""
-    _require_compiler()
-    with tempfile.TemporaryDirectory(prefix="kstreams-proto-") as folder:
-        root = Path(folder)
-        for name, text in (*schema.imports, (MAIN, schema.text)):
-            _write(root, name, text)
-        target = root / "descriptors"
-        _compile(root, target)
-        return FileDescriptorSet.FromString(target.read_bytes())
+    """The descriptors of a `.proto` text, named `schema.proto`, after those of its imports.
+
+    Of a file that comes as a FileDescriptorProto, the imports are left out.
+    """
+    if is_serialized(schema.text):
+        return FileDescriptorSet(file=[deserialized(schema.text, MAIN)])
+    texts = {name: text for name, text in schema.imports if not is_serialized(text)}
+    files = [deserialized(text, name) for name, text in schema.imports if is_serialized(text)]
+    try:
+        return FileDescriptorSet(file=compiled_texts({**texts, MAIN: schema.text}, MAIN, files))
+    except NotCompiledError as error:
+        raise RegistryError(f"this is no Protobuf schema: {error.complaint}") from None
 
 
-def _require_compiler() -> None:
-    with importing("Protobuf schemas", "protobuf"):
-        import grpc_tools  # noqa: F401
-
-
-def _write(root: Path, name: str, text: str) -> None:
-    path = root / name
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise RegistryError(f"{name!r} is no path of an import")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def _compile(root: Path, target: Path) -> None:
-    # In a process of its own: the compiler writes what is wrong to file descriptor 2, whoever that belongs to.
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", "--include_imports"]
-    done = subprocess.run(
-        [*command, f"--descriptor_set_out={target}", MAIN],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RegistryError(f"this is no Protobuf schema: {_complaint(done.stderr.replace(f'{root}/', ''))}")
-
-
-def _complaint(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if ".proto" in line and "warning" not in line]
-    return "; ".join(lines) or output.strip()[-300:] or "the compiler did not say why"
+def is_same_file(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+    """Whether two schemas are the same `.proto` file, of which one comes as a text and the other one does not."""
+    if is_serialized(one.text) == is_serialized(other.text):
+        return False
+    files = [FileDescriptorProto.FromString(file_of(each).SerializeToString()) for each in (one, other)]
+    for file in files:
+        leave_out_json_names(file.message_type)
+    return bool(files[0] == files[1])

@@ -1,6 +1,7 @@
 """Serdes: how keys and values become bytes. A type names its serde; `serde_of` finds it."""
 
 import kstreams.serdes.builtin  # noqa: F401 (registers them)
+from kstreams.serdes.avro import Avro, AvroDuration
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.json import JsonSerde
@@ -20,6 +21,8 @@ from kstreams.serdes.type_names import serde_named, type_name
 from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowedSerde, WindowRowSerde
 
 __all__ = [
+    "Avro",
+    "AvroDuration",
     "BoolSerde",
     "BytesSerde",
     "ChangeSerde",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -39,6 +40,24 @@ class SerdeUse:
     is_key: bool
     config: Config
     registry: Callable[[], SchemaRegistry]
+
+
+class FieldColumns(Protocol):
+    """Reads fields of values into Arrow columns."""
+
+    def decode(self, column: pa.Array) -> dict[str, pa.Array]:
+        """The fields of the values of a binary array, by name; null where the value is null.
+
+        Raises
+        ------
+        SerdeError
+            When a value does not decode; which one, the record path tells.
+        """
+        ...
+
+
+FieldWriter: TypeAlias = "Callable[[Mapping[str, pa.Array]], pa.Array]"
+"""Makes a binary array of columns; raises SerdeError where columns cannot say what objects would be written as."""
 
 
 class Serde(Generic[T]):
@@ -75,6 +94,28 @@ class Serde(Generic[T]):
         """
         return self
 
+    @property
+    def asks_registry(self) -> bool:
+        """Whether it, or a serde within it, needs a schema registry."""
+        return False
+
+    def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
+        """The bytes of records as `decode_rows` takes them.
+
+        A serde that writes a part of them in the headers of a record puts it in front again.
+
+        Parameters
+        ----------
+        column : pyarrow binary array, length n
+            Keys or values as they lie in a topic.
+        headers : pyarrow list<struct<name, value>> array, length n, or None
+        """
+        return column
+
+    def unframed(self, column: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array | None]:
+        """What is written of bytes that `encode_rows` gave, and the headers beside it; `framed` puts both together."""
+        return column, headers
+
     def encode_rows(self, values: list[T | None]) -> pa.Array:
         """Many values, as an Arrow binary array."""
         serialize = self.serialize
@@ -93,8 +134,40 @@ class Serde(Generic[T]):
         """An Arrow array of `arrow_type` as a binary one: the bytes that `serialize` gives for each value."""
         return self.encode_rows(column.to_pylist())
 
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        """What reads fields of values into Arrow columns, and nothing else of them.
+
+        Raises
+        ------
+        SerdeError
+            When they have no columnar form; says why.
+        """
+        raise SerdeError(f"{self!r} has no fields that columns can read")
+
+    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+        """What writes objects of a kind of the columns of their fields; None where objects have to be made.
+
+        Parameters
+        ----------
+        kind : type or None
+            What they are objects of; None: dicts.
+        fields : sequence of str
+        """
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def of_topic_within(serde: Serde[Any], attribute: str, use: SerdeUse) -> Any:
+    """A serde that holds another one under an attribute, with that one for a topic."""
+    inner: Serde[Any] = getattr(serde, attribute)
+    bound = inner.of_topic(use)
+    if bound is inner:
+        return serde
+    made = copy(serde)
+    setattr(made, attribute, bound)
+    return made
 
 
 def without_none(kind: Any) -> Any:

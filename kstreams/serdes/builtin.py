@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstreams.serdes.avro import Avro
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.immutable import is_immutable
 from kstreams.serdes.json import JsonSerde
+from kstreams.serdes.json_schema import JsonSchema
 from kstreams.serdes.msgpack import MsgpackSerde
 from kstreams.serdes.registry import SerdeKind, add_kind, same_bytes_when_equal
 from kstreams.serdes.scalars import (
@@ -28,7 +30,7 @@ def _always(serde: Any) -> bool:
 
 
 def _by_type(serde: Any) -> bool:
-    return is_immutable(serde.type)
+    return serde.type is not None and is_immutable(serde.type)  # without a type they are dicts
 
 
 def _by_inner(serde: Any) -> bool:
@@ -55,6 +57,8 @@ BUILTIN: tuple[SerdeKind, ...] = (
     _scalar("uuid", UuidSerde()),
     SerdeKind(serde=JsonSerde, name="json", make=lambda: JsonSerde(Any), immutable=_by_type),
     SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_by_type),
+    SerdeKind(serde=Avro, name="avro", make=Avro, immutable=_by_type),
+    SerdeKind(serde=JsonSchema, name="json-schema", make=JsonSchema, immutable=_by_type),
     SerdeKind(
         serde=TimeWindowedSerde,
         name="windowed",

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from kstreams.record import Change
-from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
 
 _LENGTH = struct.Struct(">I")
 _OLD, _NEW, _BOTH = 0, 1, 2
@@ -30,6 +30,14 @@ class ChangeSerde(Serde[Change[Any]]):
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner, self.type = inner, Change
+
+    def of_topic(self, use: SerdeUse) -> Serde[Change[Any]]:
+        made: Serde[Change[Any]] = of_topic_within(self, "inner", use)
+        return made
+
+    @property
+    def asks_registry(self) -> bool:
+        return self.inner.asks_registry
 
     def serialize(self, value: Change[Any]) -> bytes:
         new, old = self._bytes(value.new), self._bytes(value.old)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kstreams.errors import RegistryError
+
 
 def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> Iterator[tuple[int, Exception]]:
     """The places of the rows that fail by themselves, and why; found by halves, since mostly they are few.
@@ -24,6 +26,8 @@ def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> It
     """
     try:
         convert(rows)
+    except RegistryError:
+        raise  # says nothing about a row
     except Exception as cause:
         half = len(rows) // 2
         if not half:

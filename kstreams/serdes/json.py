@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
+from kstreams.serdes.base import FieldColumns
+from kstreams.serdes.json_columns import JsonColumns
 from kstreams.serdes.json_lines import as_lines, of_lines
 from kstreams.serdes.non_finite import json_forms, read_non_finite
 from kstreams.serdes.typed import UNWRITABLE, TypedSerde
@@ -48,6 +50,9 @@ class JsonSerde(TypedSerde):
 
     def other_forms(self, value: Any) -> Iterator[bytes]:
         yield from json_forms(msgspec.to_builtins(value, str_keys=True))  # not before they are asked for
+
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        return JsonColumns(self.type, fields)
 
     def encode_rows(self, values: list[Any]) -> pa.Array:
         lines = None

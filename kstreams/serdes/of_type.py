@@ -38,10 +38,17 @@ def serde_of(kind: Any) -> Serde[Any]:
         raise SerdeError(f"{kind.__name__} is a class of serdes: make one, as {kind.__name__}()")
     kind = without_none(kind)
     found = default_serde(kind)
-    return _json_serde(kind) if found is None else found
+    return json_serde(kind) if found is None else found
 
 
-def _json_serde(kind: Any) -> Serde[Any]:
+def json_serde(kind: Any) -> Serde[Any]:
+    """The serde that writes values of a type as JSON: pydantic's for what holds pydantic models.
+
+    Examples
+    --------
+    >>> json_serde(int).serialize(7)
+    b'7'
+    """
     try:
         plain = plain_classes(kind)
     except (TypeError, NameError):

@@ -41,6 +41,8 @@ class PydanticSerde(Serde[Any]):
             name = self.type.__name__
             raise SerdeError(f"{value!r} is no {name}: make one, as {name}(...), or {name}.model_validate(value)")
         try:
+            if not is_model(self.type):
+                self._adapter.validate_python(value, strict=True)  # pydantic writes what looks like a model, too
             data: bytes = self._adapter.dump_json(value, by_alias=True, warnings="error")
         except Exception as error:
             raise SerdeError(f"{value!r} cannot be written as JSON: {error}") from error

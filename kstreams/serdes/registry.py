@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from kstreams.errors import SerdeError
@@ -69,6 +70,8 @@ _UNKNOWN = SerdeKind(serde=Serde)
 _BY_CLASS: dict[type, SerdeKind] = {}
 _BY_TYPE: dict[Any, Serde[Any]] = {}
 _BY_NAME: dict[str, SerdeKind] = {}
+_ELSEWHERE = {"protobuf": "kstreams.serdes.protobuf"}
+"""Kinds that are registered when they are first imported, since they need a library that may be absent."""
 
 
 def register_serde(kind: SerdeKind) -> None:
@@ -133,6 +136,8 @@ def serde_kind(serde: Serde[Any]) -> SerdeKind:
 
 def kind_named(name: str) -> SerdeKind | None:
     """The kind of a name in topic settings."""
+    if name in _ELSEWHERE:
+        import_module(_ELSEWHERE[name])  # registers it
     return _BY_NAME.get(name)
 
 

@@ -97,10 +97,12 @@ class StringSerde(Serde[str]):
             raise decode_error("UTF-8 text", data, error) from error
 
     def encode_rows(self, values: list[str | None]) -> pa.Array:
-        try:
-            return pa.array(values, pa.string()).cast(pa.binary())
-        except (pa.ArrowException, UnicodeEncodeError):
-            return super().encode_rows(values)
+        if set(map(type, values)) <= {str, NoneType}:  # Arrow takes bytes as text, too
+            try:
+                return pa.array(values, pa.string()).cast(pa.binary())
+            except (pa.ArrowException, UnicodeEncodeError):
+                pass  # the rows tell which value it is
+        return super().encode_rows(values)
 
     def decode_rows(self, column: pa.Array) -> list[str | None]:
         try:

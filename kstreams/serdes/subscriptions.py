@@ -32,7 +32,7 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
 
 _SUBSCRIPTION_VERSION, _RESPONSE_VERSION = 1, 0
 _NO_HASH, _HASH_BYTES = 0x80, 16
@@ -87,6 +87,14 @@ class SubscriptionSerde(Serde[Subscription]):
     def __init__(self, primary_key: Serde[Any]) -> None:
         self.primary_key, self.type = primary_key, Subscription
 
+    def of_topic(self, use: SerdeUse) -> Serde[Subscription]:
+        made: Serde[Subscription] = of_topic_within(self, "primary_key", use)
+        return made
+
+    @property
+    def asks_registry(self) -> bool:
+        return self.primary_key.asks_registry
+
     def serialize(self, value: Subscription) -> bytes:
         head = bytes((_SUBSCRIPTION_VERSION | (_NO_HASH if value.hash is None else 0), value.instruction))
         key = self.primary_key.serialize(value.primary_key)
@@ -123,6 +131,14 @@ class ResponseSerde(Serde[SubscriptionResponse]):
 
     def __init__(self, value: Serde[Any]) -> None:
         self.value, self.type = value, SubscriptionResponse
+
+    def of_topic(self, use: SerdeUse) -> Serde[SubscriptionResponse]:
+        made: Serde[SubscriptionResponse] = of_topic_within(self, "value", use)
+        return made
+
+    @property
+    def asks_registry(self) -> bool:
+        return self.value.asks_registry
 
     def serialize(self, value: SubscriptionResponse) -> bytes:
         head = bytes((_RESPONSE_VERSION | (_NO_HASH if value.hash is None else 0),))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import pyarrow as pa
+
 from kstreams.errors import SerdeError
 from kstreams.record import Window, Windowed
-from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
 
 _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
@@ -46,6 +48,20 @@ class WindowedSerde(Serde[Windowed[Any]]):
         self.inner = inner
         # None where the type of the keys inside is not known
         self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
+
+    def of_topic(self, use: SerdeUse) -> Serde[Windowed[Any]]:
+        made: Serde[Windowed[Any]] = of_topic_within(self, "inner", use)
+        return made
+
+    @property
+    def asks_registry(self) -> bool:
+        return self.inner.asks_registry
+
+    def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
+        return self.inner.framed(column, headers)
+
+    def unframed(self, column: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array | None]:
+        return self.inner.unframed(column, headers)
 
 
 class _OfOneSize(WindowedSerde):

@@ -18,6 +18,7 @@ from kstreams.config import Config
 from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
 from kstreams.forks import finalized_here, of_one_process
+from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
@@ -29,7 +30,8 @@ from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.topology import Topology
 from kstreams.record import Record
-from kstreams.serdes import serde_of
+from kstreams.serdes import Serde, serde_of
+from kstreams.serdes.base import SerdeUse
 from kstreams.state import open_task_state, store_kinds
 from kstreams.state.api import TaskState
 from kstreams.testing.batching import batches_keep_order
@@ -89,11 +91,13 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         start_ms: Time | None = None,
     ) -> None:
         self._config = config if isinstance(config, Config) else Config.of(_with_application_id(config))
-        topology = built(topology, self._config, "TopologyTestDriver")
+        self._closing = ExitStack()
+        self._registry = ApplicationRegistry(self._config)
+        self._closing.callback(self._registry.close)
+        topology = built(topology, self._config, "TopologyTestDriver").bound(self._config, self._registry)
         self._is_closed = False
         self._clock = ManualClock(SystemClock().wall_ms() if start_ms is None else time_ms(start_ms))
         self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}
-        self._closing = ExitStack()
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
         self._whole_batches = not self._config.caches and batches_keep_order(self._own)
@@ -131,7 +135,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             known = ", ".join(sorted(self._input_names())) or "none"
             raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {known}.")
         start_ms = self._clock.wall_ms() if start_ms is None else time_ms(start_ms)
-        return TestInputTopic(name, serde_of(key), serde_of(value), self._pipe, start_ms, to_ms(auto_advance))
+        serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
+        return TestInputTopic(name, *serdes, self._pipe, start_ms, to_ms(auto_advance))
 
     def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:
         """A topic that the topology writes, to read from; internal ones go by their full names.
@@ -146,7 +151,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             raise UnknownTopicError(
                 f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(known)) or 'none'}."
             )
-        return TestOutputTopic(name, serde_of(key), serde_of(value), self._driver_topics.queues[name])
+        serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
+        return TestOutputTopic(name, *serdes, self._driver_topics.queues[name])
 
     def produced_topic_names(self) -> set[str]:
         """The topics that were written so far."""
@@ -270,6 +276,9 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._closing.callback(state.close)
         self._closing.callback(left.detach)
         return state
+
+    def _serde(self, kind: Any, topic: str, *, is_key: bool) -> Serde[Any]:
+        return serde_of(kind).of_topic(SerdeUse(topic, is_key, self._config, self._registry))
 
     @property
     def _stores(self) -> StoreViews:

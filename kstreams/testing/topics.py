@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from kstreams.advice import AdvisedCalls
-from kstreams.batch import Row
+from kstreams.batch import Row, headers_column, rows_of_headers
 from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import SerdeError
 from kstreams.record import Headers, Record
@@ -94,7 +96,12 @@ class TestInputTopic(AdvisedCalls):
     def row_of(self, record: Record[Any, Any]) -> Row:
         """The record in bytes."""
         key, value = self._bytes(self._key, record.key, "key"), self._bytes(self._value, record.value, "value")
-        return Row(key, value, time_ms(record.timestamp), record.headers)
+        at_ms = time_ms(record.timestamp)
+        if not (self._key.asks_registry or self._value.asks_registry):
+            return Row(key, value, at_ms, record.headers)
+        keys, headers = self._key.unframed(pa.array([key], pa.binary()), headers_column([record.headers]))
+        values, headers = self._value.unframed(pa.array([value], pa.binary()), headers)
+        return Row(keys[0].as_py(), values[0].as_py(), at_ms, () if headers is None else rows_of_headers(headers)[0])
 
     def _bytes(self, serde: Serde[Any], item: Any, what: str) -> bytes | None:
         try:
@@ -138,9 +145,16 @@ class TestOutputTopic(AdvisedCalls):
         if not self._queue:
             raise LookupError(f"Topic {self.name} holds no further record: check is_empty before reading.")
         row = self._queue.popleft()
-        key = None if row.key is None else self._key.deserialize(row.key)
-        value = None if row.value is None else self._value.deserialize(row.value)
+        key, value = self._read(self._key, row.key, row.headers), self._read(self._value, row.value, row.headers)
         return Record(key=key, value=value, timestamp=row.timestamp, headers=row.headers)
+
+    def _read(self, serde: Serde[Any], data: bytes | None, headers: Headers) -> Any:
+        if data is None:
+            return None
+        if not serde.asks_registry:
+            return serde.deserialize(data)
+        framed = serde.framed(pa.array([data], pa.binary()), headers_column([headers]))
+        return serde.deserialize(framed[0].as_py())
 
     def read_value(self) -> Any:
         """The value of the next record."""

@@ -314,3 +314,11 @@ def test_a_sliding_window_that_begins_with_the_aggregate_of_another_is_new() -> 
     first, last = tables(Chain("count", "sliding", False, ("reduce",)), [[row] for row in rows], **UNCACHED)
     assert first == {"a@14/20": 1, "a@16/22": 2, "a@21/27": 1}
     assert last == {"odd": 2, "even": 2}
+
+
+def test_a_sliding_window_that_one_record_makes_twice_counts_once() -> None:
+    """The window behind the record at 31 is the one that ends with the record at 38."""
+    rows = [Row("in", "a", 0, 25), Row("in", "a", 0, 31), Row("in", "a", 0, 38)]
+    first, last = tables(Chain("count", "sliding", False, ("count",)), [rows], **UNCACHED)
+    assert first == {"a@19/25": 1, "a@25/31": 2, "a@26/32": 1, "a@32/38": 1}
+    assert last == {"odd": 3, "even": 1}

@@ -253,6 +253,16 @@ def test_no_value_is_written_that_is_not_read_back(typed: tuple[Any, Any]) -> No
     hold(typed)
 
 
+def test_bytes_are_no_text_also_where_many_are_written() -> None:
+    hold((str, b"text"))
+    hold((bytes, "text"))
+
+
+def test_objects_that_look_like_models_are_refused() -> None:
+    with pytest.raises(SerdeError, match="cannot be written"):
+        serde_of(list[Model]).serialize([Order("book", 1.5)])
+
+
 @settings(max_examples=examples(90), deadline=None)
 @given(key=TEXTS | INTS, window=WINDOWS)
 def test_windowed_keys_are_read_back_or_refused(key: Any, window: Window) -> None:

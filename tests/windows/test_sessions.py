@@ -24,14 +24,15 @@ def rows_at(*times, key="k"):
     return [(key, "v", time) for time in times]
 
 
-def traced(windows, emit=ON_UPDATE):
+def traced(windows, emit=ON_UPDATE, materialized=None):
     """Every session shows its values in the order in which they were taken in, with merges in parentheses.
 
     With a "z" alone a session is nothing.
     """
     builder, stream = windowed(windows, emit)
     add = lambda key, value, trace: f"{trace}{value}" if trace or value != "z" else None  # noqa: E731
-    written(stream.aggregate(str, add, merger=lambda key, a, b: f"{a}({b})", value=str))
+    merger = lambda key, a, b: f"{a}({b})"  # noqa: E731
+    written(stream.aggregate(str, add, merger=merger, value=str, materialized=materialized))
     return builder
 
 
@@ -108,11 +109,14 @@ def test_sessions_are_what_lies_within_the_gap_in_whatever_order_it_comes(rows, 
 
 
 @few
+@example([("a", "x", 51), ("a", "x", 60), ("a", "x", 46)], 5, 4)
 @given(rows_, gaps, st.integers(0, 20))
 def test_on_close_every_session_comes_once_as_the_last_update_left_it(rows, gap, grace):
-    windows = ks.SessionWindows(gap=gap, grace=grace)
+    """Where the store of the updates finds each session until it is closed: by default it loses it a moment before."""
+    windows, long = ks.SessionWindows(gap=gap, grace=grace), ks.Materialized("sessions", retention=1_000)
     finals = run(traced(windows, ON_CLOSE), rows, UNCACHED)
-    assert {key: value for key, value, _ in finals} == latest(run(traced(windows), rows, UNCACHED))
+    updates = run(traced(windows, materialized=long), rows, UNCACHED)
+    assert {key: value for key, value, _ in finals} == latest(updates)
     assert len({key for key, *_ in finals}) == len(finals)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kstreams.cli.output import json_line, print_rows
 from kstreams.cli.running import require_running, running, settings_of_application, with_state
 from kstreams.config import Config
+
+if TYPE_CHECKING:
+    from kstreams.processor.topology.topology import Topology
 
 ApplicationId = Annotated[
     str | None,
@@ -87,10 +90,21 @@ def _stopped(
     app: str | None, config: Config, store: str, given: dict[str, str], key: str | None
 ) -> Iterable[dict[str, Any]]:
     from kstreams.app import load_app
-    from kstreams.runtime.native.state.kept_stores import DeclaredStores, DescribedStores
+    from kstreams.runtime.native.state.kept_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
 
     if app is not None:
-        return stopped_rows(DeclaredStores(load_app(app).topology), config, store, given, key)
+        return _of_app(load_app(app).topology, config, store, given, key)
     found = with_state(config)
     return stopped_rows(DescribedStores(found), found, store, given, key)
+
+
+def _of_app(
+    topology: Topology, config: Config, store: str, given: dict[str, str], key: str | None
+) -> Iterator[dict[str, Any]]:
+    from kstreams.processor.topology.built import bound_while
+    from kstreams.runtime.native.state.kept_stores import DeclaredStores
+    from kstreams.server.stopped import stopped_rows
+
+    with bound_while(topology, config) as bound:
+        yield from stopped_rows(DeclaredStores(bound), config, store, given, key)

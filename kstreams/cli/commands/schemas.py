@@ -16,6 +16,7 @@ from kstreams.cli.registry import RegistryUrl, open_registry
 from kstreams.cli.schema_files import references_of, schema_in
 from kstreams.errors import SchemaNotFoundError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry
+from kstreams.schemas.serialized_proto import deserialized, is_serialized
 
 schemas = typer.Typer(no_args_is_help=True, help="List, show, register, check and delete schemas in a schema registry.")
 Subject = Annotated[
@@ -209,10 +210,17 @@ def _described(registered: RegisteredSchema) -> dict[str, Any]:
     return told | guid | {"references": references, "schema": registered.schema.text}
 
 
+def _proto_of(text: str) -> str:
+    """The `.proto` file that a serialized one stands for."""
+    from kstreams.schemas.proto_text import proto_text  # needs protobuf
+
+    return proto_text(deserialized(text, "schema.proto"))
+
+
 def _readable(schema: Schema) -> str:
-    """The text with line breaks; a `.proto` has its own."""
+    """The text with line breaks; a `.proto` has its own, or comes in a form that is no text."""
     if schema.type == "PROTOBUF":
-        return schema.text.rstrip()
+        return _proto_of(schema.text) if is_serialized(schema.text) else schema.text.rstrip()
     try:
         return json.dumps(json.loads(schema.text), indent=2, ensure_ascii=False)
     except ValueError:

@@ -14,6 +14,7 @@ from kstreams.log.naming import did_you_mean
 from kstreams.schemas.canonical import canonical, guid_of
 from kstreams.schemas.compatibility.rules import DEFAULT_RULE, check_schema, checked_rule, resolved_by, violations
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaRegistry
+from kstreams.schemas.serialized_proto import is_serialized
 
 _LONGEST_SUBJECT = 255
 
@@ -173,9 +174,19 @@ class LocalRegistry(SchemaRegistry):
     def _version_like(self, subject: str, form: Schema, normalize: bool) -> RegisteredSchema | None:
         """The newest version of a subject with this canonical form."""
         for each in reversed(schema_rows.versions_of(self._catalogue, subject)):
-            if canonical(each.schema, normalize=normalize) == form:
+            if canonical(each.schema, normalize=normalize) == form or self._are_one_file(each.schema, form):
                 return each
         return None
+
+    def _are_one_file(self, schema: Schema, form: Schema) -> bool:
+        """Whether both are the same `.proto`, once as its text and once as what a compiler made of it."""
+        if {schema.type, form.type} != {"PROTOBUF"} or schema.references != form.references:
+            return False
+        if is_serialized(schema.text) == is_serialized(form.text):
+            return False
+        from kstreams.schemas.proto_files import is_same_file  # needs protobuf
+
+        return is_same_file(resolved_by(self, schema), resolved_by(self, form))
 
     def _check_subject(self, subject: str) -> None:
         if not 1 <= len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():

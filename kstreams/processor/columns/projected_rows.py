@@ -70,13 +70,13 @@ class ProjectedRows:
     def keys(self, selected: SelectedRows) -> list[Any]:
         """The key of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
         if self._view.key.operation is Operation.KEY:
-            return self._source_key.decode_rows(selected.raw_keys())
+            return self._source_key.decode_rows(self._source_key.framed(selected.raw_keys(), selected.headers()))
         return _objects(self._view.key, self._key_structs, selected)
 
     def values(self, selected: SelectedRows) -> list[Any]:
         """The value of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
         if self._view.value.operation is Operation.VALUE:
-            return self._source_value.decode_rows(selected.raw_values())
+            return self._source_value.decode_rows(self._source_value.framed(selected.raw_values(), selected.headers()))
         return _objects(self._view.value, self._value_structs, selected)
 
 

@@ -13,8 +13,7 @@ from kstreams.expressions import Expr, Operation
 from kstreams.expressions.arrow import TYPES
 from kstreams.expressions.headers import HeaderRead
 from kstreams.processor.topology.nodes import SourceNode
-from kstreams.serdes import BytesSerde, JsonSerde, Serde
-from kstreams.serdes.json_columns import JsonColumns
+from kstreams.serdes import BytesSerde, Serde
 
 Columns: TypeAlias = "dict[str, pa.Array]"
 """Arrow columns by the leaf they are the values of, as `repr` shows it."""
@@ -49,20 +48,19 @@ class SourceColumns:
         if Operation.HEADERS in reads:
             raise SerdeError("all headers of a record are no column")
         fields = [leaf.detail for leaf in leaves if leaf.operation is Operation.FIELD]
-        self._fields = JsonColumns(self._value.type, fields) if fields else None
-        if fields and not isinstance(self._value, JsonSerde):
-            raise SerdeError(f"{self._value!r} has no fields that columns can read")
+        self._fields = self._value.field_columns(fields) if fields else None
 
     def decode(self, batch: Batch) -> Columns:
         """The columns of a batch; raises SerdeError or ArrowException when something does not decode."""
         columns: Columns = {"ks.timestamp": batch.timestamps}
         if self._reads_key:
-            columns["ks.key"] = self._key.decode_column(batch.keys)
+            columns["ks.key"] = self._key.decode_column(self._key.framed(batch.keys, batch.headers))
+        values = self._value.framed(batch.values, batch.headers)
         if self._reads_value:
             has_columns = self._value.arrow_type is not None
-            columns["ks.value"] = self._value.decode_column(batch.values) if has_columns else batch.values
+            columns["ks.value"] = self._value.decode_column(values) if has_columns else values
         if self._fields is not None:
-            columns |= {repr_of_field(name): found for name, found in self._fields.decode(batch.values).items()}
+            columns |= {repr_of_field(name): found for name, found in self._fields.decode(values).items()}
         columns |= {shown: column(batch) for shown, column in self._of_place.items()}
         columns |= {shown: header_column(read, batch.headers, len(batch)) for shown, read in self._headers.items()}
         return columns

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch
-from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
+from kstreams.errors import ProcessingError, RegistryError, SerdeError, UnknownTopicError
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import SourceNode
@@ -131,9 +131,14 @@ class TopicInput:
 
     def _decode(self, batch: Batch) -> DecodedRows:
         return batch.decoded or (
-            self._column(batch, "key", batch.keys, self.source.key),
-            self._column(batch, "value", batch.values, self.source.value),
+            self._column(batch, "key", *self._side(batch, "key")),
+            self._column(batch, "value", *self._side(batch, "value")),
         )
+
+    def _side(self, batch: Batch, what: str) -> tuple[pa.Array, Serde[Any]]:
+        """The bytes of keys or values with what their headers say of them, and their serde."""
+        serde = (self.source.key if what == "key" else self.source.value) or BytesSerde()
+        return serde.framed(batch.keys if what == "key" else batch.values, batch.headers), serde
 
     def _timed(self, batch: Batch) -> Batch:
         """The batch under the times that the extractor gives."""
@@ -203,9 +208,10 @@ class TopicInput:
 
     def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
         errors: dict[int, SerdeError] = {}
-        for what, column, serde in (("value", batch.values, self.source.value), ("key", batch.keys, self.source.key)):
-            for row, cause in failing_rows((serde or BytesSerde()).decode_rows, column):
-                errors[row] = self._failure(batch, what, row, serde or BytesSerde(), cause)
+        for what in ("value", "key"):
+            column, serde = self._side(batch, what)
+            for row, cause in failing_rows(serde.decode_rows, column):
+                errors[row] = self._failure(batch, what, row, serde, cause)
         return errors
 
     def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
@@ -230,10 +236,11 @@ class TopicInput:
         self._skipped.sort(key=itemgetter(0))
         return batch.filter(kept)
 
-    def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any] | None) -> list[Any]:
-        serde = serde or BytesSerde()
+    def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any]) -> list[Any]:
         try:
             return serde.decode_rows(column)
+        except RegistryError:
+            raise  # no fault of the record: what a handler skips for it would be lost
         except Exception as error:
             raise self._first_failure(batch, what, column, serde, error) from error
 

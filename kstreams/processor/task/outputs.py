@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kstreams.errors import LogError
+from kstreams.errors import LogError, RegistryError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
@@ -166,6 +166,8 @@ class OutputBuffers:
         """What is written of some rows, without the rows that cannot be written or that the topic refuses."""
         try:
             columns = encoded(rows, topic)
+        except RegistryError:
+            raise
         except Exception:
             self._leave_out_unwritable(topic, rows)
             columns = encoded(rows, topic)
@@ -230,12 +232,13 @@ class OutputBuffers:
         return shared_sink
 
     def _chosen(self, sink: SinkNode, choose: Callable[..., str]) -> Forward:
-        current, topics = self._current, self._topics
+        current, topics, sinks = self._current, self._topics, dict[str, SinkNode]()
 
         def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:
             topic = choose(key, value, current.context(timestamp))
             if topic not in topics and not isinstance(topic, str):
                 raise TypeError(f"it must choose the name of a topic, not {topic!r}")
-            self._shared(sink, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
+            of_topic = sinks.get(topic) or sinks.setdefault(topic, sink.of_topic(topic))
+            self._shared(of_topic, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
 
         return dynamic_sink

@@ -42,6 +42,8 @@ class RestoreDeserializer:
         Other programs may write a key otherwise, as JSON with spaces, and a store knows such keys by their bytes.
         """
         batch = batch.filter(self._is_good(batch))
+        batch.keys = self._key.framed(batch.keys, batch.headers)
+        batch.values = self._value.framed(batch.values, batch.headers)  # the store has bytes alone, and no headers
         if not same_bytes_when_equal(self._key):
             batch.keys = self._key.encode_rows(self._key.decode_rows(batch.keys))
         times = self._times(batch)
@@ -54,7 +56,7 @@ class RestoreDeserializer:
     def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         good: np.ndarray[tuple[int], np.dtype[np.bool_]] = batch.keys.is_valid().to_numpy(zero_copy_only=False)
         for column, serde in ((batch.keys, self._key), (batch.values, self._value)):
-            for row, _ in failing_rows(serde.decode_rows, column):
+            for row, _ in failing_rows(serde.decode_rows, serde.framed(column, batch.headers)):
                 good[row] = False
         return good
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from kstreams.batch import headers_column
-from kstreams.errors import SerdeError
+from kstreams.errors import RegistryError, SerdeError
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.record_cursor import Origin
 from kstreams.processor.topology.nodes import SinkNode
@@ -71,18 +71,30 @@ class SinkRows:
 
 def encoded(rows: SinkRows, topic: str) -> EncodedRows:
     """The rows as they are written."""
-    return EncodedRows(
-        _encoded_side(rows, topic, "key", rows.sink.key, rows.keys),
-        _encoded_side(rows, topic, "value", rows.sink.value, rows.values),
-        pa.array(rows.timestamps, pa.int64()),
-        headers_column(rows.headers_of_rows()),
+    return unframed(
+        rows.sink,
+        EncodedRows(
+            _encoded_side(rows, topic, "key", rows.sink.key, rows.keys),
+            _encoded_side(rows, topic, "value", rows.sink.value, rows.values),
+            pa.array(rows.timestamps, pa.int64()),
+            headers_column(rows.headers_of_rows()),
+        ),
     )
+
+
+def unframed(sink: SinkNode, rows: EncodedRows) -> EncodedRows:
+    """Encoded rows with what the serdes of a sink write of them in headers."""
+    keys, headers = (sink.key or BytesSerde()).unframed(rows.keys, rows.headers)
+    values, headers = (sink.value or BytesSerde()).unframed(rows.values, headers)
+    return rows._replace(keys=keys, values=values, headers=headers)
 
 
 def _encoded_side(rows: SinkRows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
     serde = serde or BytesSerde()
     try:
         return serde.encode_rows(column)
+    except RegistryError:
+        raise  # no fault of a record: what a handler leaves out for it would be lost
     except Exception as error:
         for _, failure in unencodable(rows, topic, what):
             raise failure from error

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from kstreams.config import Config
+from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.processor.topology.topology import Topology
 
 
@@ -23,3 +26,13 @@ def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
             f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(made).__name__}"
         )
     return made
+
+
+@contextmanager
+def bound_while(topology: Topology, config: Config) -> Iterator[Topology]:
+    """The topology with serdes that may ask the schema registry of a configuration, which is closed at the end."""
+    registry = ApplicationRegistry(config)
+    try:
+        yield topology.bound(config, registry)
+    finally:
+        registry.close()

@@ -53,6 +53,12 @@ class SinkNode:
     value: Serde[Any] | None = None
     partitioner: Callable[..., Any] | None = None
     declared_at: str | None = None
+    bind: Callable[[SinkNode, str], SinkNode] | None = None
+    """Of a sink that chooses topics: gives it with the serdes of one topic, where that makes a difference."""
+
+    def of_topic(self, topic: str) -> SinkNode:
+        """The sink for a topic that it has chosen."""
+        return self if self.bind is None else self.bind(self, topic)
 
 
 TopologyNode: TypeAlias = SourceNode | ProcessorNode | SinkNode

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
+from kstreams.config import Config
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
@@ -28,7 +31,9 @@ from kstreams.processor.topology.nodes import (
 )
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 from kstreams.processor.topology.readers import matches
+from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
+from kstreams.schemas import SchemaRegistry
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at, operator_at
 from kstreams.state.api import StoreBuilder
@@ -266,6 +271,26 @@ class Topology:
         """Demand that these topics have the same number of partitions."""
         self._copartitioned.append(tuple(topics))
 
+    def bound(self, config: Config, registry: Callable[[], SchemaRegistry]) -> Topology:
+        """The same for one application, whose serdes know their topics and its schema registry.
+
+        Engines bind a topology once, before they run it.
+
+        Parameters
+        ----------
+        config : Config
+        registry : callable
+            `() -> SchemaRegistry`; not called before a serde needs it.
+        """
+        internal = (*(topic.name for topic in self.internal_topics), *self._feeds)
+        binding = SerdeBinding(config, registry, frozenset(internal))
+        made = copy(self)
+        made._nodes = {name: binding.node(node) for name, node in self._nodes.items()}
+        made._stores = {name: binding.store(store) for name, store in self._stores.items()}
+        made._feeds = {topic: binding.feed(feed) for topic, feed in self._feeds.items()}
+        parts = zip(_parts(self), _parts(made), strict=True)
+        return self if all(old is new for old, new in parts) else made
+
     # what it is
 
     @property
@@ -337,6 +362,11 @@ class Topology:
     def describe(self) -> str:
         """The topology as text, word for word as Kafka Streams prints it."""
         return describe(self.sub_topologies)
+
+
+def _parts(topology: Topology) -> Iterator[Any]:
+    """All that may hold serdes."""
+    return chain(topology._nodes.values(), topology._stores.values(), topology._feeds.values())
 
 
 def _check(topology: Topology, node: TopologyNode) -> None:

@@ -17,6 +17,7 @@ from kstreams.errors import (
     UncertainCommitError,
 )
 from kstreams.log.api import Ability, Log
+from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
@@ -64,6 +65,8 @@ class Client:
 
     Attributes
     ----------
+    topology : Topology
+        With serdes that know their topics.
     life : Lifecycle
         The state, and the listener of its changes.
     threads : list of StreamThread
@@ -91,7 +94,9 @@ class Client:
     def __init__(
         self, topology: Topology, config: Config, clock: Clock, log: Log | None, on_restore: OnRestore
     ) -> None:
-        self._topology, self.config, self._clock, self._given_log = topology, config, clock, log
+        self._registry = ApplicationRegistry(config)
+        self.topology = topology.bound(config, self._registry)
+        self.config, self._clock, self._given_log = config, clock, log
         self._on_restore = on_restore
         self.restores: dict[tuple[str, str], RestoreProgress] = {}
         self.life, self.threads = Lifecycle(), list[StreamThread]()
@@ -168,7 +173,8 @@ class Client:
         self.config.warn_of_unused()
         folder = lock_shared(self.config) if end is RunEnd.NEVER else lock_alone(self.config)
         self._resources.callback(folder.release)
-        parts = self._topology, self.config, self._clock, self._given_log, self._restoring
+        self._resources.callback(self._registry.close)
+        parts = self.topology, self.config, self._clock, self._given_log, self._restoring
         self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
         _start(observe, job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
@@ -259,7 +265,7 @@ class Client:
             self._fail(self.life.failure)
 
     def _watch_sources(self, job: Job) -> None:
-        monitor = SourceMonitor(self._topology, self.config["metadata.max.age.ms"] / 1000, job.log)
+        monitor = SourceMonitor(self.topology, self.config["metadata.max.age.ms"] / 1000, job.log)
         try:
             monitor.watch(job.layout, self._stop_globals, self._reassign)
         except BaseException as error:
@@ -285,7 +291,7 @@ class Client:
         assert self.job is not None
         self.life.move(State.REBALANCING)
         with self.job.log.admin() as admin:
-            layout = prepare_topics(self._topology, self.config, admin)
+            layout = prepare_topics(self.topology, self.config, admin)
         tables, manager = self.job.global_tables, self.manager
         if manager is not None:
             manager.close()

@@ -16,6 +16,7 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
 from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.log import home_of
+from kstreams.processor.topology.built import bound_while
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.bounded_run import RunEnd
@@ -140,8 +141,8 @@ def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, st
     """What the stores of an application that does not run answer; raises StateError while it runs."""
     if step is not None:
         raise ConfigError("steps are those of Spark: leave --step out, or add --engine spark")
-    with StoppedStores(DeclaredStores(topology), config) as stores:
-        return answer(query, topology.stores, lambda name: stores.store(name).to_arrow(as_of_ms))
+    with bound_while(topology, config) as bound, StoppedStores(DeclaredStores(bound), config) as stores:
+        return answer(query, bound.stores, lambda name: stores.store(name).to_arrow(as_of_ms))
 
 
 def _settle(topology: Topology, config: Config) -> None:

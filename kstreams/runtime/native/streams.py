@@ -78,7 +78,8 @@ class KafkaStreams(AskedStores, metaclass=Advising):
         flow: Topology = built(topology, settings, "KafkaStreams")
         refuse_feeds(flow.feeds, "native")
         self._application_id, self._settings, self._source = settings.application_id, settings, topology
-        super().__init__(flow, Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore))
+        client = Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore)
+        super().__init__(client.topology, client)
         of_one_process(self, f"The application {settings.application_id!r}", StateError)
 
     @property

@@ -17,6 +17,7 @@ from kstreams.config import Config
 from kstreams.errors import LogError, StateError
 from kstreams.forks import of_one_process
 from kstreams.log import home_of
+from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.running_here import RunHere, make_room, note
@@ -192,7 +193,8 @@ def start(
         sent to workers, such as a lock or a connection. Nothing was started then.
     """
     settings = Config.of(config)
-    made = built(topology, settings, "kstreams.spark.start")
+    registry = ApplicationRegistry(settings)
+    made = built(topology, settings, "kstreams.spark.start").bound(settings, registry)
     of_spark = SparkSettings.of(settings)
     require_shippable(made, settings)
     session = spark or spark_session(of_spark, say)
@@ -200,6 +202,7 @@ def start(
     checkpoint = of_spark.checkpoint_of(settings.application_id)
     make_room(checkpoint, topology)
     with ExitStack() as resources:
+        resources.callback(registry.close)
         resources.enter_context(driver_lock(settings, shared=True))
         log = resources.enter_context(home_of(settings).open(settings))
         own = session_of_run(session, of_spark)

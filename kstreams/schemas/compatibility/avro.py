@@ -96,7 +96,12 @@ def parsed(schema: ResolvedSchema) -> AvroType:
 
 def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[Incompatibility]:
     """Why records of the writer's schema cannot be read with the reader's; empty when they can."""
-    return list(_Comparison().compare("", parsed(reader), parsed(writer)))
+    return differences(parsed(reader), parsed(writer))
+
+
+def differences(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
+    """Why a type of the reader's cannot take values of one of the writer's."""
+    return list(_Comparison().compare("", reader, writer))
 
 
 def _parse(text: str, names: dict[str, Node]) -> Node:

@@ -41,7 +41,8 @@ abstract class Format {
         return crc.getValue();
     }
 
+    /** Without characters beyond 16 bits: Jackson escapes them, so that keys of JSON would have other bytes than ours. */
     static String text(long chance) {
-        return "s" + chance + (chance % 7 == 0 ? "é𝄞" : "");
+        return "s" + chance + (chance % 7 == 0 ? "é" : "");
     }
 }

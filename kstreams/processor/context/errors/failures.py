@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from kstreams.durations import time_ms
-from kstreams.errors import FencedError, LogError, ProcessingError, SerdeError, StateError
+from kstreams.errors import FencedError, LogError, ProcessingError, RegistryError, SerdeError, StateError
 from kstreams.processor.api.error_handlers import (
     KINDS,
     ErrorHandlerContext,
@@ -28,7 +28,7 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord, Record
 from kstreams.timestamps import InvalidTimestampError
 
-UNHANDLED = (ProcessingError, FencedError, LogError, StateError)
+UNHANDLED = (ProcessingError, FencedError, LogError, StateError, RegistryError)
 """What no handler is asked about: it has been handled already, or the task itself cannot go on."""
 
 Call = Callable[[int], None]

@@ -23,8 +23,8 @@ from kstreams.record import ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SlidingWindows
 from kstreams.windows.sliding import placements
 
-Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, bool], None]
-"""`place(key, value, timestamp, start, row, is_kept)`: take a record into a window that has this row, or begins so."""
+Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, Any], None]
+"""`place(key, value, timestamp, start, row, old)`: take a record into a window that begins with a row, and was old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,16 @@ class SlidingAggregateOperator(ClosureOperator):
             placed = placements([(start_ms, row[1]) for start_ms, row in rows.items()], timestamp, difference_ms)
             # An aggregator may change its aggregate in place: what is cut out of one is read before.
             copied = [get(key, like_ms) for _, like_ms, takes_record in placed if not takes_record]
+            made_ms = -1
             for start_ms, like_ms, takes_record in placed:
                 if not takes_record:
                     cut_out(key, start_ms, copied[0])
                 elif start_ms >= open_ms:
-                    place(key, value, timestamp, start_ms, rows.get(like_ms), start_ms == like_ms)
+                    row = rows.get(like_ms)
+                    # The window behind the record before may be the one that ends with this record: it is made twice.
+                    was = row if start_ms == like_ms else get(key, start_ms) if start_ms == made_ms else None
+                    place(key, value, timestamp, start_ms, row, was and was[0])
+                    made_ms = start_ms
                 else:
                     dropped(LATE)
 
@@ -95,14 +100,13 @@ class SlidingAggregateOperator(ClosureOperator):
         cached, difference_ms = self._caches(context), self.windows.difference_ms
         gave_nothing = self.aggregator.gave_nothing
 
-        def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, is_kept: bool) -> None:
+        def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, old: Any) -> None:
             if row is None:
-                old, latest, new = None, timestamp, step(key, value, initial())
+                latest, new = timestamp, step(key, value, initial())
             else:
-                old, latest = row
+                aggregate, latest = row
                 latest = timestamp if timestamp > latest else latest
-                new = step(key, value, old)
-                old = old if is_kept else None  # a new window that begins with the aggregate of another
+                new = step(key, value, aggregate)
             if new is None:
                 if row is None:
                     gave_nothing()

@@ -16,6 +16,7 @@ from kstreams.processor.columns.target import Target
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.outputs import OutputBuffers
+from kstreams.processor.task.sink_rows import unframed
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde
 
@@ -44,12 +45,16 @@ class SinkTarget:
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
         self._is_opaque = (source.value or BytesSerde()).arrow_type is None
         self._rows = ProjectedRows(self._view, source)
+        self._write_fields = None
+        if is_struct(self._view.value):
+            self._write_fields = self._value.field_writer(self._view.value_class, self._view.value.detail)
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
         topic = str(self._sink.topic)
-        columns = EncodedRows(
-            self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()
+        columns = unframed(
+            self._sink,
+            EncodedRows(self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()),
         )
         if not self._outputs.takes(topic, columns):
             raise Inexact("a record that its topic refuses")
@@ -65,6 +70,9 @@ class SinkTarget:
         return _encoded(self._key, selected.of(self._view.key))
 
     def _values(self, selected: SelectedRows) -> pa.Array:
+        if self._write_fields is not None:
+            fields = zip(self._view.value.detail, self._view.value.inputs, strict=True)
+            return self._write_fields({name: selected.of(part) for name, part in fields})
         if is_struct(self._view.value) or (self._view.value.operation is Operation.VALUE and self._is_opaque):
             return self._value.encode_rows(self._rows.values(selected))
         return _encoded(self._value, selected.of(self._view.value))

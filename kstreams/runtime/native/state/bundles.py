@@ -16,6 +16,7 @@ from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
+from kstreams.processor.topology.built import bound_while
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
@@ -60,10 +61,11 @@ class StoppedApplication:
     """
 
     def __init__(self, topology: Topology, config: Config) -> None:
-        self._topology, self._config = topology, config
+        self._config = config
         self._folder, self._shape = state_folder(config), fingerprint_of(topology)
         with ExitStack() as opening:
             opening.callback(lock_alone(config).release)
+            self._topology = opening.enter_context(bound_while(topology, config))
             self._log: Log = opening.enter_context(home_of(config).open(config))
             self._admin: Admin = opening.enter_context(self._log.admin())
             self._resources = opening.pop_all()

@@ -16,6 +16,7 @@ from kstreams.durations import Time
 from kstreams.errors import StateError
 from kstreams.log import home_of
 from kstreams.log.api import Log
+from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
@@ -48,11 +49,13 @@ class StepStores:
 
     def __init__(self, topology: Any, config: Config | Mapping[str, Any] | None, step: int | None = None) -> None:
         settings = Config.of(config)
-        self._topology = built(topology, settings, "kstreams.spark.StepStores")
+        registry = ApplicationRegistry(settings)
+        self._topology = built(topology, settings, "kstreams.spark.StepStores").bound(settings, registry)
         with home_of(settings).open(settings) as log:
             self._prepared = prepare(self._topology, settings, log)
             self._manifest = _manifest(self._prepared, log, step)
         self._resources, self._open = ExitStack(), dict[str, CommittedPartition]()
+        self._resources.callback(registry.close)
         self._folder = Path(self._resources.enter_context(TemporaryDirectory(prefix="kstreams-step-")))
 
     @property

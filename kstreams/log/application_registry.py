@@ -1,0 +1,51 @@
+"""`ApplicationRegistry`: the schema registry that an application names, opened when it is first asked for."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+from kstreams.config import Config
+from kstreams.log.schema_registries import registry_of
+from kstreams.schemas import SchemaRegistry
+
+
+class ApplicationRegistry:
+    """Called, it gives the registry of a configuration: the same one to all serdes of an application.
+
+    Sent to another process, it opens one there, which stays open until that process ends.
+
+    Parameters
+    ----------
+    config : Config
+
+    Examples
+    --------
+    >>> ApplicationRegistry(Config.of({})).close()
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config, self._lock = config, threading.Lock()
+        self._opened: list[SchemaRegistry] = []
+
+    def __call__(self) -> SchemaRegistry:
+        with self._lock:
+            if not self._opened:
+                self._opened.append(registry_of(self._config))
+            return self._opened[0]
+
+    def close(self) -> None:
+        """Close it, if it was opened; asked again, it is opened again."""
+        with self._lock:
+            while self._opened:
+                self._opened.pop().close()
+
+    def __reduce__(self) -> Any:
+        """Settings that are functions say nothing about a registry, and need not travel."""
+        return _of_this_process, (tuple(sorted(self._config.plain().explicit.items())),)
+
+
+@cache
+def _of_this_process(settings: tuple[tuple[str, Any], ...]) -> ApplicationRegistry:
+    return ApplicationRegistry(Config.of(dict(settings)))

@@ -1,0 +1,75 @@
+"""The `.proto` files that every schema may import: Protobuf's own, Google's common types, and Confluent's."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+from kstreams.errors import RegistryError
+
+_MODULES = {
+    f"{package}/{name}.proto": f"{package.replace('/', '.')}.{name}_pb2"
+    for package, names in {
+        "google/protobuf": (
+            "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp",
+            "type", "wrappers",
+        ),
+        "google/type": (
+            "calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval",
+            "latlng", "localized_text", "money", "month", "phone_number", "postal_address", "quaternion", "timeofday",
+        ),
+    }.items()
+    for name in names
+} | {
+    "confluent/meta.proto": "confluent_kafka.schema_registry.confluent.meta_pb2",
+    "confluent/type/variant.proto": "confluent_kafka.schema_registry.confluent.type.variant_pb2",
+    "confluent/types/decimal.proto": "confluent_kafka.schema_registry.confluent.types.decimal_pb2",
+}  # fmt: skip
+_DECIMAL = "confluent/type/decimal.proto"
+
+
+def is_known(path: str) -> bool:
+    """Whether a file is one that every reader has, so that no registry needs to hold it."""
+    return path in _MODULES or path.startswith(("google/protobuf/", "google/type/", "confluent/"))
+
+
+@cache
+def known_file(path: str) -> FileDescriptorProto | None:
+    """A file of Protobuf, of Google's common types, or Confluent's decimal; None for any other.
+
+    Raises
+    ------
+    RegistryError
+        When Google's common types are not installed.
+    """
+    if path == _DECIMAL:
+        return _decimal_file()
+    if path not in _MODULES:
+        return None
+    try:
+        file = FileDescriptorProto.FromString(import_module(_MODULES[path]).DESCRIPTOR.serialized_pb)
+    except ImportError as error:
+        raise RegistryError(f"{path} is missing: pip install 'kstreams-dsl[registry]' brings it") from error
+    return file
+
+
+def confluent_files() -> list[FileDescriptorProto]:
+    """The files that Confluent's converters import, as far as they are installed, each behind those that it imports."""
+    files = [_decimal_file()]
+    if find_spec("confluent_kafka") is not None:
+        files += [file for path in _MODULES if path.startswith("confluent/") and (file := known_file(path)) is not None]
+    names = {path for file in files for path in file.dependency if path.startswith("google/protobuf/")}
+    return [*(file for name in sorted(names) if (file := known_file(name)) is not None), *files]
+
+
+def _decimal_file() -> FileDescriptorProto:
+    """The type of decimals that Confluent's clients and connectors write."""
+    file = FileDescriptorProto(name=_DECIMAL, package="confluent.type", syntax="proto3")
+    message = file.message_type.add(name="Decimal")
+    kinds = (FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_UINT32, FieldDescriptorProto.TYPE_INT32)
+    for number, (name, kind) in enumerate(zip(("value", "precision", "scale"), kinds, strict=True), start=1):
+        message.field.add(name=name, number=number, type=kind, label=FieldDescriptorProto.LABEL_OPTIONAL)
+    return file

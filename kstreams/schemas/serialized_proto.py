@@ -1,0 +1,56 @@
+"""`.proto` files in their other form: a FileDescriptorProto in base64, which is read without a compiler.
+
+Confluent's clients beside Java's register this form, and every registry takes it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kstreams.errors import RegistryError
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
+
+
+def is_serialized(text: str) -> bool:
+    """Whether a text is of this form.
+
+    Examples
+    --------
+    >>> is_serialized("CgtvcmRlci5wcm90bw=="), is_serialized("message Order { }")
+    (True, False)
+    """
+    return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+def deserialized(text: str, path: str) -> FileDescriptorProto:
+    """The file of this form, under a path; raises RegistryError where it is none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        file = FileDescriptorProto.FromString(base64.b64decode(text))
+    except DecodeError as error:
+        raise RegistryError(f"{path} is neither a .proto file nor a FileDescriptorProto in base64: {error}") from None
+    file.name = path
+    return file
+
+
+def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
+    """As in the files within generated classes: what the name of a field says by itself is not repeated."""
+    for message in messages:
+        leave_out_json_names(message.nested_type)
+        for field in message.field:
+            if field.json_name == _camel_case(field.name):
+                field.ClearField("json_name")
+
+
+def _camel_case(name: str) -> str:
+    first, *others = re.split("_+(.?)", name)
+    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(others))])

@@ -1,0 +1,6 @@
+"""Avro: keys and values as its records, with their schemas in a registry."""
+
+from kstreams.serdes.avro.avro_serde import Avro
+from kstreams.serdes.avro.logical import AvroDuration
+
+__all__ = ["Avro", "AvroDuration"]

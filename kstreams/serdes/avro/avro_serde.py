@@ -1,0 +1,208 @@
+"""`Avro`: keys and values as Avro's records, with their schemas in a registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kstreams.errors import SerdeError
+from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.compatibility.rules import resolved_by
+from kstreams.serdes.avro.derived import derived_schema
+from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
+from kstreams.serdes.avro.mapping import CLASSES
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
+from kstreams.serdes.base import FieldColumns, FieldWriter, SerdeUse
+from kstreams.serdes.class_fields import field_types
+from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas.schema_columns import SchemaColumns
+
+
+class Avro(SchemaSerde[Any]):
+    """Keys or values as records of Avro, with the id of their schema in front: what Confluent's serializers write.
+
+    Parameters
+    ----------
+    kind : type or str or Path, optional
+        A dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of which the schema is derived; or the
+        text of a schema, or the path of a file with one (`"order.avsc"`), which gives dicts. Without it, records are
+        read with the schema that they were written with, as dicts.
+    type : type, optional
+        The class of the values, beside a schema.
+    name : str, optional
+        Of the record of a class, with its namespace, as in `"com.acme.Order"`; by default the name of the class.
+    subject : str or callable, optional
+        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        `(topic, is_key, record name) -> subject`. Default: `value.subject.name.strategy`.
+    auto_register, use_latest_version, normalize : bool, optional
+        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+    use_schema_id : int, optional
+        The id of the schema to write with. Default: `use.schema.id`.
+    strict : bool, default True
+        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+    schema_id : {"prefix", "header"}, optional
+        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+    references : sequence of SchemaReference
+        Schemas of other subjects that the schema names.
+
+    Raises
+    ------
+    SerdeError
+        When a class has a part without counterpart in Avro, or a text is no schema.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import kstreams as ks
+    >>> @dataclass(frozen=True)
+    ... class Order:
+    ...     id: int
+    ...     customer: str
+    >>> topology = ks.StreamsBuilder()
+    >>> orders = topology.stream("orders", key=str, value=ks.Avro(Order))
+    """
+
+    schema_type = "AVRO"
+
+    def __init__(
+        self,
+        kind: Any = None,
+        *,
+        type: Any = None,
+        name: str = "",
+        subject: str | Callable[[str, bool, str], str] | None = None,
+        auto_register: bool | None = None,
+        use_latest_version: bool | None = None,
+        use_schema_id: int | None = None,
+        normalize: bool | None = None,
+        strict: bool = True,
+        schema_id: str | None = None,
+        references: Sequence[SchemaReference] = (),
+    ) -> None:
+        options = SchemaOptions(
+            subject=subject,
+            auto_register=auto_register,
+            use_latest_version=use_latest_version,
+            use_schema_id=use_schema_id,
+            normalize=normalize,
+            strict=strict,
+            schema_id=schema_id,
+            references=tuple(references),
+        )
+        super().__init__(options)
+        is_schema = kind is None or isinstance(kind, str | Path)
+        self._text = _schema_text(kind) if is_schema else derived_schema(kind, name)
+        self._class = type if is_schema else kind
+        self._kind = PLAIN if self._class is None else kind_of(self._class).resolved()
+        self.type = _plain_type(self._text) if self._class is None else self._class
+        if self._text is not None and not references:
+            parsed(self._text)
+
+    @classmethod
+    def of_options(cls, text: str | None, of_values: Any, options: SchemaOptions, kind: Kind) -> Avro:
+        """The serde of a schema and a class, where both are there already."""
+        made = cls(text, references=options.references)
+        made.options, made._class, made._kind = options, of_values, kind
+        made.type = made.type if of_values is None else of_values
+        return made
+
+    def declared_schema(self) -> Schema | None:
+        return None if self._text is None else Schema(self._text, "AVRO", self.options.references)
+
+    def record_name(self, schema: Schema) -> str:
+        return _name_in(schema.text)
+
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+        from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
+
+        by_writer, declared = _loaded(written.schema, registry), self.declared_schema()
+        wanted = by_writer if declared is None else _loaded(declared, registry)
+        try:
+            reader = AvroReader(by_writer, wanted, self._kind, start)
+        except SerdeError as error:
+            raise SerdeError(f"schema id {written.id} cannot be read as {self!r}: {error}") from None
+        return Reader(reader.one, reader.many, reader.fields)
+
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+        from kstreams.serdes.avro.writing import AvroWriter  # needs fastavro
+
+        try:
+            writer = AvroWriter(_loaded(registered.schema, registry), self._kind, frame)
+        except SerdeError as error:
+            raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
+        return Writer(writer.one, writer.many, writer.columns)
+
+    def field_columns(self, fields: Sequence[str]) -> FieldColumns:
+        return SchemaColumns(self._schemas, field_types(self.type, fields))
+
+    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+        if self._class is None or kind is not self._class:
+            return None
+        try:
+            types = field_types(kind, fields)
+        except SerdeError:
+            return None
+        return SchemaColumns(self._schemas, types).encode
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._text, self._class, self.options
+
+    def __reduce__(self) -> Any:
+        """Readers and writers do not travel: they are made anew."""
+        return _remade, (*self._arguments(), self._kind, self._schemas.portable_use())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Avro) and self._arguments() == other._arguments()
+
+    def __hash__(self) -> int:
+        return hash((Avro, self._text))
+
+    def __repr__(self) -> str:
+        if self._class is not None:
+            return f"Avro({getattr(self._class, '__name__', self._class)})"
+        return "Avro()" if self._text is None else f"Avro({_name_in(self._text)})"
+
+
+def _schema_text(schema: str | Path | None) -> str | None:
+    """The text of a schema: of a file where it is the path of one."""
+    if schema is None:
+        return None
+    if isinstance(schema, str) and (schema in PRIMITIVES or schema.lstrip()[:1] in ("{", "[", '"')):
+        return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
+    try:
+        return Path(schema).expanduser().read_text()
+    except OSError as error:
+        raise SerdeError(
+            f"{str(schema)!r} is neither a schema of Avro in JSON nor a file with one: {error.strerror or error}"
+        ) from None
+
+
+def _plain_type(text: str | None) -> Any:
+    """The type of the values of a schema without a class."""
+    schema = None if text is None else json.loads(text)
+    if isinstance(schema, str):
+        return CLASSES[schema]
+    return dict[str, Any] if isinstance(schema, dict) and schema.get("type") == "record" else Any
+
+
+def _name_in(text: str) -> str:
+    """The full name of the type that a schema defines."""
+    schema = json.loads(text)
+    if not isinstance(schema, dict):
+        return "union" if isinstance(schema, list) else str(schema)
+    name, namespace = str(schema.get("name", schema.get("type"))), schema.get("namespace")
+    return f"{namespace}.{name}" if namespace and "." not in name else name
+
+
+def _loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
+    """A schema with those of other subjects that it names."""
+    resolved = resolved_by(registry, schema)
+    return parsed(resolved.text, [text for _, text in resolved.imports])
+
+
+def _remade(text: str | None, cls: Any, options: SchemaOptions, kind: Kind, use: SerdeUse | None) -> Avro:
+    """A serde that was sent here."""
+    made = Avro.of_options(text, cls, options, kind)
+    return made if use is None else made.of_topic(use)

@@ -1,0 +1,275 @@
+"""Avro's records as columns: of records whose fields are numbers, texts, truth values, or one of them or null.
+
+fastavro reads and writes records, of every schema. Where expressions follow, no objects are needed: the few fields
+that are asked for become Arrow columns, and columns become records, the same bytes that fastavro gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema_parts import holds_itself
+from kstreams.serdes.avro.wire_columns import Pieces, Places, Rows
+
+Read: TypeAlias = Callable[[Rows], Any]
+"""Reads the next value of each record as an Arrow array, or passes over it."""
+Write: TypeAlias = "Callable[[Pieces, pa.Array, Places | None], None]"
+"""Lets the values of an array follow in some of the records, or in all."""
+
+
+class NoColumnsError(SerdeError):
+    """A part of a schema that columns cannot hold."""
+
+
+class AvroColumnReader:
+    """Reads fields of records that were written with one schema.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+    start : int
+        Where a record begins, behind the frame.
+    fields : sequence of str
+        Which fields to read.
+
+    Raises
+    ------
+    NoColumnsError
+        When the schema has a part that cannot be read, or passed over, in columns.
+    """
+
+    def __init__(self, schema: AvroSchema, start: int, fields: Sequence[str]) -> None:
+        node = _record(schema, schema.node(schema.root))
+        types = {field["name"]: schema.node(field["type"]) for field in node["fields"]}
+        self._start, self._asked = start, {*fields}
+        if not self._asked <= types.keys():
+            raise NoColumnsError(f"the schema has not all of the fields {', '.join(fields)}")
+        self._readers = {name: _reader(schema, part, name in self._asked) for name, part in types.items()}
+
+    def columns(self, column: pa.Array) -> dict[str, pa.Array]:
+        """The fields of all records of a binary array without nulls.
+
+        Raises
+        ------
+        SerdeError
+            When some bytes are no record of the schema.
+        """
+        _, offset_buffer, octet_buffer = column.buffers()
+        offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+        places = offsets.astype(np.int64)
+        rows = Rows(np.frombuffer(octet_buffer or b"", np.uint8), places[:-1] + self._start, places[1:])
+        values = {name: read(rows) for name, read in self._readers.items()}
+        if (rows.starts != rows.ends).any():
+            raise SerdeError("a record has more bytes than its schema says")
+        return {name: values[name] for name in self._asked}
+
+
+class AvroColumnWriter:
+    """Writes records with one schema, of the columns of their fields.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+    frame : bytes
+        Stands in front of each record.
+
+    Raises
+    ------
+    NoColumnsError
+        When the schema has a part that no column holds.
+    """
+
+    def __init__(self, schema: AvroSchema, frame: bytes) -> None:
+        node = _record(schema, schema.node(schema.root))
+        self._frame = frame
+        self._fields = {field["name"]: _writer(schema, schema.node(field["type"])) for field in node["fields"]}
+
+    def written(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        """The records as a binary array.
+
+        Raises
+        ------
+        SerdeError
+            When the columns are not those of the schema, or a value does not fit.
+        """
+        if columns.keys() != self._fields.keys():
+            raise NoColumnsError("the columns are not the fields of the schema")
+        pieces = Pieces(len(next(iter(columns.values()))))
+        pieces.add_same(self._frame)
+        for name, write in self._fields.items():
+            column = columns[name]
+            write(pieces, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, None)
+        return pieces.joined()
+
+
+def _record(schema: AvroSchema, node: Any) -> Any:
+    if isinstance(node, list) or node["type"] != "record" or not node["fields"]:
+        raise NoColumnsError("only the fields of records are columns")
+    return node
+
+
+# reading
+
+
+def _reader(schema: AvroSchema, node: Any, is_asked: bool) -> Read:
+    if isinstance(node, list):
+        return _optional_reader(schema, node, is_asked)
+    if not is_asked:
+        return _passing(schema, node)
+    read = _READERS.get(node["type"])
+    if read is None or "logicalType" in node:
+        raise NoColumnsError(f"{node.get('logicalType', node['type'])} has no columnar form")
+    return read
+
+
+def _passing(schema: AvroSchema, node: Any) -> Read:
+    """What passes over a value that nobody asks for."""
+    pass_over = _PASSING.get(node["type"])
+    if pass_over is None:
+        raise NoColumnsError(f"{node['type']} cannot be passed over in columns")
+    return pass_over(schema, node)
+
+
+def _optional_reader(schema: AvroSchema, branches: list[Any], is_asked: bool) -> Read:
+    null, other = _null_and_other(schema, branches)
+    read_other = _reader(schema, other, is_asked)
+
+    def read(rows: Rows) -> pa.Array:
+        chosen = rows.numbers()
+        if ((chosen != null) & (chosen != 1 - null)).any():
+            raise SerdeError("a union has no such branch")
+        present = np.flatnonzero(chosen != null)
+        part = rows.only(present)
+        values = read_other(part)
+        rows.resume(present, part)
+        if not is_asked or len(present) == len(chosen):
+            return values
+        places = np.full(len(chosen), -1)
+        places[present] = np.arange(len(present))
+        return values.take(pa.array(places, mask=places < 0))
+
+    return read
+
+
+def _null_and_other(schema: AvroSchema, branches: list[Any]) -> tuple[int, Any]:
+    """Which branch of a union of two is null, and the other one."""
+    nodes = [schema.node(branch) for branch in branches]
+    kinds = [None if isinstance(node, list) else node["type"] for node in nodes]
+    if len(nodes) != 2 or kinds.count("null") != 1:
+        raise NoColumnsError("of unions, columns know those of null and one type")
+    null = kinds.index("null")
+    return null, nodes[1 - null]
+
+
+def _booleans(rows: Rows) -> pa.Array:
+    octets = rows.octets(1)[:, 0]
+    if (octets > 1).any():
+        raise SerdeError("a truth value is neither 0 nor 1")
+    return pa.array(octets.astype(np.bool_))
+
+
+def _floats(rows: Rows) -> pa.Array:
+    return pa.array(rows.octets(4).view("<f4")[:, 0].astype(np.float64))
+
+
+_READERS: dict[str, Read] = {
+    "int": lambda rows: pa.array(rows.numbers(bits=32)),
+    "long": lambda rows: pa.array(rows.numbers()),
+    "float": _floats,
+    "double": lambda rows: pa.array(rows.octets(8).view("<f8")[:, 0]),
+    "boolean": _booleans,
+    "string": Rows.texts,
+}
+
+
+def _past_record(schema: AvroSchema, node: Any) -> Read:
+    if holds_itself(schema, node):
+        raise NoColumnsError(f"{node['name']} may hold itself")
+    past_fields = [_reader(schema, schema.node(field["type"]), False) for field in node["fields"]]
+
+    def past(rows: Rows) -> None:
+        for past_field in past_fields:
+            past_field(rows)
+
+    return past
+
+
+def _past_symbol(schema: AvroSchema, node: Any) -> Read:
+    def past(rows: Rows) -> None:
+        symbols = rows.numbers(bits=32)
+        if ((symbols < 0) | (symbols >= len(node["symbols"]))).any():
+            raise SerdeError(f"{node['name']} has no such symbol")
+
+    return past
+
+
+_PASSING: dict[str, Callable[[AvroSchema, Any], Read]] = {
+    "null": lambda schema, node: lambda rows: None,
+    "int": lambda schema, node: lambda rows: rows.numbers(bits=32),
+    "long": lambda schema, node: Rows.numbers,
+    "float": lambda schema, node: lambda rows: rows.skip(4),
+    "double": lambda schema, node: lambda rows: rows.skip(8),
+    "boolean": lambda schema, node: lambda rows: rows.skip(1),
+    "string": lambda schema, node: lambda rows: rows.skip(rows.lengths()),
+    "bytes": lambda schema, node: lambda rows: rows.skip(rows.lengths()),
+    "fixed": lambda schema, node: lambda rows: rows.skip(node["size"]),
+    "enum": _past_symbol,
+    "record": _past_record,
+}
+
+
+# writing
+
+
+def _writer(schema: AvroSchema, node: Any) -> Write:
+    if isinstance(node, list):
+        return _optional_writer(schema, node)
+    kind, write = _WRITERS.get(node["type"], (None, None))
+    if write is None or "logicalType" in node:
+        raise NoColumnsError(f"{node['type']} is not written of columns")
+
+    def checked(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+        if column.type != kind or column.null_count:
+            raise SerdeError(f"a column of {column.type} with {column.null_count} nulls is no {node['type']}")
+        write(pieces, column, rows)
+
+    return checked
+
+
+def _optional_writer(schema: AvroSchema, branches: list[Any]) -> Write:
+    null, other = _null_and_other(schema, branches)
+    write_other = _writer(schema, other)
+
+    def write(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+        is_there = column.is_valid().to_numpy(zero_copy_only=False)
+        pieces.add_numbers(np.where(is_there, 1 - null, null))
+        write_other(pieces, column.drop_null(), np.flatnonzero(is_there))
+
+    return write
+
+
+def _write_ints(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+    pieces.add_numbers(column.cast(pa.int32()).to_numpy().astype(np.int64), rows)  # raises beyond 32 bits
+
+
+def _write_doubles(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+    pieces.add_fixed(column.to_numpy().astype("<f8").view(np.uint8).reshape(-1, 8), rows)
+
+
+def _write_booleans(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+    pieces.add_fixed(column.to_numpy(zero_copy_only=False).astype(np.uint8)[:, None], rows)
+
+
+_WRITERS: dict[str, tuple[pa.DataType, Write]] = {
+    "int": (pa.int64(), _write_ints),
+    "long": (pa.int64(), lambda pieces, column, rows: pieces.add_numbers(column.to_numpy(), rows)),
+    "double": (pa.float64(), _write_doubles),
+    "boolean": (pa.bool_(), _write_booleans),
+    "string": (pa.string(), lambda pieces, column, rows: pieces.add_texts(column, rows)),
+}

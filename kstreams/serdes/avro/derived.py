@@ -1,0 +1,216 @@
+"""`derived_schema`: the schema of Avro that a class of Python describes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any, Final, Literal, Union
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.avro.kinds import MISSING, ClassShape, FieldOfClass, Kind, kind_of
+from kstreams.serdes.avro.logical import AvroDuration
+from kstreams.serdes.avro.mapping import COLLECTIONS
+
+PRECISION, SCALE = 38, 9
+"""Of decimals, unless `msgspec.Meta(extra={"precision": ..., "scale": ...})` says otherwise."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_LEAVES: Final[dict[Any, Any]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "long",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    dt.date: {"type": "int", "logicalType": "date"},
+    dt.time: {"type": "long", "logicalType": "time-micros"},
+    uuid.UUID: {"type": "string", "logicalType": "uuid"},
+}
+
+
+def derived_schema(hint: Any, name: str = "") -> str:
+    """The schema of a type, as JSON.
+
+    Parameters
+    ----------
+    hint : type
+        A dataclass, Struct, TypedDict, named tuple or pydantic model, or what may stand in one.
+    name : str
+        Of the record, with its namespace; by default the name of the class.
+
+    Raises
+    ------
+    SerdeError
+        When a part of it has no counterpart in Avro; names the field.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Order:
+    ...     id: int
+    ...     note: str | None = None
+    >>> derived_schema(Order)  # doctest: +NORMALIZE_WHITESPACE
+    '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},
+      {"name": "note", "type": ["null", "string"], "default": null}]}'
+    """
+    return json.dumps(_Derivation(name).of(kind_of(hint), ""))
+
+
+class _Derivation:
+    """One derivation: a class that occurs again is named."""
+
+    def __init__(self, name: str) -> None:
+        self._root_name = name
+        self._known: dict[str, Any] = {}  # the class by name
+        self._written: set[str] = set()
+
+    def of(self, kind: Kind, path: str) -> Any:
+        """The schema of a part; `path` names the field in errors."""
+        if kind.base in (dt.datetime, decimal.Decimal, dt.timedelta, AvroDuration):
+            return self._logical(kind, path)
+        if kind.base in _LEAVES:
+            leaf = _LEAVES[kind.base]
+            return dict(leaf) if isinstance(leaf, dict) else leaf
+        if kind.base in COLLECTIONS and kind.arguments:
+            return {"type": "array", "items": self.of(kind.arguments[0], path)}
+        make = self._special(kind)
+        if make is None:
+            place = f"field {path}: " if path else ""
+            raise SerdeError(
+                f"{place}{kind} has no counterpart in Avro: declare a class, a list or dict of a type, or pass a "
+                "schema, as in ks.Avro('order.avsc')"
+            )
+        return make(kind, path)
+
+    def _special(self, kind: Kind) -> Callable[[Kind, str], Any] | None:
+        if kind.base is Union:
+            return self._union
+        if kind.base is Literal:
+            return self._literal
+        if kind.base is dict and len(kind.arguments) == 2:
+            return self._map
+        if kind.is_enum:
+            return self._enum
+        return self._record if kind.shape is not None else None
+
+    def _logical(self, kind: Kind, path: str) -> Any:
+        if kind.base is dt.datetime:
+            name = "local-timestamp-micros" if kind.is_naive else "timestamp-micros"
+            return {"type": "long", "logicalType": kind.extra.get("logicalType", name)}
+        if kind.base is decimal.Decimal:
+            precision, scale = kind.extra.get("precision", PRECISION), kind.extra.get("scale", SCALE)
+            return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+        duration = {"type": "fixed", "name": "Duration", "size": 12, "logicalType": "duration"}
+        return self._once("Duration", Kind(AvroDuration, AvroDuration), lambda: duration)
+
+    def _union(self, kind: Kind, path: str) -> Any:
+        """None first: it is the default of most."""
+        members = sorted(kind.arguments, key=lambda member: member.base is not type(None))
+        branches = []
+        for member in members:
+            branch = self.of(member, path)
+            branches += branch if isinstance(branch, list) else [branch]
+        return branches
+
+    def _literal(self, kind: Kind, path: str) -> Any:
+        kinds = {type(value) for value in kind.hint.__args__} if hasattr(kind.hint, "__args__") else set()
+        if kinds in ({str}, {int}):
+            return _LEAVES[kinds.pop()]
+        raise SerdeError(f"field {path}: {kind} has no counterpart in Avro: only texts or only integers have")
+
+    def _map(self, kind: Kind, path: str) -> Any:
+        key, value = kind.arguments
+        if key.base is not str:
+            raise SerdeError(f"field {path}: {kind} has no counterpart in Avro: the keys of its maps are text")
+        return {"type": "map", "values": self.of(value, path)}
+
+    def _enum(self, kind: Kind, path: str) -> Any:
+        name = self._name(kind)
+        return self._once(name, kind, lambda: {"type": "enum", "name": name, "symbols": symbols(kind.base)})
+
+    def _record(self, kind: Kind, path: str) -> Any:
+        shape = kind.shape
+        assert shape is not None
+        name = self._root_name if self._root_name and not path else self._name(kind)
+        return self._once(name, kind, lambda: self._of_class(name, shape, path))
+
+    def _of_class(self, name: str, shape: ClassShape, path: str) -> Any:
+        record: dict[str, Any] = {"type": "record", "name": name}
+        record["fields"] = [
+            self._field(field, f"{path}.{field.name}" if path else field.name) for field in shape.fields.values()
+        ]
+        return record
+
+    def _field(self, field: FieldOfClass, path: str) -> Any:
+        if not _NAME.fullmatch(field.name):
+            raise SerdeError(f"field {path}: Avro takes letters, digits and _ in names, and no digit first")
+        kind = self.of(field.kind, path)
+        made: dict[str, Any] = {"name": field.name, "type": kind}
+        if "aliases" in field.kind.extra:
+            made["aliases"] = list(field.kind.extra["aliases"])
+        default = _json_default(field.default)
+        if default is not MISSING:
+            made["type"] = _default_first(kind, default)
+            made["default"] = default
+        return made
+
+    def _name(self, kind: Kind) -> str:
+        name = str(kind.extra.get("name", kind.base.__name__))
+        return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+    def _once(self, name: str, kind: Kind, make: Callable[[], Any]) -> Any:
+        """The schema of a named type where it first occurs, its name later on."""
+        known = self._known.setdefault(name, kind.base)
+        if known is not kind.base:
+            raise SerdeError(
+                f"two classes are called {name}, which a schema of Avro cannot hold: name one of them otherwise, as in "
+                'Annotated[Card, msgspec.Meta(extra={"name": "ShopCard"})]'
+            )
+        if name in self._written:
+            return name
+        self._written.add(name)
+        return make()
+
+
+def symbols(cls: Any) -> list[str]:
+    """The symbols of an enum: its values where all are names, else the names of its members.
+
+    Raises
+    ------
+    SerdeError
+        When it has no members.
+
+    Examples
+    --------
+    >>> import enum
+    >>> symbols(enum.Enum("Color", {"RED": "red", "GREEN": "green"})), symbols(enum.Enum("Level", "LOW HIGH"))
+    (['red', 'green'], ['LOW', 'HIGH'])
+    """
+    values = [member.value for member in cls]
+    if not values:
+        raise SerdeError(f"{cls.__name__} has no members")
+    are_names = all(isinstance(value, str) and _NAME.fullmatch(value) for value in values)
+    return values if are_names else [member.name for member in cls]
+
+
+def _json_default(default: Any) -> Any:
+    """The default of a field as a schema gives it; MISSING for one that only Python knows."""
+    if default is None or type(default) in (bool, int, str):
+        return default
+    if type(default) is float and default - default == 0:
+        return default
+    return MISSING
+
+
+def _default_first(kind: Any, default: Any) -> Any:
+    """A union with the branch of the default first, as Avro wants it."""
+    if not isinstance(kind, list) or default is None:
+        return kind
+    mine = {bool: "boolean", int: "long", str: "string", float: "double"}[type(default)]
+    return sorted(kind, key=lambda branch: branch != mine)

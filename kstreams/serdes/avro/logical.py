@@ -1,0 +1,204 @@
+"""Avro's logical types: of which schema each is, which class of Python it is read as, and how it is converted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kstreams.serdes.avro.misfits import FieldError
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_NAIVE_EPOCH = dt.datetime(1970, 1, 1)
+_FIRST_DAY = dt.date(1970, 1, 1).toordinal()
+_MICROSECOND = dt.timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_DURATION = struct.Struct("<III")
+
+
+class AvroDuration(NamedTuple):
+    """A span of time as Avro keeps it: months and days have no fixed length."""
+
+    months: int
+    days: int
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """A logical type.
+
+    Parameters
+    ----------
+    cls : type
+        What values are read as.
+    raw : type
+        What they are without the logical type.
+    read : callable
+        `raw value -> value`; raises ValueError or OverflowError for a raw value that stands for none.
+    write : callable
+        `value -> raw value`; raises FieldError for a value that would not be read back.
+    """
+
+    cls: type
+    raw: type
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+def logical_of(node: Any) -> Logical | None:
+    """The logical type of a schema; None without one, and for one that is not known or does not fit its type."""
+    make = _KNOWN.get((node["type"], node.get("logicalType")))
+    return None if make is None else make(node)
+
+
+def _date(node: Any) -> Logical:
+    return Logical(dt.date, int, lambda days: dt.date.fromordinal(_FIRST_DAY + days), _days)
+
+
+def _days(value: Any) -> int:
+    if type(value) is not dt.date:
+        raise FieldError(f"{value!r} is no date")
+    return value.toordinal() - _FIRST_DAY
+
+
+def _time(unit: int) -> Callable[[Any], Logical]:
+    """A time of day in units of so many microseconds."""
+
+    def read(number: int) -> dt.time:
+        if not 0 <= number * unit < _DAY:
+            raise FieldError(f"{number} is beyond the end of a day")
+        return (_NAIVE_EPOCH + dt.timedelta(0, 0, number * unit)).time()
+
+    def write(value: Any) -> int:
+        if not isinstance(value, dt.time) or value.tzinfo is not None:
+            raise FieldError(f"{value!r} is no time of day without a time zone")
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return _whole(seconds * 1_000_000 + value.microsecond, unit, value)
+
+    return lambda node: Logical(dt.time, int, read, write)
+
+
+def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
+    """A moment, aware or naive as the epoch is, in units of so many microseconds."""
+    is_naive, since = epoch.tzinfo is None, dt.timedelta
+
+    def read(number: int) -> dt.datetime:
+        return epoch + since(0, 0, number * unit)
+
+    def write(value: Any) -> int:
+        if not isinstance(value, dt.datetime) or (value.utcoffset() is None) is not is_naive:
+            raise FieldError(f"{value!r} is no datetime with{'out' if is_naive else ''} a time zone")
+        passed = value - epoch
+        return _whole((passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds, unit, value)
+
+    return lambda node: Logical(dt.datetime, int, read, write)
+
+
+def _whole(microseconds: int, unit: int, value: Any) -> int:
+    number, rest = divmod(microseconds, unit)
+    if rest:
+        raise FieldError(f"{value!r} has microseconds, which the schema does not keep")
+    return number
+
+
+def _decimal(node: Any) -> Logical:
+    precision, scale = node["precision"], node.get("scale", 0)
+    size = node.get("size") or (10**precision).bit_length() // 8 + 1
+    context = decimal.Context(prec=precision + scale + 1, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+    limit, is_fixed = 10**precision, node["type"] == "fixed"
+
+    def read(data: bytes) -> decimal.Decimal:
+        number = int.from_bytes(data, "big", signed=True) if len(data) <= size else limit
+        if not -limit < number < limit:
+            raise FieldError(f"{len(data)} bytes hold more than {precision} digits")
+        return decimal.Decimal(number).scaleb(-scale, context)
+
+    def write(value: Any) -> bytes:
+        if not isinstance(value, decimal.Decimal) or not value.is_finite():
+            raise FieldError(f"{value!r} is no finite Decimal")
+        number = _unscaled(value, scale)
+        if number is None or abs(number) >= limit:
+            raise FieldError(f"{value} does not fit {precision} digits, {scale} of them behind the point")
+        shortest = (number + (number < 0)).bit_length() // 8 + 1
+        return number.to_bytes(size if is_fixed else shortest, "big", signed=True)
+
+    return Logical(decimal.Decimal, bytes, read, write)
+
+
+def _unscaled(value: decimal.Decimal, scale: int) -> int | None:
+    """A decimal times ten to the power of the scale; None where that is no whole number, or one without bounds."""
+    sign, digits, exponent = value.as_tuple()
+    shift = int(exponent) + scale
+    number = int("".join(map(str, digits)) or "0")
+    if shift > 1_000_000 and number:
+        return None
+    whole, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10 ** min(-shift, len(digits) + 1))
+    return None if rest else (-whole if sign else whole)
+
+
+def _uuid_text(node: Any) -> Logical:
+    return Logical(uuid.UUID, str, uuid.UUID, lambda value: str(_of_uuid(value)))
+
+
+def _uuid_bytes(node: Any) -> Logical | None:
+    if node["size"] != 16:
+        return None
+    return Logical(uuid.UUID, bytes, lambda data: uuid.UUID(bytes=data), lambda value: _of_uuid(value).bytes)
+
+
+def _of_uuid(value: Any) -> uuid.UUID:
+    if isinstance(value, uuid.UUID):
+        return value
+    raise FieldError(f"{value!r} is no UUID")
+
+
+def _duration(node: Any) -> Logical | None:
+    if node["size"] != _DURATION.size:
+        return None
+    return Logical(AvroDuration, bytes, lambda data: AvroDuration(*_DURATION.unpack(data)), _duration_bytes)
+
+
+def _duration_bytes(value: Any) -> bytes:
+    duration = of_timedelta(value) if isinstance(value, dt.timedelta) else value
+    if not isinstance(duration, AvroDuration):
+        raise FieldError(f"{value!r} is no AvroDuration or timedelta")
+    try:
+        return _DURATION.pack(*duration)
+    except struct.error as error:
+        raise FieldError(f"{value!r} does not fit: {error}") from error
+
+
+def of_timedelta(value: dt.timedelta) -> AvroDuration:
+    """A timedelta as days and milliseconds."""
+    milliseconds = _whole(value.seconds * 1_000_000 + value.microseconds, 1000, value)
+    if value.days < 0:
+        raise FieldError(f"{value!r} is negative: durations of Avro are not")
+    return AvroDuration(0, value.days, milliseconds)
+
+
+def to_timedelta(value: AvroDuration) -> dt.timedelta:
+    """A duration as a timedelta; raises ValueError when it has months, which have no fixed length."""
+    if value.months:
+        raise FieldError(f"{value} has months, which no timedelta holds")
+    return dt.timedelta(days=value.days, milliseconds=value.milliseconds)
+
+
+_KNOWN: Final[dict[tuple[str, Any], Callable[[Any], Logical | None]]] = {
+    ("int", "date"): _date,
+    ("int", "time-millis"): _time(1000),
+    ("long", "time-micros"): _time(1),
+    ("long", "timestamp-millis"): _timestamp(1000, _EPOCH),
+    ("long", "timestamp-micros"): _timestamp(1, _EPOCH),
+    ("long", "local-timestamp-millis"): _timestamp(1000, _NAIVE_EPOCH),
+    ("long", "local-timestamp-micros"): _timestamp(1, _NAIVE_EPOCH),
+    ("bytes", "decimal"): _decimal,
+    ("fixed", "decimal"): _decimal,
+    ("string", "uuid"): _uuid_text,
+    ("fixed", "uuid"): _uuid_bytes,
+    ("fixed", "duration"): _duration,
+}

@@ -1,0 +1,82 @@
+"""What a schema is made of: its parts, whether they hold each other, and what of them decides how bytes are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kstreams.serdes.avro.schema import AvroSchema
+
+
+def parts_of(node: Any) -> list[Any]:
+    """The parts that a part of a schema is made of.
+
+    Examples
+    --------
+    >>> parts_of({"type": "map", "values": "int"})
+    ['int']
+    """
+    if isinstance(node, list):
+        return node
+    fields = [field["type"] for field in node.get("fields", ())]
+    return fields or [node[name] for name in ("items", "values") if name in node]
+
+
+def all_parts(schema: AvroSchema, start: Any = None) -> Iterator[Any]:
+    """The parts within a part of a schema, by default within the whole, each once; with the part itself."""
+    seen: set[int] = set()
+    waiting = [schema.root if start is None else start]
+    while waiting:
+        node = schema.node(waiting.pop())
+        if isinstance(node, dict) and "name" in node:
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+        yield node
+        waiting += parts_of(node)
+
+
+def holds_itself(schema: AvroSchema, node: Any) -> bool:
+    """Whether a record may hold one of its own kind."""
+    return any(part is node for inner in parts_of(node) for part in all_parts(schema, inner))
+
+
+def may_be_empty(schema: AvroSchema, part: Any) -> bool:
+    """Whether a value may take no bytes at all."""
+    node = schema.node(part)
+    if isinstance(node, list) or holds_itself(schema, node):
+        return False
+    if "fields" in node:
+        return all(may_be_empty(schema, field["type"]) for field in node["fields"])
+    return bool(node["type"] == "null" or node.get("size") == 0)
+
+
+def outline(schema: AvroSchema) -> Any:
+    """What of a schema decides how bytes are read: no namespaces, comments, aliases or defaults.
+
+    Examples
+    --------
+    >>> from kstreams.serdes.avro.schema import parsed
+    >>> outline(parsed('{"type": "enum", "name": "shop.Color", "symbols": ["RED"], "doc": "of a car"}'))
+    {'type': 'enum', 'symbols': ['RED'], 'name': 'Color'}
+    """
+    return _outline(schema, schema.root, set())
+
+
+_DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
+
+
+def _outline(schema: AvroSchema, part: Any, known: set[str]) -> Any:
+    node = schema.node(part)
+    if isinstance(node, list):
+        return [_outline(schema, branch, known) for branch in node]
+    drawn = {key: node[key] for key in _DECISIVE if key in node}
+    if "name" in node:
+        drawn["name"] = node["name"].rpartition(".")[2]
+        if node["name"] in known:
+            return drawn["name"]
+        known.add(node["name"])
+    drawn |= {key: _outline(schema, node[key], known) for key in ("items", "values") if key in node}
+    if "fields" in node:
+        drawn["fields"] = [(field["name"], _outline(schema, field["type"], known)) for field in node["fields"]]
+    return drawn

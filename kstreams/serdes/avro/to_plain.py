@@ -1,0 +1,459 @@
+"""`Plainness`: what fastavro writes for objects of a class, by the class of each part of them.
+
+fastavro writes what can be written somehow: a text as true, 2 ** 40 as an int, microseconds as none. So each value is
+looked at here, once for its class; a value that would not be read back as it is has no place in the schema.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from kstreams.serdes.avro.defaults import default_value
+from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
+from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
+from kstreams.serdes.avro.mapping import (
+    CLASSES,
+    COLLECTIONS,
+    is_map,
+    is_raw,
+    is_record,
+    items_of,
+    member_for,
+    named,
+    tag_of,
+    takes_none,
+)
+from kstreams.serdes.avro.misfits import FAILURES, FieldError, in_field
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema_parts import holds_itself
+
+Change: TypeAlias = Callable[[Any], Any]
+
+
+class ByClass(dict[type, Change | None]):
+    """What is written for the values of each class, chosen when the first of that class comes; None: as they are.
+
+    Parameters
+    ----------
+    choose : callable
+        `class -> change`; raises FieldError for a class that has no place.
+    exact : iterable of type
+        The classes that are at home here: a branch of a union that has one of them goes before others.
+    """
+
+    def __init__(self, choose: Callable[[type], Change | None], exact: Iterable[type] = ()) -> None:
+        super().__init__()
+        self._choose, self.exact = choose, frozenset(exact)
+
+    def __missing__(self, cls: type) -> Change | None:
+        change = self[cls] = self._choose(cls)
+        return change
+
+    def of(self, value: Any) -> Any:
+        """What is written for a value; raises FieldError for one that has no place."""
+        change = self[type(value)]
+        return value if change is None else change(value)
+
+
+class Plainness:
+    """Those of the parts of a schema.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+    careful : bool
+        Whether numbers and texts are looked at that fastavro refuses itself, without to name the field.
+    """
+
+    def __init__(self, schema: AvroSchema, *, careful: bool = False) -> None:
+        self._schema, self._careful = schema, careful
+        self._recursive: dict[tuple[int, str], ByClass] = {}
+        self.is_uncertain = False
+        """Whether only reading back tells if a value fits: msgspec checks more than classes."""
+
+    def of(self, part: Any, kind: Kind) -> ByClass:
+        """What is written for values of a kind.
+
+        Raises
+        ------
+        FieldError
+            When the part has no place for any of them.
+        """
+        node = self._schema.node(part)
+        if isinstance(node, list):
+            return self._union([self._schema.node(branch) for branch in node], kind)
+        member = member_for(kind, node)
+        if member is None:
+            raise FieldError(f"{kind} cannot be written as {named(node)}")
+        return _OF_COMPLEX.get(node["type"], Plainness._leaf)(self, node, member)
+
+    # unions
+
+    def _union(self, nodes: list[Any], kind: Kind) -> ByClass:
+        branches = [
+            (tag_of(node), self.of(node, kind))
+            for node in nodes
+            if member_for(kind, node) is not None and (node["type"] != "null" or takes_none(kind))
+        ]
+        if not branches:
+            raise FieldError(f"{kind} fits no branch of the union")
+        records = [node["name"] for node in nodes if is_record(node)]
+        tagged = {tag: table for tag, table in branches if tag in records and len(records) > 1}
+        return ByClass(lambda cls: _choice(branches, tagged, cls))
+
+    # leaves
+
+    def _leaf(self, node: Any, kind: Kind) -> ByClass:
+        logical = logical_of(node)
+        if logical is None or is_raw(kind, logical):
+            changes = _LEAVES[node["type"]](node)
+            if self._careful and node["type"] in _CAREFUL:
+                changes = dict.fromkeys(changes, _CAREFUL[node["type"]])
+            exact = {CLASSES[node["type"]]} if node["type"] != "float" else ()
+            return self._certain(node, kind, None, ByClass(_by_base(named(node), changes), exact))
+        classes = (AvroDuration, dt.timedelta) if logical.cls is AvroDuration else (logical.cls,)
+        table = ByClass(_by_base(named(node), dict.fromkeys(classes, logical.write)), classes)
+        return self._certain(node, kind, logical, table)
+
+    def _certain(self, node: Any, kind: Kind, logical: Logical | None, table: ByClass) -> ByClass:
+        """The table of a leaf, where its kind is that of the schema; else what msgspec makes of values goes there."""
+        cls = logical.cls if logical else CLASSES[node["type"]]
+        if not kind.is_limited and (kind.is_plain or kind.base is cls or (kind.base, cls) in _CLOSE):
+            return table
+        self.is_uncertain = True
+        if kind.base is Literal or getattr(kind.base, "__module__", "") in _KNOWN_MODULES:
+            return table
+        return _by_msgspec(table)
+
+    def _enum(self, node: Any, kind: Kind) -> ByClass:
+        if not kind.is_enum:
+            table = ByClass(_by_base(named(node), {str: _symbol(node)}), [str])
+            return self._certain(node, kind, None, table)
+        symbols = {enum_member(kind.base, symbol): symbol for symbol in node["symbols"]}
+        return _exactly(kind.base, _member(symbols, node))
+
+    # collections
+
+    def _array(self, node: Any, kind: Kind) -> ByClass:
+        items = self.of(node["items"], items_of(kind))
+        cls = kind.base if kind.base in COLLECTIONS else list
+        return self._collection(kind, cls, lambda values: [items.of(value) for value in values])
+
+    def _map(self, node: Any, kind: Kind) -> ByClass:
+        items = self.of(node["values"], kind.arguments[1] if is_map(kind) else PLAIN)
+        texts = self.of("string", PLAIN)
+
+        def change(values: dict[str, Any]) -> dict[str, Any]:
+            return {texts.of(key): items.of(value) for key, value in values.items()}
+
+        return self._collection(kind, dict, change, is_certain=is_map(kind))
+
+    def _collection(self, kind: Kind, cls: type, change: Change, *, is_certain: bool = True) -> ByClass:
+        table = _exactly(cls, change)
+        if kind.is_plain or (is_certain and kind.base is cls and not kind.is_limited):
+            return table
+        self.is_uncertain = True
+        return _by_msgspec(table)
+
+    # records
+
+    def _record(self, node: Any, kind: Kind) -> ByClass:
+        if not holds_itself(self._schema, node):
+            return self._fields(node, kind)
+        asked = id(node), repr(kind.hint)
+        if asked not in self._recursive:
+            cls = kind.shape.cls if kind.shape and not kind.shape.is_dict else dict
+            self._recursive[asked] = ByClass(lambda cls: made[cls], [cls])
+            made = self._fields(node, kind)
+        return self._recursive[asked]
+
+    def _fields(self, node: Any, kind: Kind) -> ByClass:
+        shape = kind.shape
+        if shape is None and not kind.is_plain:
+            self.is_uncertain = True
+            table = self._of_dict(node, None)
+            return _by_msgspec(table)
+        return self._of_dict(node, shape) if shape is None or shape.is_dict else self._of_object(node, shape)
+
+    def _field(self, field: Any, shape: ClassShape | None) -> ByClass:
+        name = field["name"]
+        try:
+            return self.of(field["type"], shape.fields[name].kind if shape and name in shape.fields else PLAIN)
+        except FieldError as error:
+            raise in_field(name, error) from None
+
+    def _default(self, field: Any) -> Any:
+        """The default of a field that the class does not have."""
+        if "default" not in field:
+            raise FieldError("it is in the schema and not in the class, and has no default", field["name"])
+        return default_value(self._schema, field["type"], field["default"])
+
+    def _of_object(self, node: Any, shape: ClassShape) -> ByClass:
+        present = [field for field in node["fields"] if field["name"] in shape.fields]
+        others = {field["name"]: self._default(field) for field in node["fields"] if field not in present}
+        fields = [(field["name"], self._field(field, shape)) for field in present]
+        check_others = _others_hold_defaults(node, shape)
+        parts_of = _attributes([shape.fields[name].attribute for name, _ in fields])
+
+        def change(value: Any) -> dict[str, Any]:
+            check_others(value)
+            datum = dict(others)
+            name = ""
+            try:
+                for (name, table), part in zip(fields, parts_of(value), strict=True):
+                    made = table[type(part)]
+                    datum[name] = part if made is None else made(part)
+            except FAILURES as error:
+                raise in_field(name, error) from error.__cause__
+            return datum
+
+        return _exactly(shape.cls, change)
+
+    def _of_dict(self, node: Any, shape: ClassShape | None) -> ByClass:
+        fields = [(field["name"], self._field(field, shape)) for field in node["fields"]]
+        names = frozenset(name for name, _ in fields)
+        defaults = {
+            field["name"]: default_value(self._schema, field["type"], field["default"])
+            for field in node["fields"]
+            if "default" in field
+        }
+
+        def change(value: dict[str, Any]) -> dict[str, Any]:
+            if value.keys() != names:
+                _require_fields(value, names, defaults)
+            datum = {}
+            name = ""
+            try:
+                for name, table in fields:
+                    if name in value:
+                        part = value[name]
+                        made = table[type(part)]
+                        datum[name] = part if made is None else made(part)
+                    else:
+                        datum[name] = defaults[name]
+            except FAILURES as error:
+                raise in_field(name, error) from error.__cause__
+            return datum
+
+        return ByClass(_by_base("dict", {dict: change}), [dict])
+
+
+_OF_COMPLEX: Final[dict[str, Callable[[Plainness, Any, Kind], ByClass]]] = {
+    "enum": Plainness._enum,
+    "array": Plainness._array,
+    "map": Plainness._map,
+    "record": Plainness._record,
+    "error": Plainness._record,
+}
+
+
+# unions
+
+
+def _choice(branches: list[tuple[str, ByClass]], tagged: dict[str, ByClass], cls: type) -> Change | None:
+    """What is written for values of a class in a union: in the first branch that takes them, with its tag."""
+    if cls is type(None) and any(tag == "null" for tag, _ in branches):
+        return None
+    at_home = [(tag, table) for tag, table in branches if cls in table.exact]
+    fitting = [(tag, table[cls]) for tag, table in at_home or branches if _takes(table, cls)]
+    if not fitting and cls is tuple and tagged:
+        return _by_tag(tagged)
+    if not fitting:
+        raise FieldError(f"a {cls.__name__} is no value of its union")
+    return _in_branch(*fitting[0]) if len(fitting) == 1 else _in_first(fitting)
+
+
+def _takes(table: ByClass, cls: type) -> bool:
+    try:
+        table[cls]
+    except FieldError:
+        return False
+    return True
+
+
+def _in_branch(tag: str, change: Change | None) -> Change:
+    if change is None:
+        return lambda value: (tag, value)
+    return lambda value: (tag, change(value))
+
+
+def _in_first(fitting: list[tuple[str, Change | None]]) -> Change:
+    """In the first branch that takes a value: classes alone do not tell."""
+
+    def change(value: Any) -> Any:
+        for tag, of_branch in fitting:
+            try:
+                return tag, value if of_branch is None else of_branch(value)
+            except FAILURES:
+                continue
+        raise FieldError(f"{value!r} is no value of its union")
+
+    return change
+
+
+def _by_tag(tagged: dict[str, ByClass]) -> Change:
+    """A record of a union with its name, in full or without the namespace."""
+    tables = {name.rpartition(".")[2]: (name, table) for name, table in tagged.items()}
+    tables |= {name: (name, table) for name, table in tagged.items()}
+
+    def change(value: Any) -> Any:
+        if len(value) != 2 or value[0] not in tables:
+            raise FieldError(f"{value!r} is no value of its union: write (name of the record, dict)")
+        name, table = tables[value[0]]
+        return name, table.of(value[1])
+
+    return change
+
+
+# classes
+
+
+def _exactly(cls: type, change: Change) -> ByClass:
+    """A table with one class, whose subclasses would not be read back."""
+
+    def choose(other: type) -> Change:
+        if other is not cls:
+            raise FieldError(f"a {other.__name__} is no {cls.__name__}")
+        return change
+
+    return ByClass(choose, [cls])
+
+
+def _by_base(name: str, changes: dict[type, Change | None]) -> Callable[[type], Change | None]:
+    """The change of a class, or of one that it inherits from."""
+
+    def choose(cls: type) -> Change | None:
+        base = next((base for base in cls.__mro__ if base in changes), None)
+        if base is None:
+            raise FieldError(f"a {cls.__name__} is no {name}")
+        change = changes[base]
+        return _SIMPLE[base] if change is None and base is not cls else change
+
+    return choose
+
+
+def _by_msgspec(table: ByClass) -> ByClass:
+    """What msgspec makes of values, as dicts, lists and leaves; whether they may be written, reading back tells."""
+
+    def change(value: Any) -> Any:
+        return table.of(msgspec.to_builtins(value, builtin_types=_BUILTIN, str_keys=True))
+
+    return ByClass(lambda cls: change)
+
+
+_SIMPLE: Final[dict[type, Change]] = {int: int, float: float, str: str.__str__, bytes: bytes}
+"""What makes values of exactly a class of those that inherit from it."""
+
+_BUILTIN: Final = (dt.datetime, dt.date, dt.time, dt.timedelta, bytes, bytearray, memoryview)
+_KNOWN_MODULES: Final = ("decimal", "uuid", "datetime", AvroDuration.__module__)
+_CLOSE: Final = ((int, float), (dt.timedelta, AvroDuration))
+"""Kinds that take values which are read as those of another class."""
+
+
+# leaves
+
+
+def _int_of(bits: int) -> Change:
+    low, high = -(1 << bits - 1), 1 << bits - 1
+
+    def check(value: int) -> int:
+        if not low <= value < high:
+            raise FieldError(f"{value} has more than {bits} bits")
+        return int(value)
+
+    return check
+
+
+def _exact_float(value: int) -> float:
+    number = float(value)
+    if number != value:
+        raise FieldError(f"{value} is no float")
+    return number
+
+
+def _text(value: str) -> str:
+    value.encode()
+    return str.__str__(value)
+
+
+def _of_size(size: int) -> Change:
+    def check(value: Any) -> bytes:
+        if len(value) != size:
+            raise FieldError(f"{len(value)} bytes are not {size}")
+        return bytes(value)
+
+    return check
+
+
+def _symbol(node: Any) -> Change:
+    symbols = frozenset(node["symbols"])
+
+    def check(value: str) -> str:
+        if value not in symbols:
+            raise FieldError(f"{value!r} is no symbol of {node['name']}")
+        return str.__str__(value)
+
+    return check
+
+
+def _member(symbols: dict[Any, str], node: Any) -> Change:
+    def symbol_of(member: Any) -> str:
+        if member not in symbols:
+            raise FieldError(f"{member!r} is no symbol of {node['name']}")
+        return symbols[member]
+
+    return symbol_of
+
+
+_LEAVES: Final[dict[str, Callable[[Any], dict[type, Change | None]]]] = {
+    "null": lambda node: {type(None): None},
+    "boolean": lambda node: {bool: None},
+    "int": lambda node: {int: _int_of(32)},
+    "long": lambda node: {int: None},
+    "float": lambda node: {float: None, int: _exact_float},
+    "double": lambda node: {float: None, int: _exact_float},
+    "bytes": lambda node: {bytes: None, bytearray: bytes, memoryview: bytes},
+    "fixed": lambda node: dict.fromkeys((bytes, bytearray, memoryview), _of_size(node["size"])),
+    "string": lambda node: {str: None},
+}
+_CAREFUL: Final[dict[str, Change]] = {"long": _int_of(64), "string": _text}
+
+
+# fields
+
+
+def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives these attributes of an object."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]:
+    """The check of fields that the schema does not have: values of them other than their defaults would be lost."""
+    names = {field["name"] for field in node["fields"]}
+    others = [field for field in shape.fields.values() if field.name not in names]
+    for field in others:
+        if field.default is MISSING:
+            raise FieldError(f"the schema {node['name']} has no such field, and it has no default", field.name)
+
+    def check(value: Any) -> None:
+        for field in others:
+            part = getattr(value, field.attribute)
+            if part != field.default:
+                raise FieldError(f"the schema has no such field, so that {part!r} would be lost", field.name)
+
+    return check
+
+
+def _require_fields(value: dict[str, Any], names: frozenset[str], defaults: dict[str, Any]) -> None:
+    """Raise for fields of a dict that the schema does not have, and for those without default that are missing."""
+    for name in value.keys() - names:
+        raise FieldError(f"the schema has no field {name!r}")
+    for name in names - value.keys() - defaults.keys():
+        raise FieldError("it is missing, and has no default", name)

@@ -1,0 +1,111 @@
+"""`AvroWriter`: bytes that fastavro writes, of the values of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from fastavro._write import write_data  # type: ignore[attr-defined]
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.avro.columns import AvroColumnWriter, NoColumnsError
+from kstreams.serdes.avro.decoding import is_endless
+from kstreams.serdes.avro.kinds import Kind
+from kstreams.serdes.avro.misfits import FAILURES, FieldError
+from kstreams.serdes.avro.prepared import for_writing
+from kstreams.serdes.avro.reading import AvroReader
+from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.to_plain import Plainness
+from kstreams.serdes.same_value import same_value
+
+_NO_OPTIONS: dict[str, Any] = {}
+
+
+class AvroWriter:
+    """Writes values of a kind with a schema.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+    kind : Kind
+        Of the values; `PLAIN`: dicts and what stands in them.
+    frame : bytes
+        Stands in front of what is written.
+
+    Raises
+    ------
+    SerdeError
+        When no value of the kind can be written with the schema; names the field.
+    """
+
+    def __init__(self, schema: AvroSchema, kind: Kind, frame: bytes = b"") -> None:
+        self._schema, self._kind, self._frame = schema, kind, frame
+        self._prepared = for_writing(schema)
+        plainness = Plainness(schema)
+        try:
+            self._plain = plainness.of(schema.root, kind)
+        except FieldError as error:
+            raise SerdeError(str(error)) from None
+        is_uncertain = plainness.is_uncertain or is_endless(schema)
+        self._check = AvroReader(schema, schema, kind, len(frame)) if is_uncertain else None
+
+    def one(self, value: Any) -> bytes:
+        """The bytes of a value; raises SerdeError for one that the schema, or the class, has no place for."""
+        try:
+            data = self._bytes(value)
+        except FAILURES as error:
+            raise SerdeError(f"{_shown(value)} does not fit {self._kind}: {self._reason(value, error)}") from error
+        except RecursionError as error:
+            raise SerdeError(f"{_shown(value)} does not fit {self._kind}: it is nested too deeply") from error
+        if self._check is not None:
+            _require_same(value, self._check.one(data))
+        return data
+
+    def many(self, values: list[Any]) -> list[bytes]:
+        """The bytes of many; raises SerdeError when one of them has none."""
+        if self._check is None:
+            try:
+                return list(map(self._bytes, values))
+            except (*FAILURES, RecursionError):
+                pass  # one by one, the error says which it is
+        return list(map(self.one, values))
+
+    @cached_property
+    def columns(self) -> Callable[[Mapping[str, pa.Array]], pa.Array]:
+        """What writes the columns of all fields; raises NoColumnsError where columns cannot hold them."""
+        try:
+            return AvroColumnWriter(self._schema, self._frame).written
+        except NoColumnsError:
+            return self._no_columns
+
+    @staticmethod
+    def _no_columns(columns: Any) -> pa.Array:
+        raise NoColumnsError("the schema has parts that columns cannot hold")
+
+    def _bytes(self, value: Any) -> bytes:
+        data = bytearray(self._frame)
+        write_data(data, self._plain.of(value), self._prepared.root, self._prepared.names, "", _NO_OPTIONS)
+        return bytes(data)
+
+    def _reason(self, value: Any, error: Exception) -> str:
+        """fastavro does not always name the field: a closer look does."""
+        if not isinstance(error, FieldError):
+            try:
+                Plainness(self._schema, careful=True).of(self._schema.root, self._kind).of(value)
+            except FAILURES as closer:
+                return str(closer)
+        return str(error)
+
+
+def _require_same(value: Any, read: Any) -> None:
+    if not same_value(value, read):
+        raise SerdeError(f"{value!r} would be read back as {read!r}")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__}"

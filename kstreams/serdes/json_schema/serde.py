@@ -1,0 +1,194 @@
+"""`JsonSchema`: keys and values as JSON, with their schemas in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kstreams.errors import SerdeError
+from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
+from kstreams.serdes.base import Serde, SerdeUse
+from kstreams.serdes.json_schema.derived import derived_schema
+from kstreams.serdes.json_schema.validation import Check, parsed, validator_of
+from kstreams.serdes.of_type import json_serde
+from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+
+
+class JsonSchema(SchemaSerde[Any]):
+    """Keys or values as JSON, with the id of their schema in front: what Confluent's serializers write.
+
+    Parameters
+    ----------
+    kind : type or str or Path, optional
+        A dataclass, msgspec Struct, TypedDict or pydantic model, of which the schema is derived; or the text of a
+        schema, or the path of a file with one (`"order.json"`), which gives dicts. Without it, any JSON is read.
+    type : type, optional
+        The class of the values, beside a schema.
+    validate : bool, optional
+        Whether records are checked against the schema when they are read and written, by the package jsonschema, which
+        takes some 20 microseconds or more for each. Default: where `kind` is a schema; the fields of a class are
+        checked by their types.
+    subject : str or callable, optional
+        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        `(topic, is_key, title of the schema) -> subject`. Default: `value.subject.name.strategy`.
+    auto_register, use_latest_version, normalize : bool, optional
+        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+    use_schema_id : int, optional
+        The id of the schema to write with. Default: `use.schema.id`.
+    strict : bool, default True
+        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+    schema_id : {"prefix", "header"}, optional
+        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+    references : sequence of SchemaReference
+        Schemas of other subjects that the schema refers to, by the URL in its `$ref`.
+
+    Raises
+    ------
+    SerdeError
+        When a file cannot be read.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import kstreams as ks
+    >>> @dataclass(frozen=True)
+    ... class Order:
+    ...     id: int
+    ...     coupon: str | None = None
+    >>> topology = ks.StreamsBuilder()
+    >>> orders = topology.stream("orders", key=str, value=ks.JsonSchema(Order))
+    """
+
+    schema_type = "JSON"
+
+    def __init__(
+        self,
+        kind: Any = None,
+        *,
+        type: Any = None,
+        validate: bool | None = None,
+        subject: str | Callable[[str, bool, str], str] | None = None,
+        auto_register: bool | None = None,
+        use_latest_version: bool | None = None,
+        use_schema_id: int | None = None,
+        normalize: bool | None = None,
+        strict: bool = True,
+        schema_id: str | None = None,
+        references: Sequence[SchemaReference] = (),
+    ) -> None:
+        options = SchemaOptions(
+            subject=subject,
+            auto_register=auto_register,
+            use_latest_version=use_latest_version,
+            use_schema_id=use_schema_id,
+            normalize=normalize,
+            strict=strict,
+            schema_id=schema_id,
+            references=tuple(references),
+        )
+        super().__init__(options)
+        is_schema = isinstance(kind, str | PathLike)
+        if type is not None and not is_schema:
+            raise SerdeError("type= is the class of the values beside a schema: give the schema, or its file, first")
+        self.type = type if is_schema else kind
+        self._text = _text_of(kind) if is_schema else None
+        self._validates = is_schema if validate is None else validate
+
+    @classmethod
+    def of_options(cls, text: str | None, kind: Any, validates: bool, options: SchemaOptions) -> JsonSchema:
+        """The serde of a schema and a class, with options that are there already."""
+        serde = cls(validate=validates)
+        serde.options = options
+        serde._text = text
+        serde.type = kind
+        return serde
+
+    @cached_property
+    def _json(self) -> Serde[Any]:
+        return json_serde(Any if self.type is None else self.type)
+
+    def declared_schema(self) -> Schema | None:
+        if self._text is not None:
+            return Schema(self._text, "JSON", self.options.references)
+        if self.type is None:
+            return None
+        return Schema(msgspec.json.encode(derived_schema(self._json)).decode(), "JSON", self.options.references)
+
+    def record_name(self, schema: Schema) -> str:
+        return _title(schema.text)
+
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+        read = self._json.deserialize
+        if not self._validates:
+            return Reader.of(lambda data: read(data[start:]))
+        check = self._check(written, registry)
+
+        def checked(data: bytes) -> Any:
+            json = data[start:]
+            value = read(json)
+            check(json)
+            return value
+
+        return Reader.of(checked)
+
+    def _check(self, written: RegisteredSchema, registry: SchemaRegistry) -> Check:
+        """By the declared schema; by that of the writer where there is none."""
+        return validator_of(self.declared_schema() or written.schema, registry)
+
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+        write = self._json.serialize
+        if not self._validates:
+            return Writer.of(lambda value: frame + write(value))
+        check = validator_of(registered.schema, registry)
+
+        def checked(value: Any) -> bytes:
+            json = write(value)
+            check(json)
+            return frame + json
+
+        return Writer.of(checked)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._text, self.type, self._validates, self.options
+
+    def __reduce__(self) -> Any:
+        """The JSON serde is made anew."""
+        return _remade, (*self._arguments(), self._schemas.portable_use())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JsonSchema) and self._arguments() == other._arguments()
+
+    def __hash__(self) -> int:
+        return hash((JsonSchema, self._text, str(self.type)))
+
+    def __repr__(self) -> str:
+        if self.type is not None:
+            return f"JsonSchema({getattr(self.type, '__name__', self.type)})"
+        return "JsonSchema()" if self._text is None else f"JsonSchema({_title(self._text)!r})"
+
+
+def _remade(text: str | None, cls: Any, validates: bool, options: SchemaOptions, use: SerdeUse | None) -> JsonSchema:
+    """A serde that was sent here."""
+    serde = JsonSchema.of_options(text, cls, validates, options)
+    return serde if use is None else serde.of_topic(use)
+
+
+def _text_of(source: str | PathLike[str]) -> str:
+    """The text of a schema, or of the file that holds one."""
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return source
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SerdeError(f"the JSON Schema {str(source)!r} cannot be read: {error.strerror}") from error
+
+
+def _title(text: str) -> str:
+    """The title of a schema, by which it is known; empty without one."""
+    contents = parsed(text)
+    return str(contents.get("title", "")) if isinstance(contents, dict) else ""

@@ -1,0 +1,134 @@
+"""`ClassShape`: the named fields of a dataclass, Struct, named tuple, TypedDict or pydantic model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from inspect import signature
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from kstreams.serdes.protobuf.type_infos import info_of
+from kstreams.serdes.pydantic_models import is_model
+
+
+@dataclass(frozen=True, slots=True)
+class ClassField:
+    """A field of a class.
+
+    Parameters
+    ----------
+    name : str
+        The attribute, or the key of a TypedDict.
+    wire_name : str
+        What schemas call it: another name where the class renames its fields, or gives one an alias.
+    info : msgspec.inspect.Type
+    required : bool
+        Whether the class has no default for it.
+    default : callable
+        Makes the default; not to be called where the field is required.
+    """
+
+    name: str
+    wire_name: str
+    info: Any
+    required: bool
+    default: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassShape:
+    """A class with named fields.
+
+    Parameters
+    ----------
+    cls : type
+    fields : tuple of ClassField
+    are_keys : bool
+        Whether its values are dicts.
+    places : tuple of str
+        The fields that it takes by their places, which is faster than by keywords.
+    of_dict : callable, optional
+        Makes a value from a dict of its fields, where it is not made by keywords.
+    """
+
+    cls: type
+    fields: tuple[ClassField, ...]
+    are_keys: bool = False
+    places: tuple[str, ...] = ()
+    of_dict: Callable[[dict[str, Any]], Any] | None = None
+
+
+def _no_default() -> Any:
+    raise LookupError("a required field has no default")
+
+
+@singledispatch
+def class_shape(info: Any) -> ClassShape | None:
+    """The fields of a type; None where it is no class with named fields.
+
+    Examples
+    --------
+    >>> from kstreams.serdes.protobuf.type_infos import info_of
+    >>> class Order(msgspec.Struct, rename="camel"):
+    ...     order_id: int
+    >>> [field.wire_name for field in class_shape(info_of(Order)).fields]
+    ['orderId']
+    """
+    return None
+
+
+def _of_object(info: Any) -> ClassShape:
+    return ClassShape(info.cls, tuple(map(_field, info.fields)), places=_places(info.cls))
+
+
+def _places(cls: Any) -> tuple[str, ...]:
+    parameters = signature(cls).parameters.values()
+    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)
+
+
+for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType):
+    class_shape.register(_info, _of_object)
+
+
+@class_shape.register
+def _(info: inspect.TypedDictType) -> ClassShape:
+    return ClassShape(info.cls, tuple(map(_field, info.fields)), are_keys=True)
+
+
+@class_shape.register
+def _(info: inspect.CustomType) -> ClassShape | None:
+    return _of_model(info.cls) if is_model(info.cls) else None
+
+
+def _field(field: Any) -> ClassField:
+    return ClassField(field.name, field.encode_name, field.type, field.required, _default_of(field))
+
+
+def _default_of(field: Any) -> Callable[[], Any]:
+    if field.default_factory is not msgspec.NODEFAULT:
+        made: Callable[[], Any] = field.default_factory
+        return made
+    return _no_default if field.default is msgspec.NODEFAULT else partial(_constant, field.default)
+
+
+def _constant(value: Any) -> Any:
+    return value
+
+
+def _of_model(model: Any) -> ClassShape:
+    """A pydantic model is made by its own validation, which knows a field by its alias."""
+    fields = tuple(
+        ClassField(
+            name,
+            field.alias or name,
+            info_of(field.annotation),
+            field.is_required(),
+            partial(field.get_default, call_default_factory=True),
+        )
+        for name, field in model.model_fields.items()
+    )
+    return ClassShape(model, fields, of_dict=model.model_validate)

@@ -1,0 +1,158 @@
+"""How values of one Python type become the bytes of one message type and back, without the frame around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from msgspec import inspect
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.base import decode_error
+from kstreams.serdes.plain_check import plain_check
+from kstreams.serdes.protobuf.fields import is_map
+from kstreams.serdes.protobuf.reading import reader
+from kstreams.serdes.protobuf.type_infos import info_of
+from kstreams.serdes.protobuf.writing import writer
+from kstreams.serdes.same_value import same_value
+
+UNREADABLE = (DecodeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
+"""What a message, and a class that is made of it, raise for bytes that are none."""
+UNWRITABLE = (EncodeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
+"""What protobuf raises for a value that does not fit its field."""
+
+Decode = Callable[[bytes], Any]
+Encode = Callable[[Any], bytes]
+
+
+def value_decoder(message: Descriptor, kind: Any) -> Decode:
+    """A function from the bytes of a message to a value of a type; any type means dicts.
+
+    Raises
+    ------
+    SerdeError
+        When the message cannot be read as the type.
+    """
+    parse = GetMessageClass(message).FromString
+    read, place_of = reader(message, info_of(kind))
+    shown = getattr(kind, "__name__", kind)
+
+    def decode(data: bytes) -> Any:
+        try:
+            return read(parse(data))
+        except UNREADABLE as error:
+            raise decode_error(f"a {message.full_name} as {shown}", data, f"{place_of(error)}{error}") from error
+
+    return decode
+
+
+def value_encoder(message: Descriptor, kind: Any) -> Encode:
+    """A function from a value of a type to the bytes of a message, which are read back as this value.
+
+    Raises
+    ------
+    SerdeError
+        When the type cannot be written as the message.
+    """
+    info = info_of(kind)
+    make, to_bytes = GetMessageClass(message), serialization(message)
+    written = writer(message, info)
+    fill, place_of = written.fill, written.place_of
+    is_plain = _plainness(kind) if written.is_exact else _never
+    is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
+    decode = value_decoder(message, kind)
+
+    def encode(value: Any) -> bytes:
+        record = make()
+        try:
+            fill(value, record)
+            data = to_bytes(record)
+        except UNWRITABLE as error:
+            reason = f"{place_of(error)}{error}"
+            raise SerdeError(f"{value!r} cannot be written as {message.full_name}: {reason}") from error
+        return data if is_plain(value) else read_back(value, data)
+
+    def read_back(value: Any, data: bytes) -> bytes:
+        read = decode(data)
+        if is_back(value, read):
+            return data
+        raise SerdeError(f"{value!r} does not fit {message.full_name}: it would be read back as {read!r}")
+
+    return encode
+
+
+def _plainness(kind: Any) -> Callable[[Any], bool]:
+    """The test whether a value is plainly of a type; none passes where msgspec does not know the type."""
+    try:
+        return plain_check(kind).one
+    except TypeError:
+        return _never
+
+
+def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:
+    """A function from bytes to messages of a generated class."""
+    parse = cls.FromString
+    name = cls.DESCRIPTOR.full_name
+
+    def decode(data: bytes) -> Message:
+        try:
+            return parse(data)
+        except DecodeError as error:
+            raise decode_error(f"a {name}", data, error) from error
+
+    def decode_known(data: bytes) -> Message:
+        message = decode(data)
+        message.DiscardUnknownFields()
+        return message
+
+    return decode if keep_unknown else decode_known
+
+
+def message_encoder(cls: type[Message]) -> Encode:
+    """A function from messages of a generated class to bytes."""
+    to_bytes = serialization(cls.DESCRIPTOR)
+    name = cls.DESCRIPTOR.full_name
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not cls:
+            raise SerdeError(f"{value!r} is no {name}: make a message of the class that ks.Protobuf was given")
+        try:
+            return to_bytes(value)
+        except EncodeError as error:
+            raise SerdeError(f"the {name} cannot be written: {error}") from error
+
+    return encode
+
+
+def serialization(message: Descriptor) -> Callable[[Message], bytes]:
+    """What gives the bytes of a message: equal messages have equal bytes, so the entries of maps are sorted."""
+    plainly: Callable[[Message], bytes] = GetMessageClass(message).SerializeToString
+    return _sorted_bytes if _holds_maps(message, set()) else plainly
+
+
+def _sorted_bytes(message: Message) -> bytes:
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def _holds_maps(message: Descriptor, seen: set[str]) -> bool:
+    if message.full_name in seen:
+        return False
+    seen.add(message.full_name)
+    return any(is_map(field) or _holds_maps(field.message_type, seen) for field in message.fields if field.message_type)
+
+
+def _is_within(written: Any, read: Any) -> bool:
+    """Whether what was read has all that was written: what a dict leaves out of its message takes its default."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        return all(name in read and _is_within(part, read[name]) for name, part in written.items())
+    if isinstance(written, list | tuple) and isinstance(read, list):
+        return len(written) == len(read) and all(map(_is_within, written, read))
+    return same_value(written, read)
+
+
+def _never(value: Any) -> bool:
+    return False

@@ -1,0 +1,258 @@
+"""`derived_file`: the `.proto` file of a class, as a FileDescriptorProto."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+from msgspec import inspect
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape, class_shape
+from kstreams.serdes.protobuf.fields import alternatives, class_of, shown
+from kstreams.serdes.protobuf.names import is_identifier, snake_case
+
+_F = FieldDescriptorProto
+
+_SCALARS: dict[type, Any] = {
+    inspect.BoolType: _F.TYPE_BOOL,
+    inspect.IntType: _F.TYPE_INT64,
+    inspect.FloatType: _F.TYPE_DOUBLE,
+    inspect.StrType: _F.TYPE_STRING,
+    inspect.BytesType: _F.TYPE_BYTES,
+    inspect.ByteArrayType: _F.TYPE_BYTES,
+    inspect.UUIDType: _F.TYPE_STRING,
+}
+_MESSAGES: dict[type, tuple[str, str]] = {
+    inspect.DateTimeType: (".google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
+    inspect.TimeDeltaType: (".google.protobuf.Duration", "google/protobuf/duration.proto"),
+    inspect.DateType: (".google.type.Date", "google/type/date.proto"),
+    inspect.TimeType: (".google.type.TimeOfDay", "google/type/timeofday.proto"),
+    inspect.DecimalType: (".confluent.type.Decimal", "confluent/type/decimal.proto"),
+    inspect.AnyType: (".google.protobuf.Value", "google/protobuf/struct.proto"),
+}
+_KEYS = (inspect.StrType, inspect.IntType, inspect.BoolType)
+_COLLECTIONS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
+
+
+def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptorProto:
+    """The file of a class: a message for each class in it, the class itself first.
+
+    Fields are numbered from 1 in the order of the class; a union takes a number for each of its types. Values of an
+    enum have their own numbers if they are integers and one is 0, else they are numbered from 0 in their order.
+
+    Parameters
+    ----------
+    info : msgspec.inspect.Type
+        Of a class with fields.
+    package : str, optional
+    name : str, optional
+        Of the message for the class itself; the name of the class unless given.
+
+    Raises
+    ------
+    SerdeError
+        When a field is of a type that Protobuf cannot hold.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> from kstreams.decoders import type_info
+    >>> class Order(msgspec.Struct):
+    ...     id: int
+    ...     coupon: str | None = None
+    >>> [(field.name, field.number) for field in derived_file(type_info(Order)).message_type[0].field]
+    [('id', 1), ('coupon', 2)]
+    """
+    return _File(package).of_classes([info], name)
+
+
+def derived_file_of(infos: Sequence[Any], package: str = "") -> FileDescriptorProto:
+    """The file of several classes, of which each record is one: their messages first, in their order."""
+    return _File(package).of_classes(infos, "")
+
+
+class _File:
+    """A file under construction."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self.names: dict[Any, str] = {}
+        self.classes: dict[str, Any] = {}
+        self.messages: dict[str, DescriptorProto] = {}
+        self.enums: dict[str, EnumDescriptorProto] = {}
+        self.imports: set[str] = set()
+
+    def of_classes(self, infos: Sequence[Any], name: str) -> FileDescriptorProto:
+        shapes = [_shape_of(info) for info in infos]
+        for shape in shapes:
+            self.names[shape.cls] = name or shape.cls.__name__
+            self.messages[self.names[shape.cls]] = DescriptorProto()  # has its place before those that lie within
+        for shape in shapes:
+            self.message(shape)
+        return FileDescriptorProto(
+            name=f"{snake_case(self.names[shapes[0].cls])}.proto",
+            package=self.package,
+            syntax="proto3",
+            dependency=sorted(self.imports),
+            message_type=self.messages.values(),
+            enum_type=self.enums.values(),
+        )
+
+    def message(self, shape: ClassShape) -> str:
+        """The full name of the message for a class, which is made where it is not there yet."""
+        name = self.names.get(shape.cls, shape.cls.__name__)
+        if self._is_new(name, shape.cls):
+            message = self.messages[name] = self.messages.get(name, DescriptorProto())
+            message.name = name
+            for field in shape.fields:
+                _Fields(self, message, shape).add(field)
+            _add_oneofs_of_optional_fields(message)
+        return self.full_name(name)
+
+    def enum(self, cls: Any) -> str:
+        """The full name of an enum; its values bear its name, since those of all enums in a file share a scope."""
+        name = cls.__name__
+        if self._is_new(name, cls):
+            enum = self.enums[name] = EnumDescriptorProto(name=name)
+            prefix = snake_case(name).upper()
+            for member, number in _numbered(cls):
+                enum.value.add(name=f"{prefix}_{_checked(member.name, cls)}", number=number)
+        return self.full_name(name)
+
+    def full_name(self, name: str) -> str:
+        return f".{self.package}.{name}" if self.package else f".{name}"
+
+    def _is_new(self, name: str, cls: Any) -> bool:
+        if self.classes.setdefault(_checked(name, cls), cls) is not cls:
+            raise SerdeError(f"two classes are called {name}: a .proto file cannot hold both, so rename one")
+        return name not in self.enums and not (name in self.messages and self.messages[name].name)
+
+
+def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
+    """An `optional` field is the only one of a oneof; these stand behind those that have a name of their own."""
+    for field in message.field:
+        if field.proto3_optional:
+            field.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=f"_{field.name}")
+
+
+def _shape_of(info: Any) -> ClassShape:
+    shape = class_shape(info)
+    if shape is None:
+        raise SerdeError(
+            f"no Protobuf message can be derived from {shown(info)}: give ks.Protobuf a class with fields, a generated "
+            "message class, or a .proto file"
+        )
+    return shape
+
+
+class _Fields:
+    """The fields of a message under construction."""
+
+    def __init__(self, file: _File, message: DescriptorProto, shape: ClassShape) -> None:
+        self.file = file
+        self.message = message
+        self.shape = shape
+
+    def add(self, field: ClassField) -> None:
+        kinds = alternatives(field.info)
+        name = _checked(field.wire_name, self.shape.cls)
+        if len(kinds.types) > 1:
+            self._oneof(name, kinds.types)
+        elif kinds.types and not isinstance(kinds.types[0], inspect.NoneType):
+            self._field(name, kinds.types[0], kinds.optional or self._may_lack(field))
+        else:
+            raise SerdeError(f"{self._shown(name)} is always None, for which Protobuf has no type")
+
+    def _may_lack(self, field: ClassField) -> bool:
+        return self.shape.are_keys and not field.required
+
+    def _oneof(self, name: str, types: Any) -> None:
+        index = len(self.message.oneof_decl)
+        self.message.oneof_decl.add(name=name)
+        for info in types:
+            self._typed(f"{name}_{snake_case(class_of(info).__name__)}", info).oneof_index = index
+
+    def _field(self, name: str, info: Any, optional: bool) -> None:
+        if isinstance(info, _COLLECTIONS):
+            self._typed(name, info.item_type).label = _F.LABEL_REPEATED
+        elif isinstance(info, inspect.DictType):
+            self._map(name, info)
+        else:
+            field = self._typed(name, info)
+            field.proto3_optional = optional and field.type != _F.TYPE_MESSAGE
+
+    def _typed(self, name: str, info: Any) -> FieldDescriptorProto:
+        field = self.message.field.add(name=name, number=self._number(), label=_F.LABEL_OPTIONAL)
+        self._set_type(field, info)
+        return field
+
+    def _number(self) -> int:
+        number = len(self.message.field) + 1
+        return number if number < 19_000 else number + 1000  # these thousand are Protobuf's own
+
+    def _set_type(self, field: FieldDescriptorProto, info: Any) -> None:
+        scalar = _SCALARS.get(type(info))
+        message = _MESSAGES.get(type(info))
+        shape = class_shape(info)
+        if scalar is not None:
+            field.type = scalar
+        elif message is not None:
+            self._name_type(field, _F.TYPE_MESSAGE, message[0])
+            self.file.imports.add(message[1])
+        elif shape is not None:
+            self._name_type(field, _F.TYPE_MESSAGE, self.file.message(shape))
+        elif isinstance(info, inspect.EnumType):
+            self._name_type(field, _F.TYPE_ENUM, self.file.enum(info.cls))
+        elif isinstance(info, inspect.LiteralType) and type(info.values[0]) in _LITERALS:
+            field.type = _LITERALS[type(info.values[0])]
+        else:
+            raise SerdeError(
+                f"{self._shown(field.name)} is a {shown(info)} where Protobuf has no such thing: make a class for it"
+            )
+
+    def _name_type(self, field: FieldDescriptorProto, kind: Any, name: str) -> None:
+        field.type = kind
+        field.type_name = name
+
+    def _map(self, name: str, info: Any) -> None:
+        """A map is a repeated message of a key and a value."""
+        if not isinstance(info.key_type, _KEYS):
+            raise SerdeError(f"the keys of {self._shown(name)} are {shown(info.key_type)}: Protobuf has str, int, bool")
+        entry_name = "".join(part.capitalize() for part in name.split("_")) + "Entry"
+        entry = DescriptorProto(name=entry_name)
+        entry.options.map_entry = True
+        entries = _Fields(self.file, entry, self.shape)
+        entries._typed("key", info.key_type)
+        entries._typed("value", info.value_type)
+        field = self.message.field.add(name=name, number=self._number(), label=_F.LABEL_REPEATED)
+        self._name_type(field, _F.TYPE_MESSAGE, f"{self.file.full_name(self.message.name)}.{entry_name}")
+        self.message.nested_type.append(entry)
+
+    def _shown(self, name: str) -> str:
+        return f"{self.shape.cls.__name__}.{name}"
+
+
+_LITERALS: dict[type, Any] = {str: _F.TYPE_STRING, int: _F.TYPE_INT64}
+
+
+def _numbered(cls: Any) -> list[tuple[Any, int]]:
+    """The members of an enum with their numbers, the one with 0 first."""
+    members = list(cls)
+    values = [member.value for member in members]
+    if all(type(value) is int and abs(value) < 2**31 for value in values) and 0 in values:
+        return sorted(((member, member.value) for member in members), key=lambda pair: pair[1] != 0)
+    return [(member, number) for number, member in enumerate(members)]
+
+
+def _checked(name: str, cls: Any) -> str:
+    if not is_identifier(name):
+        raise SerdeError(f"{cls.__name__} has the name {name!r}, which no .proto file can hold: use letters, digits, _")
+    return name

@@ -1,0 +1,154 @@
+"""Which field of a message a field of a class is, and what types the fields of a message have without a class."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from msgspec import inspect
+
+from kstreams.decoders import convert
+from kstreams.errors import SerdeError
+from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape, class_shape
+
+ANY = inspect.AnyType()
+_NONE = inspect.NoneType()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A field of a class and what it is in a message: a field, a oneof, or nothing."""
+
+    of_class: ClassField
+    of_message: FieldDescriptor | None = None
+    oneof: OneofDescriptor | None = None
+
+
+def pairs(message: Descriptor, shape: ClassShape) -> list[Pair]:
+    """The fields of a class with those of a message, by name or, as JSON names them, in camel case."""
+    by_name = {field.json_name: field for field in message.fields} | {field.name: field for field in message.fields}
+    oneofs = {oneof.name: oneof for oneof in message.oneofs}
+    return [
+        Pair(field, by_name.get(field.wire_name), None if field.wire_name in by_name else oneofs.get(field.wire_name))
+        for field in shape.fields
+    ]
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    return bool(field.message_type and field.message_type.GetOptions().map_entry)
+
+
+def shape_for(message: Descriptor, info: Any) -> ClassShape | None:
+    """The class that a message is read as; dicts of all its fields where the type asks for no class."""
+    if isinstance(info, inspect.AnyType) or _is_any_dict(info):
+        return dict_shape(message)
+    return class_shape(info)
+
+
+def _is_any_dict(info: Any) -> bool:
+    return (
+        isinstance(info, inspect.DictType)
+        and isinstance(info.key_type, inspect.AnyType | inspect.StrType)
+        and isinstance(info.value_type, inspect.AnyType)
+    )
+
+
+def dict_shape(message: Descriptor) -> ClassShape:
+    """Dicts with an entry for each field of a message; None stands for one that is absent."""
+    fields = tuple(
+        ClassField(field.name, field.name, any_info(field), required=False, default=_nothing)
+        for field in message.fields
+    )
+    return ClassShape(dict, fields, are_keys=True)
+
+
+def _nothing() -> None:
+    return None
+
+
+def any_info(field: FieldDescriptor) -> Any:
+    """The type of a field that no class gives one: lists, dicts, and None for what is absent."""
+    if is_map(field):
+        return inspect.DictType(ANY, ANY)
+    if field.is_repeated:
+        return inspect.ListType(ANY)
+    return inspect.UnionType((ANY, _NONE)) if field.has_presence else ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """The types that a value may have, beside None."""
+
+    types: Sequence[Any]
+    optional: bool
+
+
+def alternatives(info: Any) -> Alternatives:
+    if not isinstance(info, inspect.UnionType):
+        return Alternatives((info,), isinstance(info, inspect.NoneType))
+    types = tuple(member for member in info.types if not isinstance(member, inspect.NoneType))
+    return Alternatives(types, len(types) < len(info.types))
+
+
+def class_of(info: Any) -> type:
+    """The class of the values of a type that is one of several."""
+    kind = getattr(info, "cls", None) or _CLASSES.get(type(info))
+    if kind is None:
+        raise SerdeError(f"{shown(info)} cannot be one of several types in Protobuf: make it the field of a class")
+    return kind
+
+
+_CLASSES: dict[type, type] = {
+    inspect.BoolType: bool,
+    inspect.IntType: int,
+    inspect.FloatType: float,
+    inspect.StrType: str,
+    inspect.BytesType: bytes,
+    inspect.DecimalType: decimal.Decimal,
+    inspect.UUIDType: uuid.UUID,
+    inspect.DateTimeType: datetime.datetime,
+    inspect.DateType: datetime.date,
+    inspect.TimeType: datetime.time,
+    inspect.TimeDeltaType: datetime.timedelta,
+}
+
+
+def shown(info: Any) -> str:
+    """The name of a type in sentences."""
+    cls = getattr(info, "cls", None) or _CLASSES.get(type(info))
+    return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
+
+
+def limits_of(info: Any) -> Callable[[Any], Any] | None:
+    """A function that checks what `msgspec.Meta` demands of a type's values; None where it demands nothing."""
+    base = _LIMITED.get(type(info))
+    limits = dict(_limits(info)) if base is not None else {}
+    if not limits:
+        return None
+    kind: Any = Annotated.__class_getitem__((base, msgspec.Meta(**limits)))  # type: ignore[attr-defined]
+    return partial(convert, kind=kind)
+
+
+def _limits(info: Any) -> Iterator[tuple[str, Any]]:
+    for name in info.__struct_fields__:
+        value = getattr(info, name)
+        if name not in ("item_type", "key_type", "value_type") and value is not None:
+            yield name, value
+
+
+_LIMITED: dict[type, Any] = {
+    inspect.IntType: int,
+    inspect.FloatType: float,
+    inspect.StrType: str,
+    inspect.BytesType: bytes,
+    inspect.DateTimeType: datetime.datetime,
+    inspect.ListType: list,
+    inspect.DictType: dict,
+}

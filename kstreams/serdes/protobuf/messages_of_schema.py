@@ -1,0 +1,59 @@
+"""`MessagesOfSchema`: the messages of one schema in a registry, of which each record names the one that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.protobuf.message_index import message_at
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesOfSchema:
+    """The messages of a file that a registry has under an id."""
+
+    file: FileDescriptor
+    id: int
+
+    def named(self, name: str | None) -> Descriptor:
+        """A message by its full name, or by its name alone, and the first one without a name."""
+        return named_message(self.file, name) if name else self.at((0,))
+
+    def begins_with(self, message: Descriptor | None) -> bool:
+        """Whether the first message is the one of a name: then it is what records usually are."""
+        return message is not None and self.at((0,)).name == message.name
+
+    def at(self, index: tuple[int, ...]) -> Descriptor:
+        """The message at an index."""
+        try:
+            return message_at(self.file, index)
+        except SerdeError as error:
+            raise SerdeError(f"the schema with id {self.id} has no message at the index {list(index)}") from error
+
+
+def _messages(file: FileDescriptor) -> list[Descriptor]:
+    return list(file.message_types_by_name.values())
+
+
+def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
+    """A message of a file by its name, with the package or without; the first one of all without a name."""
+    messages = _within(_messages(file))
+    if not messages:
+        raise SerdeError(f"{file.name} has no message")
+    if name is None and len(_messages(file)) == 1:
+        return messages[0]
+    for message in messages:
+        if name in (message.full_name, message.full_name.removeprefix(f"{file.package}."), message.name):
+            return message
+    names = ", ".join(message.full_name for message in messages)
+    which = f"{file.name} has no message {name}" if name else f"{file.name} has several messages"
+    raise SerdeError(f"{which}: write message= with one of {names}")
+
+
+def _within(messages: Sequence[Descriptor]) -> list[Descriptor]:
+    """Messages with those that lie in them, the outer ones first."""
+    nested = [inner for message in messages for inner in message.nested_types if not inner.GetOptions().map_entry]
+    return [*messages, *_within(nested)] if nested else list(messages)

@@ -1,0 +1,52 @@
+"""Names as Protobuf's style guide writes them, and as Python holds them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a `.proto` file can hold a name.
+
+    Examples
+    --------
+    >>> is_identifier("order_id"), is_identifier("größe"), is_identifier("a-b")
+    (True, False, False)
+    """
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def snake_case(name: str) -> str:
+    """
+    Examples
+    --------
+    >>> snake_case("OrderItem"), snake_case("HTTPCall")
+    ('order_item', 'http_call')
+    """
+    return _WORD.sub("_", name).lower()
+
+
+def without_prefix(name: str, enum: str) -> str:
+    """The name of an enum's value without the name of the enum, which `.proto` files put before it.
+
+    Examples
+    --------
+    >>> without_prefix("ORDER_STATUS_PAID", "OrderStatus"), without_prefix("PAID", "OrderStatus")
+    ('PAID', 'PAID')
+    """
+    return name.removeprefix(f"{snake_case(enum).upper()}_")
+
+
+def attribute(owner: str, name: str) -> str:
+    """The Python expression of a message's field.
+
+    Examples
+    --------
+    >>> attribute("m", "id"), attribute("m", "from")
+    ('m.id', "getattr(m, 'from')")
+    """
+    return f"getattr({owner}, {name!r})" if keyword.iskeyword(name) else f"{owner}.{name}"

@@ -1,0 +1,257 @@
+"""`reader`: a compiled function from a message to a value of a class, or to a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from msgspec import inspect
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape
+from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
+from kstreams.serdes.protobuf.fields import (
+    ANY,
+    Pair,
+    alternatives,
+    any_info,
+    is_map,
+    limits_of,
+    pairs,
+    shape_for,
+    shown,
+)
+from kstreams.serdes.protobuf.leaves import kind_of, leaf
+from kstreams.serdes.protobuf.names import attribute
+from kstreams.serdes.protobuf.oneofs import members
+
+
+class Reading(NamedTuple):
+    """How messages of one type become values.
+
+    Parameters
+    ----------
+    read : callable
+        `message -> value`; raises what Python and protobuf raise for messages that are no values of the type.
+    place_of : callable
+        Of such an error: at which field, for sentences.
+    """
+
+    read: Callable[[Any], Any]
+    place_of: Callable[[BaseException], str]
+
+
+def reader(message: Descriptor, info: Any) -> Reading:
+    """A function that reads messages of one type as values of a type.
+
+    Parameters
+    ----------
+    message : google.protobuf.descriptor.Descriptor
+    info : msgspec.inspect.Type
+        A class with fields, or any type: then messages become dicts.
+
+    Raises
+    ------
+    SerdeError
+        When a field of the class is of another type than that of the message, or missing there and without default.
+    """
+    source = _Source()
+    name = source.of_message(message, info)
+    return Reading(source.function(name), source.place_of)
+
+
+class _Source(CompiledSource):
+    """The text of functions that read messages, one for each pair of a message type and a class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions: dict[tuple[str, Any], str] = {}
+        self.numbers = count()
+
+    def of_message(self, message: Descriptor, info: Any) -> str:
+        """The name of the function for a message; it may call itself."""
+        shape = shape_for(message, info)
+        if shape is None:
+            raise SerdeError(f"the message {message.full_name} cannot be read as {shown(info)}")
+        key = (message.full_name, shape.cls)
+        if key not in self.functions:
+            self.functions[key] = f"read{next(self.numbers)}"
+            try:
+                body = self._body(message, shape)
+            except SerdeError:
+                del self.functions[key]  # another type may fit
+                raise
+            self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
+        return self.functions[key]
+
+    def _body(self, message: Descriptor, shape: ClassShape) -> list[str]:
+        always: list[str] = []
+        sometimes: list[str] = []
+        places = list(shape.places)
+        for pair in pairs(message, shape):
+            if is_nowhere(pair):
+                _demand_default(message, pair.of_class)
+                places = []  # what follows goes by keywords
+            elif may_lack(pair, shape):
+                there = self._there(pair, shape)
+                lines = [f"if {there}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
+                sometimes += about(pair.of_class.wire_name, lines)
+            else:
+                is_next = places[:1] == [pair.of_class.name]
+                places = places[1:] if is_next else []
+                argument = self._value(pair, shape) if is_next else self._argument(pair, shape)
+                always += about(pair.of_class.wire_name, [f"    {argument},"])
+        return self._made(always, sometimes, shape)
+
+    def _argument(self, pair: Pair, shape: ClassShape) -> str:
+        value = self._value(pair, shape)
+        if shape.of_dict is not None:
+            return f"{pair.of_class.wire_name!r}: {value}"
+        return f"{pair.of_class.name!r}: {value}" if shape.are_keys else f"{pair.of_class.name}={value}"
+
+    def _made(self, always: list[str], sometimes: list[str], shape: ClassShape) -> list[str]:
+        """The lines that make a value, each field on a line of its own."""
+        if shape.of_dict is not None:
+            return [f"return {self.bound(shape.of_dict)}({{", *always, "})"]
+        if not shape.are_keys:
+            return [f"return {self.bound(shape.cls)}(", *always, ")"]
+        return ["d = {", *always, "}", *sometimes, "return d"] if sometimes else ["return {", *always, "}"]
+
+    def _value(self, pair: Pair, shape: ClassShape) -> str:
+        """The expression of a field's value, with what stands for one that is absent."""
+        there = self._there(pair, shape)
+        present = self._present(pair)
+        return f"({present} if {there} else {self._absent(pair)})" if there else present
+
+    def _there(self, pair: Pair, shape: ClassShape) -> str:
+        """The condition that a field is present; empty where it always is."""
+        if pair.oneof is not None:
+            return f"m.WhichOneof({pair.oneof.name!r}) is not None"
+        field = pair.of_message
+        assert field is not None
+        if field.is_repeated:
+            return attribute("m", field.name) if empty_is_absent(pair, shape) else ""
+        needs_no_default = field.has_default_value and not alternatives(pair.of_class.info).optional
+        return f"m.HasField({field.name!r})" if field.has_presence and not needs_no_default else ""
+
+    def _absent(self, pair: Pair) -> str:
+        """The expression of what is read where a field is absent."""
+        field = pair.of_class
+        if alternatives(field.info).optional or isinstance(field.info, inspect.AnyType):
+            return "None"
+        if not field.required:
+            return f"{self.bound(field.default)}()"
+        return f"{self.bound(_absent)}({field.wire_name!r})"
+
+    def _present(self, pair: Pair) -> str:
+        if pair.oneof is not None:
+            return self._oneof(pair)
+        field = pair.of_message
+        assert field is not None
+        value = attribute("m", field.name)
+        types = alternatives(pair.of_class.info).types
+        return self._limited(self._first(field, types, value), types)
+
+    def _limited(self, expression: str, types: Any) -> str:
+        check = limits_of(types[0]) if len(types) == 1 else None
+        return expression if check is None else f"{self.bound(check)}({expression})"
+
+    def _first(self, field: FieldDescriptor, types: Any, value: str) -> str:
+        """By the first of several types that takes the field."""
+        for info in types[:-1]:
+            try:
+                return self._of_type(field, info, value)
+            except SerdeError:
+                continue
+        return self._of_type(field, types[-1], value)
+
+    def _of_type(self, field: FieldDescriptor, info: Any, value: str) -> str:
+        if field.is_repeated and isinstance(info, inspect.AnyType):
+            info = any_info(field)
+        if is_map(field):
+            return self._map(field, info, value)
+        return self._repeated(field, info, value) if field.is_repeated else self._single(field, info, value)
+
+    def _map(self, field: FieldDescriptor, info: Any, value: str) -> str:
+        if not isinstance(info, inspect.DictType):
+            raise mismatch(field, info)
+        of_key, of_value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        key = self._single(of_key, info.key_type, "k")
+        part = self._single(of_value, info.value_type, "x")
+        return f"{{{key}: {part} for k, x in {value}.items()}}"
+
+    def _repeated(self, field: FieldDescriptor, info: Any, value: str) -> str:
+        make = _COLLECTIONS.get(type(info))
+        if make is None:
+            raise mismatch(field, info)
+        part = self._single(field, info.item_type, "x")
+        if part == "x":
+            return f"{make}({value})"
+        return f"[{part} for x in {value}]" if make == "list" else f"{make}([{part} for x in {value}])"
+
+    def _single(self, field: FieldDescriptor, info: Any, value: str) -> str:
+        conversion = leaf(field, info)
+        if conversion is not None:
+            checked = value if conversion.read is None else f"{self.bound(conversion.read)}({value})"
+            return checked if value == attribute("m", field.name) else self._limited(checked, (info,))
+        if field.message_type is None or shape_for(field.message_type, info) is None:
+            raise mismatch(field, info)
+        return f"{self.of_message(field.message_type, info)}({value})"
+
+    def _oneof(self, pair: Pair) -> str:
+        """A oneof by the function of the member that is set."""
+        assert pair.oneof is not None
+        readers = self.bound({})
+        for member in members(pair.oneof, pair.of_class.info):
+            value = self._single(member.field, member.info, attribute("m", member.field.name))
+            self.lines += about(member.field.name, [f"{readers}[{member.field.name!r}] = lambda m: {value}"])
+        return f"{readers}[m.WhichOneof({pair.oneof.name!r})](m)"
+
+
+def empty_is_absent(pair: Pair, shape: ClassShape) -> bool:
+    """Whether an empty list stands for None, or for a key that is not there: a message cannot tell the two apart."""
+    field = pair.of_class
+    if may_lack(pair, shape):
+        return True
+    return alternatives(field.info).optional and not field.required and field.default() is None
+
+
+def is_nowhere(pair: Pair) -> bool:
+    return pair.of_message is None and pair.oneof is None
+
+
+def may_lack(pair: Pair, shape: ClassShape) -> bool:
+    """Whether a dict has no key for a field that is absent."""
+    if not shape.are_keys or shape.cls is dict or pair.of_class.required:
+        return False
+    field = pair.of_message
+    return field is None or field.is_repeated or field.has_presence
+
+
+def _demand_default(message: Descriptor, field: ClassField) -> None:
+    if field.required:
+        raise SerdeError(
+            f"the message {message.full_name} has no field {field.wire_name}: give {field.name} a default, or a name "
+            f"that the message has"
+        )
+
+
+def mismatch(field: FieldDescriptor, info: Any) -> SerdeError:
+    """The error for a field whose type is another than the class says."""
+    many = "map of " if is_map(field) else "repeated " if field.is_repeated else ""
+    return SerdeError(f"the field {field.full_name} is {many}{kind_of(field)}, and not {shown(info)}")
+
+
+def _absent(name: str) -> Any:
+    raise ValueError(f"the record has no {name}, and the class no default for it")
+
+
+_COLLECTIONS: dict[type, str] = {
+    inspect.ListType: "list",
+    inspect.SetType: "set",
+    inspect.FrozenSetType: "frozenset",
+    inspect.VarTupleType: "tuple",
+    type(ANY): "list",
+}

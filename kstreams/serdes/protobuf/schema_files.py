@@ -1,0 +1,114 @@
+"""The files of a schema in a registry: its text, and the schemas that it refers to."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from kstreams.errors import RegistryError, SerdeError
+from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
+from kstreams.schemas.known_protos import is_known
+from kstreams.schemas.proto_compiler import compiled_file, compiled_texts
+from kstreams.schemas.serialized_proto import deserialized, is_serialized
+
+_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""", re.MULTILINE)
+
+
+def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto") -> Sequence[FileDescriptorProto]:
+    """The files of a schema, each behind those that it imports: its own is the last.
+
+    Parameters
+    ----------
+    schema : Schema
+        Its text is a `.proto` file, or the base64 form of a FileDescriptorProto, which needs no compiler.
+    registry : SchemaRegistry
+        Has the schemas that it refers to.
+    path : str
+        What its file is called where the text does not say.
+    """
+    files: dict[str, FileDescriptorProto] = {}
+    for reference in schema.references:
+        if not is_known(reference.name):
+            imported = registry.version(reference.subject, reference.version).schema
+            files |= {file.name: file for file in files_of(imported, registry, reference.name)}
+    file = file_of_text(schema.text, path, list(files.values()))
+    return [*(each for name, each in files.items() if name != file.name), file]
+
+
+def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
+    """The file of a schema's text."""
+    try:
+        return deserialized(text, path) if is_serialized(text) else compiled_texts({path: text}, path, imported)[-1]
+    except RegistryError as error:
+        raise SerdeError(str(error)) from error
+
+
+def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[FileDescriptorProto]:
+    """The files of a `.proto` file on disk; what its folder has not of its imports, the registry has as subjects."""
+    if not file.is_file():
+        raise SerdeError(f"there is no file {file}")
+    imported: dict[str, FileDescriptorProto] = {}
+    for path in _imports_elsewhere(file.parent, file.name, set()):
+        schema = registry().version(path).schema
+        imported |= {each.name: each for each in files_of(schema, registry(), path)}
+    try:
+        return compiled_file(file.parent, file.name, imported.values())
+    except RegistryError as error:
+        raise SerdeError(str(error)) from error
+
+
+def imports_of(text: str) -> list[str]:
+    """The paths that a `.proto` file imports.
+
+    Examples
+    --------
+    >>> imports_of('syntax = "proto3"; import "acme/customer.proto"; ')
+    []
+    >>> imports_of('import "acme/customer.proto";')
+    ['acme/customer.proto']
+    """
+    return _IMPORT.findall(text)
+
+
+def _imports_elsewhere(folder: Path, path: str, seen: set[str]) -> list[str]:
+    """What a file and those that it imports import without the folder having it."""
+    elsewhere: list[str] = []
+    for imported in imports_of((folder / path).read_text(encoding="utf-8")):
+        if imported in seen or is_known(imported):
+            continue
+        seen.add(imported)
+        here = (folder / imported).is_file()
+        elsewhere += _imports_elsewhere(folder, imported, seen) if here else [imported]
+    return elsewhere
+
+
+def schema_of(file: FileDescriptor, imported: Sequence[SchemaReference] = ()) -> Schema:
+    """The schema of a file, in the form that every registry takes and that is read without a compiler."""
+    return Schema(base64.b64encode(file.serialized_pb).decode("ascii"), "PROTOBUF", tuple(imported))
+
+
+def registered_imports(
+    file: FileDescriptor, registry: SchemaRegistry, *, register: bool
+) -> tuple[SchemaReference, ...]:
+    """References to what a file imports, each under its path as the subject, as Confluent's serializers have it.
+
+    Parameters
+    ----------
+    file : google.protobuf.descriptor.FileDescriptor
+    registry : SchemaRegistry
+    register : bool
+        Whether what the registry does not have is registered.
+    """
+    enter = registry.register if register else registry.lookup
+    references = []
+    for imported in file.dependencies:
+        if not is_known(imported.name):
+            schema = schema_of(imported, registered_imports(imported, registry, register=register))
+            version = enter(imported.name, schema).version
+            references.append(SchemaReference(imported.name, imported.name, version))
+    return tuple(references)

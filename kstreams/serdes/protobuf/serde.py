@@ -1,0 +1,179 @@
+"""`Protobuf`: keys and values as Protobuf messages, with their schemas in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Literal, Self
+
+from google.protobuf.descriptor import FileDescriptor
+
+from kstreams.errors import SerdeError
+from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
+from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.protobuf.compatible import demand_readable
+from kstreams.serdes.protobuf.declarations import MessageSource, declaration
+from kstreams.serdes.protobuf.message_index import index_length
+from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
+from kstreams.serdes.protobuf.pools import pool_of
+from kstreams.serdes.protobuf.reading_by_index import reader_by_index
+from kstreams.serdes.protobuf.schema_files import files_of, registered_imports, schema_of
+from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas.frame import frame_of
+
+
+class Protobuf(SchemaSerde[Any]):
+    """Keys or values as Protobuf messages, with the id of their schema in front: what Confluent's serializers write.
+
+    Parameters
+    ----------
+    kind : type or str or Path, optional
+        A message class that protoc generated; a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of
+        which the schema is derived, or a union of such, of which each record is one; or a `.proto` file, by its path
+        or its text, which is compiled when the application starts and gives dicts. Without it, records are read with
+        the schema that they were written with, as dicts.
+    type : type, optional
+        The class of the values, beside a `.proto` file.
+    message : str, optional
+        The name of the message: which one of a `.proto` file it is; of a class, what its message is called, such as
+        `acme.Order`.
+    unknown : {"keep", "drop"}, default "keep"
+        Whether messages of a generated class hold on to fields that the class does not know. Classes and dicts have no
+        place for them.
+    subject : str or callable, optional
+        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        `(topic, is_key, message name) -> subject`. Default: `value.subject.name.strategy`.
+    auto_register, use_latest_version, normalize : bool, optional
+        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+    use_schema_id : int, optional
+        The id of the schema to write with. Default: `use.schema.id`.
+    strict : bool, default True
+        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+    schema_id : {"prefix", "header"}, optional
+        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+
+    Raises
+    ------
+    SerdeError
+        When a class has a part without counterpart in Protobuf, or a file does not compile.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import kstreams as ks
+    >>> @dataclass(frozen=True)
+    ... class Order:
+    ...     id: int
+    ...     coupon: str | None = None
+    >>> topology = ks.StreamsBuilder()
+    >>> orders = topology.stream("orders", key=str, value=ks.Protobuf(Order))
+    """
+
+    schema_type = "PROTOBUF"
+
+    def __init__(
+        self,
+        kind: Any = None,
+        *,
+        type: Any = None,
+        message: str | None = None,
+        unknown: Literal["keep", "drop"] = "keep",
+        subject: str | Callable[[str, bool, str], str] | None = None,
+        auto_register: bool | None = None,
+        use_latest_version: bool | None = None,
+        use_schema_id: int | None = None,
+        normalize: bool | None = None,
+        strict: bool = True,
+        schema_id: str | None = None,
+    ) -> None:
+        options = SchemaOptions(
+            subject=subject,
+            auto_register=auto_register,
+            use_latest_version=use_latest_version,
+            use_schema_id=use_schema_id,
+            normalize=normalize,
+            strict=strict,
+            schema_id=schema_id,
+        )
+        super().__init__(options)
+        self._declared = declaration(kind, type, message, keep_unknown=unknown == "keep")
+        self.type = self._declared.type
+
+    @classmethod
+    def of_options(cls, declared: MessageSource, options: SchemaOptions) -> Protobuf:
+        """The serde of what was declared, with options that are there already."""
+        serde = cls()
+        serde.options = options
+        serde._declared = declared
+        serde.type = declared.type
+        return serde
+
+    def of_topic(self, use: SerdeUse) -> Self:
+        compiled = copy(self)
+        compiled._declared = self._declared.compiled(use.registry)
+        return super(Protobuf, compiled).of_topic(use)
+
+    def declared_schema(self) -> Schema | None:
+        message = self._declared.message()
+        return None if message is None else schema_of(message.file)
+
+    def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
+        message = self._declared.message()
+        return () if message is None else registered_imports(message.file, registry, register=register)
+
+    def record_name(self, schema: Schema) -> str:
+        message = self._declared.message()
+        return "" if message is None else str(message.full_name)
+
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+        return reader_by_index(self._messages(written, registry), self._declared, start)
+
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+        try:
+            return Writer.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
+        except RecursionError:
+            raise SerdeError(f"the messages of schema id {registered.id} hold each other too deeply") from None
+
+    def _messages_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
+        """Those of a schema; of the declared one they need not be read."""
+        message = self._declared.message()
+        if message is not None and schema_of(message.file).text == registered.schema.text:
+            return MessagesOfSchema(message.file, registered.id)
+        return self._messages(registered, registry)
+
+    def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
+        own = self._declared.message()
+        assert own is not None  # it declares a schema
+        try:
+            demand_readable(own, self._messages_to_write(latest, registry).named(own.full_name))
+        except SerdeError as error:
+            return [str(error)]
+        return ()
+
+    def header_length(self, data: bytes) -> int:
+        start = len(frame_of(data))
+        return start + index_length(data, start)
+
+    def _messages(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
+        files = files_of(registered.schema, registry, f"schema-{registered.id}.proto")
+        file: FileDescriptor = pool_of(files).FindFileByName(files[-1].name)
+        return MessagesOfSchema(file, registered.id)
+
+    def __reduce__(self) -> Any:
+        """Descriptors do not travel: they are made anew."""
+        return _remade, (self._declared, self.options, self._schemas.portable_use())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Protobuf) and (self._declared, self.options) == (other._declared, other.options)
+
+    def __hash__(self) -> int:
+        return hash((Protobuf, repr(self)))
+
+    def __repr__(self) -> str:
+        return f"Protobuf({self._declared})"
+
+
+def _remade(declared: MessageSource, options: SchemaOptions, use: SerdeUse | None) -> Protobuf:
+    """A serde that was sent here."""
+    serde = Protobuf.of_options(declared, options)
+    return serde if use is None else serde.of_topic(use)

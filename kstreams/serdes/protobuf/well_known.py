@@ -1,0 +1,175 @@
+"""Messages that stand for one Python value: moments, durations, dates, times of day, decimals and JSON."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections.abc import Callable
+from typing import Any
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_MILLION = 1_000_000
+_NANOS = 1_000_000_000
+_LONGEST_DURATION = 315_576_000_000
+"""Seconds, as google/protobuf/duration.proto says: 10,000 years."""
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_LARGEST_SCALE = 2**31 - 1
+
+
+def read_timestamp(message: Any) -> datetime.datetime:
+    """The moment of a `google.protobuf.Timestamp` in UTC; nanoseconds are cut to microseconds."""
+    if not 0 <= message.nanos < _NANOS:
+        raise ValueError(f"a Timestamp has 0 to 999,999,999 nanoseconds, not {message.nanos}")
+    return _EPOCH + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def write_timestamp(value: datetime.datetime, message: Any) -> None:
+    if value.utcoffset() is None:
+        raise ValueError(f"{value!r} has no time zone, and a Timestamp is a moment: write it with one, such as UTC")
+    since = value - _EPOCH
+    message.seconds = since.days * 86_400 + since.seconds
+    message.nanos = since.microseconds * 1000
+
+
+def read_duration(message: Any) -> datetime.timedelta:
+    """The length of a `google.protobuf.Duration`; nanoseconds are cut to microseconds."""
+    seconds, nanos = message.seconds, message.nanos
+    if abs(nanos) >= _NANOS or seconds * nanos < 0:
+        raise ValueError(f"a Duration of {seconds} seconds and {nanos} nanoseconds does not exist")
+    micros = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
+    return datetime.timedelta(seconds=seconds, microseconds=micros)
+
+
+def write_duration(value: datetime.timedelta, message: Any) -> None:
+    micros = value // _MICROSECOND
+    sign = -1 if micros < 0 else 1
+    seconds, rest = divmod(abs(micros), _MILLION)
+    if seconds > _LONGEST_DURATION:
+        raise ValueError(f"{value!r} is longer than the 10,000 years of a Duration")
+    message.seconds = sign * seconds
+    message.nanos = sign * rest * 1000
+
+
+def read_date(message: Any) -> datetime.date:
+    return datetime.date(message.year, message.month, message.day)
+
+
+def write_date(value: datetime.date, message: Any) -> None:
+    if isinstance(value, datetime.datetime):
+        raise ValueError(f"{value!r} is more than a date: take its date()")
+    message.year = value.year
+    message.month = value.month
+    message.day = value.day
+
+
+def read_time(message: Any) -> datetime.time:
+    """The time of a `google.type.TimeOfDay`; nanoseconds are cut to microseconds."""
+    return datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1000)
+
+
+def write_time(value: datetime.time, message: Any) -> None:
+    if value.tzinfo is not None:
+        raise ValueError(f"{value!r} has a time zone, which a TimeOfDay has not")
+    message.hours = value.hour
+    message.minutes = value.minute
+    message.seconds = value.second
+    message.nanos = value.microsecond * 1000
+
+
+def read_decimal(message: Any) -> decimal.Decimal:
+    """The number of a `confluent.type.Decimal`: a whole number, big endian, and how many of its digits are decimals."""
+    unscaled = decimal.Decimal(int.from_bytes(message.value, "big", signed=True))
+    return unscaled.scaleb(-message.scale, _EXACT)
+
+
+def write_decimal(value: decimal.Decimal, message: Any) -> None:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or abs(exponent) > _LARGEST_SCALE:
+        raise ValueError(f"{value!r} is no number that a confluent.type.Decimal holds")
+    unscaled = int(value.scaleb(-exponent, _EXACT))
+    if sign and not unscaled:
+        raise ValueError(f"{value!r} would be read back without its sign")
+    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    message.value = unscaled.to_bytes(length, "big", signed=True)
+    message.precision = len(digits)
+    message.scale = -exponent
+
+
+def read_json(message: Any) -> Any:
+    """What a `google.protobuf.Value` holds; its numbers are floats."""
+    kind = message.WhichOneof("kind")
+    return None if kind is None else _READ_JSON[kind](getattr(message, kind))
+
+
+def read_json_object(message: Any) -> dict[str, Any]:
+    """The dict of a `google.protobuf.Struct`."""
+    return {name: read_json(value) for name, value in message.fields.items()}
+
+
+def read_json_list(message: Any) -> list[Any]:
+    """The list of a `google.protobuf.ListValue`."""
+    return list(map(read_json, message.values))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_READ_JSON: dict[str, Callable[[Any], Any]] = {
+    "null_value": lambda value: None,
+    "number_value": _as_it_is,
+    "string_value": _as_it_is,
+    "bool_value": _as_it_is,
+    "struct_value": read_json_object,
+    "list_value": read_json_list,
+}
+
+
+def write_json(value: Any, message: Any) -> None:
+    write = _WRITE_JSON.get(type(value))
+    if write is None:
+        raise ValueError(f"{value!r} is nothing that JSON has: a google.protobuf.Value cannot hold it")
+    write(value, message)
+
+
+def write_json_object(value: dict[str, Any], message: Any) -> None:
+    message.SetInParent()
+    for name, part in value.items():
+        write_json(part, message.fields[name])
+
+
+def write_json_list(value: list[Any], message: Any) -> None:
+    message.SetInParent()
+    for part in value:
+        write_json(part, message.values.add())
+
+
+def _write_null(value: None, message: Any) -> None:
+    message.null_value = 0
+
+
+def _write_number(value: float, message: Any) -> None:
+    if value != float(value) and not math.isnan(value):
+        raise ValueError(f"{value} is no 64-bit float, which is what a google.protobuf.Value holds")
+    message.number_value = value
+
+
+def _write_text(value: str, message: Any) -> None:
+    message.string_value = value
+
+
+def _write_bool(value: bool, message: Any) -> None:
+    message.bool_value = value
+
+
+_WRITE_JSON: dict[type, Callable[[Any, Any], None]] = {
+    type(None): _write_null,
+    bool: _write_bool,
+    int: _write_number,
+    float: _write_number,
+    str: _write_text,
+    dict: lambda value, message: write_json_object(value, message.struct_value),
+    list: lambda value, message: write_json_list(value, message.list_value),
+}

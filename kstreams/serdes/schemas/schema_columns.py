@@ -1,0 +1,95 @@
+"""`SchemaColumns`: fields of records with schema ids as columns, whatever schemas they were written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.class_fields import FieldType
+from kstreams.serdes.schemas.frame import LENGTHS, by_frame
+from kstreams.serdes.schemas.topic_schemas import Schemas
+
+
+class SchemaColumns:
+    """Reads some fields, and writes all.
+
+    Parameters
+    ----------
+    schemas : Schemas
+        The readers and the writer of a topic.
+    types : mapping of str to FieldType
+        The fields, as their class declares them.
+    """
+
+    def __init__(self, schemas: Schemas, types: Mapping[str, FieldType]) -> None:
+        self._schemas, self._types = schemas, types
+        self._readers: dict[bytes, Callable[[pa.Array], dict[str, pa.Array]]] = {}
+
+    def decode(self, column: pa.Array) -> dict[str, pa.Array]:
+        """The fields of a binary array, null where the value is null.
+
+        Raises
+        ------
+        SerdeError
+            When a value does not decode, or is not what its class declares; which one, the record path tells.
+        """
+        frame = _only_frame(column)
+        if frame is not None:
+            return self._of_frame(frame, column)
+        places = {frame: np.array(rows) for frame, rows in by_frame(column.to_pylist()).items()}
+        parts = [self._of_frame(frame, column.take(pa.array(rows))) for frame, rows in places.items()]
+        order = np.full(len(column), -1)  # where each value stands in the parts; nowhere when it is null
+        order[[row for rows in places.values() for row in rows]] = np.arange(len(column) - column.null_count)
+        indices = pa.array(order, mask=order < 0)
+        return {name: self._joined(name, parts).take(indices) for name in self._types}
+
+    def encode(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        """A binary array of the columns of all fields.
+
+        Raises
+        ------
+        SerdeError
+            When the columns are not what the class declares, or columns cannot hold what the schema has.
+        """
+        for name, column in columns.items():
+            self._check(name, column)
+        return self._schemas.writer().columns(columns)
+
+    def _of_frame(self, frame: bytes, column: pa.Array) -> dict[str, pa.Array]:
+        read = self._readers.get(frame) or self._new_reader(frame)
+        columns = {name: values.cast(self._types[name].type) for name, values in read(column).items()}
+        for name, values in columns.items():
+            self._check(name, values)
+        return columns
+
+    def _new_reader(self, frame: bytes) -> Callable[[pa.Array], dict[str, pa.Array]]:
+        try:
+            read = self._schemas.reader(frame).fields(list(self._types))
+        except SerdeError as error:
+            read = partial(_refuse, str(error))  # the same for all that has this schema
+        self._readers[frame] = read
+        return read
+
+    def _check(self, name: str, column: pa.Array) -> None:
+        of_class = self._types[name]
+        if column.type != of_class.type or (column.null_count and not of_class.is_optional):
+            raise SerdeError(f"the field {name!r} holds what its class does not take")
+
+    def _joined(self, name: str, parts: list[dict[str, pa.Array]]) -> pa.Array:
+        return pa.concat_arrays([part[name] for part in parts]) if parts else pa.array([], self._types[name].type)
+
+
+def _only_frame(column: pa.Array) -> bytes | None:
+    """The frame of all values, where they have the same one and none is null."""
+    frames = pc.binary_slice(column, 0, LENGTHS[0]).unique()
+    frame = frames[0].as_py() if len(frames) == 1 else None
+    return frame if frame and frame[0] == 0 and len(frame) == LENGTHS[0] else None
+
+
+def _refuse(reason: str, column: pa.Array) -> dict[str, pa.Array]:
+    raise SerdeError(reason)

@@ -1,0 +1,196 @@
+"""`TopicSchemas`: the readers and the writer of the keys or values of one topic, made when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
+from kstreams.schemas import RegisteredSchema, Schema
+from kstreams.serdes.base import SerdeUse
+from kstreams.serdes.schemas.codecs import Reader, UnreadableSchemaError, Writer
+from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
+from kstreams.serdes.schemas.options import WriterSettings
+from kstreams.serdes.schemas.schema_format import SchemaFormat
+
+
+class Schemas(Protocol):
+    """Where a serde gets its readers and its writer from."""
+
+    in_header: bool
+    is_key: bool
+
+    def reader(self, frame: bytes) -> Reader:
+        """What reads bytes with this frame."""
+        ...
+
+    def writer(self) -> Writer:
+        """What writes values."""
+        ...
+
+    def portable_use(self) -> SerdeUse | None:
+        """The use as it travels to another process; None without one."""
+        ...
+
+
+class NoSchemas:
+    """Those of a serde that no application uses: there is no registry to ask."""
+
+    in_header = False
+    is_key = False
+
+    def __init__(self, serde: SchemaFormat) -> None:
+        self._serde = serde
+
+    def reader(self, frame: bytes) -> Reader:
+        raise self._error()
+
+    def writer(self) -> Writer:
+        raise self._error()
+
+    def portable_use(self) -> SerdeUse | None:
+        return None
+
+    def _error(self) -> SerdeError:
+        return SerdeError(
+            f"{self._serde!r} reads and writes with the schema registry of an application: give it to a topic, a store "
+            "or a topic of the test driver, and set schema.registry.url (`local:` needs no server)"
+        )
+
+
+def _unreadable(reason: str) -> Reader:
+    def fail(data: Any) -> Any:
+        raise SerdeError(reason)
+
+    return Reader(fail, fail)
+
+
+class TopicSchemas:
+    """Those of a serde that knows its topic.
+
+    Parameters
+    ----------
+    serde : SchemaFormat
+        Makes readers and writers of schemas.
+    use : SerdeUse
+    """
+
+    def __init__(self, serde: SchemaFormat, use: SerdeUse) -> None:
+        self._serde, self._use, self.is_key = serde, use, use.is_key
+        self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
+        self.in_header = self._settings.in_header
+        self._readers: dict[bytes, Reader] = {}
+        self._writers: dict[int, Writer] = {}
+        self._chosen: list[Writer] = []
+        self._follows_latest = self._settings.use_latest_version and use.config.get("latest.cache.ttl.sec", -1) >= 0
+
+    def reader(self, frame: bytes) -> Reader:
+        reader = self._readers.get(frame)
+        return self._new_reader(frame) if reader is None else reader
+
+    def writer(self) -> Writer:
+        """The writer of the schema that was chosen first; of the newest version if that is to be looked for again."""
+        if self._chosen and not self._follows_latest:
+            return self._chosen[-1]
+        try:
+            registered = self._registered()
+        except RegistryError:
+            if not self._chosen:
+                raise
+            return self._chosen[-1]  # the newest version that is known while the registry is away
+        writer = self._writers.get(registered.id) or self._new_writer(registered)
+        self._chosen[:] = [writer]
+        return writer
+
+    def _new_reader(self, frame: bytes) -> Reader:
+        registry = self._use.registry()
+        try:
+            written = schema_of_frame(frame, registry)
+        except SchemaNotFoundError as error:
+            raise SerdeError(f"the schema registry has no {named_in(frame)}: {error}") from error
+        if written.schema.type != self._serde.schema_type:
+            raise SerdeError(f"{named_in(frame)} is of type {written.schema.type}, which {self._serde!r} does not read")
+        reader = self._readers[frame] = self._reader_of(written, len(frame))
+        return reader
+
+    def _reader_of(self, written: RegisteredSchema, start: int) -> Reader:
+        """What reads a schema; of one that cannot be read, what raises why for each record."""
+        try:
+            reader = self._serde.reader_of(written, self._use.registry(), start)
+        except SerdeError as error:
+            return _unreadable(f"{error}{self._own_id()}")
+        one, many = (self._naming_both(read, written) for read in (reader.one, reader.many))
+        return Reader(one, many, reader.fields)
+
+    def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
+        """What reads, with both schemas in the error of a record that one of them has no place for."""
+
+        def reading(data: Any) -> Any:
+            try:
+                return read(data)
+            except UnreadableSchemaError as error:
+                reason = f"schema id {written.id} cannot be read as {self._serde!r}: {error}{self._own_id()}"
+                raise SerdeError(reason) from error
+
+        return reading
+
+    def _own_id(self) -> str:
+        """The id under which the declared schema is registered, where it is."""
+        declared = self._serde.declared_schema()
+        if declared is None:
+            return ""
+        subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
+        registry = self._use.registry()
+        try:
+            imported = self._serde.imported(registry, register=False)
+            schema = replace(declared, references=(*declared.references, *imported))
+            return f" (as schema id {registry.lookup(subject, schema).id})"
+        except RegistryError:
+            return f" (which {subject} does not have)"
+
+    def _new_writer(self, registered: RegisteredSchema) -> Writer:
+        if self.in_header and not registered.guid:
+            raise SerdeError(
+                f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
+                "ids instead, with schema_id='prefix'"
+            )
+        frame = frame_of_guid(registered.guid) if self.in_header else frame_of_id(registered.id)
+        writer = self._writers[registered.id] = self._serde.writer_of(registered, self._use.registry(), frame)
+        return writer
+
+    def _registered(self) -> RegisteredSchema:
+        """The schema to write with, as Confluent's serializers choose it."""
+        settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
+        if settings.use_schema_id is not None:
+            return self._checked(registry.schema(settings.use_schema_id), declared, "id.compatibility.strict")
+        record = "" if declared is None else self._serde.record_name(declared)
+        subject = settings.subject(self._use.topic, self._use.is_key, record)
+        if settings.use_latest_version:
+            return self._checked(registry.version(subject), declared, "latest.compatibility.strict")
+        if declared is None:
+            raise SerdeError(
+                f"{self._serde!r} has no schema to write topic {self._use.topic} with: name a class or a schema, as in "
+                "ks.Avro(Order), or set use.latest.version"
+            )
+        imported = self._serde.imported(registry, register=settings.auto_register)
+        schema = replace(declared, references=(*declared.references, *imported))
+        enter = registry.register if settings.auto_register else registry.lookup
+        registered = enter(subject, schema, normalize=settings.normalize)
+        return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
+
+    def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
+        """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
+        is_new = chosen.id not in self._writers
+        is_strict = is_new and self._settings.strict and self._use.config.get(setting, True)
+        reasons = self._serde.unreadable(chosen, declared, self._use.registry()) if declared and is_strict else ()
+        if reasons:
+            raise SerdeError(
+                f"schema id {chosen.id} cannot read what {self._serde!r} describes: {'; '.join(reasons)}. Set "
+                f"{setting}=false to write with it all the same."
+            )
+        return chosen
+
+    def portable_use(self) -> SerdeUse | None:
+        """Settings that are functions say nothing about schemas, and need not travel."""
+        return replace(self._use, config=self._use.config.plain())
