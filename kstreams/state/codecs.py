@@ -21,7 +21,7 @@ from kstreams.serdes import Serde
 from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
-from kstreams.state.values_with_headers import headers_to_keep, joined, part, parted
+from kstreams.state.values_with_headers import checked_row, headers_to_keep, joined, part, parted
 
 _TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` is a call of Python for each
 
@@ -194,7 +194,7 @@ def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
 class HeadersValueCodec:
     """`AggregationWithHeaders`: in bytes the headers lie behind the value (see `values_with_headers`)."""
 
-    row: Callable[..., Any] = AggregationWithHeaders
+    row: type[Any] = AggregationWithHeaders
 
     def __init__(self, store: str, serde: Serde[Any] | None) -> None:
         self._plain = plain = PlainValueCodec(store, serde)
@@ -202,7 +202,7 @@ class HeadersValueCodec:
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
     def _live(self, row: Any) -> Any:
-        value, *times, headers = row
+        value, *times, headers = checked_row(row, self.row)
         if value is None:
             return None
         write = self._plain.live

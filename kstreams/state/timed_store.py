@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from kstreams.durations import time_ms
 from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
+from kstreams.state.values_with_headers import checked_row
 
 Taken: TypeAlias = Callable[[Any], Any]
 """Takes an argument of a user, gives the one of the store."""
@@ -67,10 +68,8 @@ def taken_value_with_headers(value: Any) -> Any:
     """
     if value is None:
         return None
-    if not isinstance(value, ValueTimestampHeaders):
-        wanted = f"ValueTimestampHeaders({value!r}, timestamp, headers)"
-        raise TypeError(f"this store keeps values with their time and headers: put {wanted}")
-    return value if type(value.timestamp) is int else value._replace(timestamp=taken_time(value.timestamp))
+    row = checked_row(value, ValueTimestampHeaders)
+    return row if type(row.timestamp) is int else row._replace(timestamp=taken_time(row.timestamp))
 
 
 def taken_aggregation(value: Any) -> Any:
@@ -81,9 +80,7 @@ def taken_aggregation(value: Any) -> Any:
     >>> taken_aggregation(AggregationWithHeaders(3)).headers
     ()
     """
-    if value is None or isinstance(value, AggregationWithHeaders):
-        return value
-    raise TypeError(f"this store keeps sessions with headers: put AggregationWithHeaders({value!r}, headers)")
+    return None if value is None else checked_row(value, AggregationWithHeaders)
 
 
 def taken_session(session: Any) -> Any:

@@ -44,6 +44,20 @@ def headers_of(row: Any) -> Headers:
     return row.headers if type(row) in _BARE else ()
 
 
+def checked_row(row: Any, form: type[Any]) -> Any:
+    """The same, if it is of the form that a store keeps; raises TypeError for a bare value.
+
+    Examples
+    --------
+    >>> checked_row(AggregationWithHeaders(3), AggregationWithHeaders).aggregation
+    3
+    """
+    if isinstance(row, form):
+        return row
+    fields = ", ".join(form._fields[1:])
+    raise TypeError(f"this store keeps headers too: put {form.__name__}({row!r}, {fields})")
+
+
 def headers_to_keep(headers: Headers) -> Headers:
     """Headers as a store keeps them: nobody can change them any more; raises TypeError for what are none.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,18 @@ def test_a_processor_that_puts_a_bare_value_learns_what_to_put(kind: str) -> Non
     assert WANTED[kind] in str(refused.value)
 
 
+@pytest.mark.parametrize("row", [7, ks.ValueAndTimestamp("A", 5), ks.AggregationWithHeaders("A", TRACE)])
+def test_bare_values_are_refused_among_many_too(row: Any) -> None:
+    store = open_task_state([STORES["key-value"]()]).stores["kept"]
+    with pytest.raises(TypeError, match="put ValueTimestampHeaders"):
+        store.put_all([("a", row)])
+
+
+def test_a_time_may_be_a_datetime() -> None:
+    row = ks.ValueTimestampHeaders("A", datetime(1970, 1, 2, tzinfo=UTC), TRACE)  # type: ignore[arg-type]
+    assert puts("key-value", row) == [("a", ks.ValueTimestampHeaders("A", 86_400_000, TRACE))]
+
+
 @pytest.mark.parametrize("headers", [[("trace", "7")], [("trace",)], [(7, b"7")]])
 @EACH
 def test_what_are_no_headers_is_refused_at_the_put(kind: str, headers: Any) -> None:
@@ -316,8 +329,8 @@ def test_what_are_no_headers_is_refused_at_the_put(kind: str, headers: Any) -> N
         puts(kind, row if kind == "session" else ks.ValueTimestampHeaders("A", 5, headers))
 
 
-def puts(kind: str, row: Any) -> None:
-    """Run a processor that puts so."""
+def puts(kind: str, row: Any) -> list[Any]:
+    """Run a processor that puts so; what the store has then."""
 
     class Puts(Keep):
         def process(self, record: ks.Record[str, str]) -> None:
@@ -328,6 +341,7 @@ def puts(kind: str, row: Any) -> None:
     builder.stream("in", key=str, value=str).process(Puts, stores=["kept"])
     with TopologyTestDriver(builder.build()) as it:
         it.create_input_topic("in", key=str, value=str).pipe_input("a", "A", 5)
+        return list(it.get_state_store("kept").all())
 
 
 @pytest.fixture
