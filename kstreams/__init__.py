@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
     from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
+        AggregationWithHeaders,
         Change,
         FixedKeyRecord,
         ProducerRecord,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         RecordMetadata,
         RecordWithMetadata,
         ValueAndTimestamp,
+        ValueTimestampHeaders,
         Window,
         Windowed,
     )
@@ -136,6 +138,7 @@ _HOMES = {
     "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
     "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (
+        "AggregationWithHeaders",
         "Change",
         "FixedKeyRecord",
         "ProducerRecord",
@@ -144,6 +147,7 @@ _HOMES = {
         "RecordWithMetadata",
         "RecordWithMetadata",
         "ValueAndTimestamp",
+        "ValueTimestampHeaders",
         "Window",
         "Windowed",
     ),
@@ -188,6 +192,7 @@ _MODULES = {"spark": "kstreams.spark"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _MODULES
 
 __all__ = [
+    "AggregationWithHeaders",
     "Avro",
     "Cancellable",
     "Change",
@@ -249,6 +254,7 @@ __all__ = [
     "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "VersionedKeyQuery",
     "WallclockTimestampExtractor",
     "Window",

@@ -218,6 +218,33 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp: int
 
 
+class ValueTimestampHeaders(NamedTuple, Generic[V]):
+    """A value, its event time (ms) and its headers: what stores with headers hold. Kafka Streams has the same name.
+
+    Examples
+    --------
+    >>> ValueTimestampHeaders("paid", 5, [("trace-id", b"7")]).headers
+    [('trace-id', b'7')]
+    """
+
+    value: V
+    timestamp: int
+    headers: Headers = ()
+
+
+class AggregationWithHeaders(NamedTuple, Generic[V]):
+    """The value of a session and its headers: what session stores with headers hold, as in Kafka Streams.
+
+    Examples
+    --------
+    >>> AggregationWithHeaders(3, [("trace-id", b"7")]).aggregation
+    3
+    """
+
+    aggregation: V
+    headers: Headers = ()
+
+
 class Change(NamedTuple, Generic[V]):
     """An update of a table: what flows between table operators.
 

@@ -10,10 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from kstreams.record import Window, Windowed
+from kstreams.serdes.byte_kinds import decoder
 from kstreams.serdes.plain_forms import shown
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.scan_order import scan_order
+from kstreams.state.values_with_headers import headers_of, without_headers
 
+_HEADER = decoder("auto")  # as `kstreams consume` shows them
 FIRST_MS, LAST_MS = 0, 2**62
 Entry = tuple[Any, Any]
 Row = dict[str, Any]
@@ -224,8 +227,10 @@ def _version_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
 
 
 def _value_columns(builder: StoreBuilder, value: Any) -> Row:
-    kept, times = (value.value, {"timestamp": value.timestamp}) if builder.kind.timestamped else (value, {})
-    return {"value": shown(kept if builder.result is None else builder.result(kept)), **times}
+    row = without_headers(value)
+    kept, times = (row.value, {"timestamp": row.timestamp}) if builder.kind.timestamped else (row, {})
+    headers = {"headers": [[name, _HEADER(raw)] for name, raw in headers_of(value)]} if builder.kind.headers else {}
+    return {"value": shown(kept if builder.result is None else builder.result(kept)), **times, **headers}
 
 
 def identity(row: Row) -> Row:
@@ -238,12 +243,16 @@ _KEY_VALUE = StoreReading(
 )
 _TIMES = frozenset({"from_ms", "to_ms", "as_of_ms", "descending"})
 _WINDOW = StoreReading(_windows_of_key, _windows, _windowed_row, _windowed_place, _TIMES | {"low", "high"})
+_SESSION = StoreReading(_sessions_of_key, _sessions, _windowed_row, _windowed_place, _TIMES | {"low", "high"})
 READINGS: Mapping[str, StoreReading] = {
     "key-value": _KEY_VALUE,
     "timestamped-key-value": _KEY_VALUE,
     "window": _WINDOW,
     "timestamped-window": _WINDOW,
-    "session": StoreReading(_sessions_of_key, _sessions, _windowed_row, _windowed_place, _TIMES | {"low", "high"}),
+    "session": _SESSION,
+    "timestamped-key-value-with-headers": _KEY_VALUE,
+    "timestamped-window-with-headers": _WINDOW,
+    "session-with-headers": _SESSION,
     "versioned": StoreReading(_versions, _versions_of_keys, _version_row, _version_place, _TIMES | {"low", "high"}),
 }
 """By kind of store; those of other kinds give no answers here."""
@@ -279,7 +288,7 @@ class RowsQuery:
 class CountQuery:
     """A typed query of one partition: roughly how many entries it has."""
 
-    kinds: tuple[str, ...] = ("key-value", "timestamped-key-value")
+    kinds: tuple[str, ...] = ("key-value", "timestamped-key-value", "timestamped-key-value-with-headers")
 
     def ask(self, store: Any) -> int:
         """See `kstreams.state.queries.StateQuery`."""

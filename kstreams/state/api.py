@@ -26,7 +26,10 @@ NOT_PUT = -(2**63)
 
 
 class Changes(NamedTuple):
-    """What a store changed since its last commit: one entry per key, exactly the records of its changelog."""
+    """What a store changed since its last commit: one entry per key, exactly the records of its changelog.
+
+    The headers of values, where a store keeps them, lie in `values` (see `changelog_records.py`).
+    """
 
     keys: pa.Array  # binary
     values: pa.Array  # binary, null = deleted
@@ -54,8 +57,8 @@ class KeyValueStore(Protocol):
     """Values by key.
 
     `put(key, None)` deletes; iterators give (key, value) in the order of the serialized keys, ends included. A
-    timestamped store holds ValueAndTimestamp. Column operators use get_many, get_values
-    (without timestamps) and put_many.
+    timestamped store holds ValueAndTimestamp, one with headers ValueTimestampHeaders. Column operators use get_many,
+    get_values (without timestamps and headers) and put_many.
     """
 
     def get(self, key: Any) -> Any: ...
@@ -300,6 +303,10 @@ class TaskState(Protocol):
         StateError
             When the store holds uncommitted changes: they and the records could contradict each other.
         """
+        ...
+
+    def restore_changes(self, store: str, changes: Changes, offset: int) -> None:
+        """The same of records in the form of `changes` and `dump`; `offset` is the one after them."""
         ...
 
     def dump(self, store: str) -> Changes:

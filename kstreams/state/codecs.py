@@ -7,7 +7,7 @@ every put and so never meets either trouble; whatever does not qualify is serial
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import repeat
 from operator import is_
@@ -16,11 +16,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kstreams.errors import SerdeError, StateError
-from kstreams.record import ValueAndTimestamp
+from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from kstreams.serdes import Serde
 from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
+from kstreams.state.values_with_headers import checked_row, headers_to_keep, joined, part, parted
 
 _TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` is a call of Python for each
 
@@ -190,10 +191,89 @@ def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
     return list(map(_TIMESTAMPED, pairs))
 
 
+class HeadersValueCodec:
+    """`AggregationWithHeaders`: in bytes the headers lie behind the value (see `values_with_headers`)."""
+
+    row: type[Any] = AggregationWithHeaders
+
+    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+        self._plain = plain = PlainValueCodec(store, serde)
+        self.live: Callable[[Any], Any] | None = self._live  # a list of headers could change after it was put
+        self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
+
+    def _live(self, row: Any) -> Any:
+        value, *times, headers = checked_row(row, self.row)
+        if value is None:
+            return None
+        write = self._plain.live
+        return self.row(value if write is None else write(value), *times, headers_to_keep(headers))
+
+    def _public(self, live: Any) -> Any:
+        return self.row(self._plain.serde.deserialize(live[0]), *live[1:])
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        return self._joined(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+
+    def _joined(self, lives: list[Any]) -> pa.Array:
+        values = self._plain.to_bytes([None if live is None else live[0] for live in lives])
+        return joined(values, [() if live is None else live[-1] for live in lives])
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return values
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        values, headers = parted(column)
+        return self._rows(self._plain.of_stored(values), headers)
+
+    def of_bytes(self, data: bytes) -> Any:
+        value, headers = part(data)
+        return self.row(self._plain.of_bytes(value or b""), headers)
+
+    def shown(self, lives: list[Any]) -> list[Any]:
+        public = self.public
+        return lives if public is None else [None if live is None else public(live) for live in lives]
+
+    def values(self, lives: list[Any]) -> list[Any]:
+        return self._plain.values([None if live is None else live[0] for live in lives])
+
+    def _rows(self, values: list[Any], *columns: list[Any]) -> list[Any]:
+        rows = zip(values, *columns, strict=True)
+        return [None if row[0] is None else self.row(*row) for row in rows]
+
+
+class TimestampedHeadersValueCodec(HeadersValueCodec):
+    """`ValueTimestampHeaders`: the changelog has the timestamp as the record's, the disk in front of the value."""
+
+    row = ValueTimestampHeaders
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        times = [timestamp_ms if live is None else live[1] for live in lives]
+        return self._joined(lives), pa.array(times, pa.int64())
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return timestamped(values, timestamps)
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        values, headers = parted(cut(column, 8))
+        return self._rows(self._plain.of_stored(values), integers(cut(column, 0, 8)).to_pylist(), headers)
+
+    def of_bytes(self, data: bytes) -> Any:
+        value, headers = part(data, 8)
+        return self.row(self._plain.of_bytes(value or b""), int.from_bytes(data[:8], "big", signed=True), headers)
+
+
+_CODECS: Mapping[tuple[bool, bool], Callable[[str, Serde[Any] | None], ValueCodec]] = {
+    (False, False): PlainValueCodec,
+    (True, False): TimestampedValueCodec,
+    (False, True): HeadersValueCodec,
+    (True, True): TimestampedHeadersValueCodec,
+}
+"""By whether values have timestamps, and headers."""
+
+
 def value_codec(builder: StoreBuilder) -> ValueCodec:
     """How the values of a store live and become bytes."""
-    codec = TimestampedValueCodec if builder.kind.timestamped else PlainValueCodec
-    return codec(builder.name, builder.value)
+    return _CODECS[builder.kind.timestamped, builder.kind.headers](builder.name, builder.value)
 
 
 def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:

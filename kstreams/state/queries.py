@@ -11,6 +11,7 @@ from kstreams.durations import Time, span_ms, time_ms_or_none
 from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.record import Record, Window, Windowed
 from kstreams.state.read_only_store import Answer, Position
+from kstreams.state.values_with_headers import headers_of, without_headers
 
 
 class FailureReason(Enum):
@@ -47,7 +48,11 @@ class _OfKey:
             raise StateError(f"{type(self).__name__} needs a key: no store has a row of a null key")
 
 
-_KEY_VALUE, _WINDOW, _TIMESTAMPED = "key-value", "window", "timestamped-"
+_KEY_VALUE, _WINDOW, _SESSION = "key-value", "window", "session"
+_TIMESTAMPED, _WITH_HEADERS = "timestamped-", "-with-headers"
+_TIMESTAMPED_KEY_VALUES = (_TIMESTAMPED + _KEY_VALUE, _TIMESTAMPED + _KEY_VALUE + _WITH_HEADERS)
+_TIMESTAMPED_WINDOWS = (_TIMESTAMPED + _WINDOW, _TIMESTAMPED + _WINDOW + _WITH_HEADERS)
+_SESSIONS = (_SESSION, _SESSION + _WITH_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class KeyQuery(_OfKey):
     """The value of a key, or None, without its timestamp."""
 
     key: Any
-    kinds = (_KEY_VALUE, _TIMESTAMPED + _KEY_VALUE)
+    kinds = (_KEY_VALUE, *_TIMESTAMPED_KEY_VALUES)
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
@@ -67,11 +72,11 @@ class TimestampedKeyQuery(_OfKey):
     """The value of a key and its timestamp as a `ValueAndTimestamp`, or None."""
 
     key: Any
-    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+    kinds = _TIMESTAMPED_KEY_VALUES
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return store.builder.told(store.get(self.key))
+        return without_headers(store.builder.told(store.get(self.key)))
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class RangeQuery:
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = (_KEY_VALUE, _TIMESTAMPED + _KEY_VALUE)
+    kinds = (_KEY_VALUE, *_TIMESTAMPED_KEY_VALUES)
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -96,7 +101,7 @@ class TimestampedRangeQuery:
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+    kinds = _TIMESTAMPED_KEY_VALUES
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -110,7 +115,7 @@ class WindowKeyQuery(_OfKey):
     key: Any
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
+    kinds = (_WINDOW, *_TIMESTAMPED_WINDOWS)
 
     def ask(self, store: Any) -> list[tuple[int, Any]]:
         """See `StateQuery`."""
@@ -123,7 +128,7 @@ class WindowRangeQuery:
 
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
+    kinds = (_WINDOW, *_TIMESTAMPED_WINDOWS)
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -135,7 +140,7 @@ class SessionKeyQuery(_OfKey):
     """(windowed key, value) of all sessions of a key. Kafka Streams: `WindowRangeQuery.withKey`."""
 
     key: Any
-    kinds = ("session",)
+    kinds = _SESSIONS
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -175,11 +180,11 @@ class MultiVersionedKeyQuery(_OfKey):
 class TimestampedKeyWithHeadersQuery:
     """The row of a key as a `Record`, or None.
 
-    As in Kafka Streams 4.4, stores that the DSL makes keep no headers: those of its rows are empty.
+    Stores `_with_headers` have headers. As in Kafka Streams 4.4, those that the DSL makes have none: it is empty then.
     """
 
     key: Any
-    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+    kinds = _TIMESTAMPED_KEY_VALUES
 
     def ask(self, store: Any) -> Record[Any, Any] | None:
         """See `StateQuery`."""
@@ -193,7 +198,7 @@ class TimestampedRangeWithHeadersQuery:
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+    kinds = _TIMESTAMPED_KEY_VALUES
 
     def ask(self, store: Any) -> list[Record[Any, Any]]:
         """See `StateQuery`."""
@@ -207,7 +212,7 @@ class TimestampedWindowKeyWithHeadersQuery:
     key: Any
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_TIMESTAMPED + _WINDOW,)
+    kinds = _TIMESTAMPED_WINDOWS
 
     def ask(self, store: Any) -> list[Record[Any, Any]]:
         """See `StateQuery`."""
@@ -222,7 +227,7 @@ class TimestampedWindowRangeWithHeadersQuery:
 
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_TIMESTAMPED + _WINDOW,)
+    kinds = _TIMESTAMPED_WINDOWS
 
     def ask(self, store: Any) -> list[Record[Any, Any]]:
         """See `StateQuery`."""
@@ -237,12 +242,15 @@ class SessionKeyWithHeadersQuery:
     """
 
     key: Any
-    kinds = ("session",)
+    kinds = _SESSIONS
 
     def ask(self, store: Any) -> list[Record[Any, Any]]:
         """See `StateQuery`."""
-        rows = _told(store, store.fetch(self.key))
-        return [Record(key=key, value=value, timestamp=key.window.end_ms) for key, value in rows]
+        rows = store.fetch(self.key)
+        return [
+            Record(key=key, value=without_headers(row), timestamp=key.window.end_ms, headers=headers_of(row))
+            for key, row in ((key, store.builder.told(row)) for key, row in rows)
+        ]
 
 
 @dataclass(frozen=True)
@@ -319,12 +327,16 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
 
 def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     told = store.builder.told
-    return [(key, told(value)) for key, value in rows]
+    return [(key, without_headers(told(value))) for key, value in rows]
 
 
 def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record[Any, Any]]:
-    told = _told(store, rows)
-    return [Record(key=key, value=row.value, timestamp=row.timestamp) for key, row in told if row is not None]
+    told = ((key, store.builder.told(row)) for key, row in rows)
+    return [
+        Record(key=key, value=row.value, timestamp=row.timestamp, headers=headers_of(row))
+        for key, row in told
+        if row is not None
+    ]
 
 
 def _plain(store: Any, found: Any) -> Any:

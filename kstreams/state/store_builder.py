@@ -45,7 +45,11 @@ class StoreKind:
     times : mapping of str to mapping of int to callable
         By method: which of its arguments hold times, by place, and what takes them from a user (`timed_store.py`).
     timestamped : bool
-        Whether values are `ValueAndTimestamp`s: the changelog has their timestamps as those of its records.
+        Whether values have a timestamp (`ValueAndTimestamp`, `ValueTimestampHeaders`): the changelog has it as that of
+        its record.
+    headers : bool
+        Whether values have headers (`ValueTimestampHeaders`, `AggregationWithHeaders`): the changelog has them as those
+        of its records.
     changelog_key : callable
         `(builder) -> Serde or None`: the serde of the keys in its changelog, by which tools show them.
     changelog_config : callable
@@ -70,6 +74,7 @@ class StoreKind:
     writes: Mapping[str, Written | None] = field(default_factory=dict)
     times: Mapping[str, Mapping[int, Callable[[Any], Any]]] = field(default_factory=dict)
     timestamped: bool = False
+    headers: bool = False
     changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
     current_form: Callable[[Any], Any] = _as_it_is

@@ -31,7 +31,16 @@ from kstreams.state.read_only_store import (
 from kstreams.state.rows.version_rows import in_rows
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
-from kstreams.state.timed_store import Places, Times, taken_bound, taken_session, taken_time, taken_value
+from kstreams.state.timed_store import (
+    Places,
+    Times,
+    taken_aggregation,
+    taken_bound,
+    taken_session,
+    taken_time,
+    taken_value,
+    taken_value_with_headers,
+)
 
 DAY_MS = 86_400_000
 """How much longer than a store its changelog keeps a record, as in Kafka Streams."""
@@ -57,6 +66,10 @@ def _timestamped_pair(key: Any, value: Any, *place: int) -> tuple[Any, Any]:
 
 def _session_pair(session: Any, value: Any, record_ms: int | None = None) -> tuple[Any, Any]:
     return session[0], value
+
+
+def _session_pair_with_headers(session: Any, value: Any, record_ms: int | None = None) -> tuple[Any, Any]:
+    return session[0], None if value is None else value[0]
 
 
 def _key_value_writes(pair: Written) -> Mapping[str, Written | None]:
@@ -167,6 +180,45 @@ SESSION = StoreKind(
     reads_committed=True,
     table=store_tables.sessions,
 )
+TIMESTAMPED_KEY_VALUE_WITH_HEADERS = StoreKind(
+    name="timestamped-key-value-with-headers",
+    open=_key_value_store,
+    view=ReadOnlyKeyValueStore,
+    writes=_key_value_writes(_timestamped_pair),
+    times={"put": {1: taken_value_with_headers}, "put_if_absent": {1: taken_value_with_headers}},
+    timestamped=True,
+    headers=True,
+    changelog_key=_plain_key,
+    reads_committed=True,
+    table=store_tables.key_values,
+)
+TIMESTAMPED_WINDOW_WITH_HEADERS = StoreKind(
+    name="timestamped-window-with-headers",
+    open=_window_store,
+    view=ReadOnlyWindowStore,
+    writes=_window_writes(_timestamped_pair),
+    times={"put": {1: taken_value_with_headers, 2: taken_time}, **_WINDOW_READS},
+    timestamped=True,
+    headers=True,
+    changelog_key=_window_key,
+    changelog_config=_kept_for_retention,
+    time_in_key=-12,
+    reads_committed=True,
+    table=store_tables.windows,
+)
+SESSION_WITH_HEADERS = StoreKind(
+    name="session-with-headers",
+    open=LiveSessionStore,
+    view=ReadOnlySessionStore,
+    writes={"put": _session_pair_with_headers, "remove": None},
+    times={**_SESSION_TIMES, "put": {0: taken_session, 1: taken_aggregation}},
+    headers=True,
+    changelog_key=_session_key,
+    changelog_config=_kept_for_retention,
+    time_in_key=-16,
+    reads_committed=True,
+    table=store_tables.sessions,
+)
 VERSIONED = StoreKind(
     name="versioned",
     open=LiveVersionedStore,
@@ -190,6 +242,9 @@ for _kind in (
     WINDOW,
     TIMESTAMPED_WINDOW,
     SESSION,
+    TIMESTAMPED_KEY_VALUE_WITH_HEADERS,
+    TIMESTAMPED_WINDOW_WITH_HEADERS,
+    SESSION_WITH_HEADERS,
     VERSIONED,
     TIME_ORDERED_BUFFER,
     RECORD_BUFFER,

@@ -61,6 +61,18 @@ class Stores(Advised, metaclass=Advising):
         "in_memory_window_store": 'Stores.window(name, store="memory", ...)',
         **dict.fromkeys(("session_store_builder", "persistent_session_store"), "Stores.session(name, ...)"),
         "timestamped_key_value_store_builder": "Stores.timestamped_key_value(name, ...)",
+        **dict.fromkeys(
+            ("timestamped_key_value_store_with_headers_builder", "persistent_timestamped_key_value_store_with_headers"),
+            "Stores.timestamped_key_value_with_headers(name, ...)",
+        ),
+        **dict.fromkeys(
+            ("timestamped_window_store_with_headers_builder", "persistent_timestamped_window_store_with_headers"),
+            "Stores.timestamped_window_with_headers(name, ...)",
+        ),
+        **dict.fromkeys(
+            ("session_store_with_headers_builder", "persistent_session_store_with_headers"),
+            "Stores.session_with_headers(name, ...)",
+        ),
         "versioned_key_value_store_builder": "Stores.versioned(name, ...)",
     }
 
@@ -103,6 +115,26 @@ class Stores(Advised, metaclass=Advising):
         return _builder(
             name, store_kinds.TIMESTAMPED_KEY_VALUE, key, value, store=store, logging=logging, caching=caching
         )
+
+    @staticmethod
+    def timestamped_key_value_with_headers(
+        name: str,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
+        """A key-value store of `ValueTimestampHeaders`: of each value also its headers.
+
+        Examples
+        --------
+        >>> Stores.timestamped_key_value_with_headers("last-order", key=str, value=int).kind
+        <StoreKind timestamped-key-value-with-headers>
+        """
+        kind = store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+        return _builder(name, kind, key, value, store=store, logging=logging, caching=caching)
 
     @staticmethod
     def lru_map(
@@ -200,6 +232,29 @@ class Stores(Advised, metaclass=Advising):
         return _builder(name, kind, key, value, store=store, logging=logging, caching=caching, **times)
 
     @staticmethod
+    def timestamped_window_with_headers(
+        name: str,
+        retention: Duration,
+        size: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
+        """A window store of `ValueTimestampHeaders`: of each value also its headers.
+
+        Examples
+        --------
+        >>> Stores.timestamped_window_with_headers("hourly", 7_200_000, 3_600_000, key=str, value=int).kind
+        <StoreKind timestamped-window-with-headers>
+        """
+        times = _window_times(name, retention, size)
+        kind = store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS
+        return _builder(name, kind, key, value, store=store, logging=logging, caching=caching, **times)
+
+    @staticmethod
     def session(
         name: str,
         retention: Duration,
@@ -223,6 +278,35 @@ class Stores(Advised, metaclass=Advising):
         <StoreKind session>
         """
         retention_ms, kind = _positive(name, "retention", retention), store_kinds.SESSION
+        return _builder(
+            name, kind, key, value, store=store, logging=logging, caching=caching, retention_ms=retention_ms
+        )
+
+    @staticmethod
+    def session_with_headers(
+        name: str,
+        retention: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
+        """A session store of `AggregationWithHeaders`: of each session also its headers.
+
+        Parameters
+        ----------
+        retention : timedelta or int (ms)
+            How long a session is kept, from its end to the greatest end put.
+
+        Examples
+        --------
+        >>> Stores.session_with_headers("visits", retention=3_600_000, key=str, value=int).kind
+        <StoreKind session-with-headers>
+        """
+        retention_ms = _positive(name, "retention", retention)
+        kind = store_kinds.SESSION_WITH_HEADERS
         return _builder(
             name, kind, key, value, store=store, logging=logging, caching=caching, retention_ms=retention_ms
         )

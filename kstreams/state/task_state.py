@@ -13,6 +13,7 @@ import pyarrow as pa
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, TaskState
+from kstreams.state.changelog_records import as_changes
 from kstreams.state.column_family import ColumnFamily, Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.kinds.live_store import LiveStore
@@ -94,8 +95,12 @@ class OpenTaskState:
 
     def restore(self, store: str, batch: Batch) -> None:
         if len(batch):
+            self.restore_changes(store, as_changes(self._store(store).builder, batch), int(batch.offsets[-1]) + 1)
+
+    def restore_changes(self, store: str, changes: Changes, offset: int) -> None:
+        if len(changes):
             with self.committed.changing():
-                self._measured.get(store, self._store(store)).restore(batch)
+                self._measured.get(store, self._store(store)).restore(changes, offset)
 
     def dump(self, store: str) -> Changes:
         return self._store(store).dump()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from kstreams.durations import time_ms
-from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
+from kstreams.state.values_with_headers import checked_row
 
 Taken: TypeAlias = Callable[[Any], Any]
 """Takes an argument of a user, gives the one of the store."""
@@ -55,6 +56,31 @@ def taken_value(value: Any) -> Any:
     if not (isinstance(value, tuple) and len(value) == 2):
         raise TypeError(f"this store keeps values with their time: put ValueAndTimestamp({value!r}, timestamp)")
     return value if type(value[1]) is int else ValueAndTimestamp(value[0], taken_time(value[1]))
+
+
+def taken_value_with_headers(value: Any) -> Any:
+    """A value with a timestamp and headers; raises TypeError for anything else.
+
+    Examples
+    --------
+    >>> taken_value_with_headers(ValueTimestampHeaders("a", 5)).headers
+    ()
+    """
+    if value is None:
+        return None
+    row = checked_row(value, ValueTimestampHeaders)
+    return row if type(row.timestamp) is int else row._replace(timestamp=taken_time(row.timestamp))
+
+
+def taken_aggregation(value: Any) -> Any:
+    """A value of a session with headers; raises TypeError for anything else.
+
+    Examples
+    --------
+    >>> taken_aggregation(AggregationWithHeaders(3)).headers
+    ()
+    """
+    return None if value is None else checked_row(value, AggregationWithHeaders)
 
 
 def taken_session(session: Any) -> Any:

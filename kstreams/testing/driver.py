@@ -198,24 +198,40 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         return {name: self._stores.any(name) for name in self._topology.stores}
 
     def get_key_value_store(self, name: str) -> Any:
-        """A key-value store; one with timestamps is seen without them."""
-        return self._stores.values_of(name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE)
+        """A key-value store; one with timestamps, or headers too, is seen without them."""
+        with_headers = store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+        return self._stores.seen_as(name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE, with_headers)
 
     def get_timestamped_key_value_store(self, name: str) -> Any:
-        """A key-value store of ValueAndTimestamp: what tables keep."""
-        return self._stores.get(name, store_kinds.TIMESTAMPED_KEY_VALUE)
+        """A key-value store of ValueAndTimestamp: what tables keep; one with headers is seen without them."""
+        with_headers = store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+        return self._stores.seen_as(name, store_kinds.TIMESTAMPED_KEY_VALUE, with_headers)
+
+    def get_timestamped_key_value_store_with_headers(self, name: str) -> Any:
+        """A key-value store of ValueTimestampHeaders."""
+        return self._stores.get(name, store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS)
 
     def get_window_store(self, name: str) -> Any:
-        """A window store; one with timestamps is seen without them."""
-        return self._stores.values_of(name, store_kinds.WINDOW, store_kinds.TIMESTAMPED_WINDOW)
+        """A window store; one with timestamps, or headers too, is seen without them."""
+        with_headers = store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS
+        return self._stores.seen_as(name, store_kinds.WINDOW, store_kinds.TIMESTAMPED_WINDOW, with_headers)
 
     def get_timestamped_window_store(self, name: str) -> Any:
-        """A window store of ValueAndTimestamp: what windowed tables keep."""
-        return self._stores.get(name, store_kinds.TIMESTAMPED_WINDOW)
+        """A window store of ValueAndTimestamp: what windowed tables keep; one with headers is seen without them."""
+        with_headers = store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS
+        return self._stores.seen_as(name, store_kinds.TIMESTAMPED_WINDOW, with_headers)
+
+    def get_timestamped_window_store_with_headers(self, name: str) -> Any:
+        """A window store of ValueTimestampHeaders."""
+        return self._stores.get(name, store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS)
 
     def get_session_store(self, name: str) -> Any:
-        """A session store."""
-        return self._stores.get(name, store_kinds.SESSION)
+        """A session store; one with headers is seen without them."""
+        return self._stores.seen_as(name, store_kinds.SESSION, store_kinds.SESSION_WITH_HEADERS)
+
+    def get_session_store_with_headers(self, name: str) -> Any:
+        """A session store of AggregationWithHeaders."""
+        return self._stores.get(name, store_kinds.SESSION_WITH_HEADERS)
 
     def get_versioned_store(self, name: str) -> Any:
         """A versioned key-value store."""

@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
 from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.values_with_headers import without_headers
 
 
 class StoreViews:
@@ -24,18 +25,19 @@ class StoreViews:
     def __init__(self, builders: Mapping[str, StoreBuilder], stores: Mapping[str, Any]) -> None:
         self._builders, self._stores = builders, stores
 
-    def get(self, name: str, *kinds: StoreKind) -> Any:
-        """The store of this name, of one of these kinds."""
+    def get(self, name: str, wanted: StoreKind, *others: StoreKind) -> Any:
+        """The store of this name, of the kind that is wanted, or of another that will do."""
         store, kind = self.any(name), self._builders[name].kind
-        if kind not in kinds:
-            wanted = " or ".join(wanted.name for wanted in kinds)
-            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted} store.")
+        if kind not in (wanted, *others):
+            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
         return store
 
-    def values_of(self, name: str, plain: StoreKind, timestamped: StoreKind) -> Any:
-        """A plain store, or a timestamped one seen without its timestamps."""
-        store = self.get(name, plain, timestamped)
-        return store if self._builders[name].kind is plain else ValuesOnly(store)
+    def seen_as(self, name: str, kind: StoreKind, *others: StoreKind) -> Any:
+        """A store of a kind, or of one that keeps more beside its values, which is not seen."""
+        store = self.get(name, kind, *others)
+        if self._builders[name].kind is kind:
+            return store
+        return WithoutHeaders(store) if kind.timestamped else ValuesOnly(store)
 
     def any(self, name: str) -> Any:
         """The store of this name, whatever its kind."""
@@ -46,20 +48,34 @@ class StoreViews:
 
 
 class ValuesOnly:
-    """A timestamped store, read as if it kept values alone; has the reading methods of its kind."""
+    """A store read as if it kept neither timestamps nor headers; has the reading methods of its kind."""
+
+    _lacks = "timestamps"
 
     def __init__(self, store: Any) -> None:
         self._store, self._view = store, store.builder.kind.view
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if not hasattr(self._view, method):
-            raise AttributeError(f"the store {self._store.name} cannot be asked for {method!r} without its timestamps")
+            name, lacks = self._store.name, self._lacks
+            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {lacks}")
         read = getattr(self._store, method)
-        return lambda *where: _without_timestamps(read(*where))
+        return lambda *where: self._answer(read(*where))
+
+    def _answer(self, found: Any) -> Any:
+        """An answer of a store: a value, an iterator of entries, or a number."""
+        seen = self._seen
+        return ((key, seen(row)) for key, row in found) if isinstance(found, Iterator) else seen(found)
+
+    def _seen(self, row: Any) -> Any:
+        bare = without_headers(row)
+        return bare.value if isinstance(bare, ValueAndTimestamp) else bare
 
 
-def _without_timestamps(found: Any) -> Any:
-    """An answer of a store: a value, an iterator of entries, or a number."""
-    if isinstance(found, Iterator):
-        return ((key, row.value) for key, row in found)
-    return found.value if isinstance(found, ValueAndTimestamp) else found
+class WithoutHeaders(ValuesOnly):
+    """A store read as if it kept no headers."""
+
+    _lacks = "headers"
+
+    def _seen(self, row: Any) -> Any:
+        return without_headers(row)

@@ -41,10 +41,13 @@ def headers_of(value: str | None) -> list[tuple[str, bytes]]:
     return [] if value is None else [("h", value.encode())]
 
 
-def recorded() -> dict[Recorded, list[Row]]:
-    """All runs."""
+def recorded(column: str) -> dict[Recorded, list[Row]]:
+    """Of all runs that have it: what came out, or what a changelog holds."""
     lines = (Path(__file__).parent / "cases.jsonl").read_text().splitlines()
-    return {Recorded(row["case"], row["format"], row["cache"]): row["rows"] for row in map(json.loads, lines)}
+    runs = {Recorded(row["case"], row["format"], row["cache"]): row for row in map(json.loads, lines)}
+    return {run: row[column] for run, row in runs.items() if column in row}
 
 
-RUNS = recorded()
+RUNS = recorded("rows")
+CHANGELOGS = recorded("changelog")
+"""Of the store of the case, without deletions; keys in hexadecimal digits."""

@@ -26,14 +26,14 @@ differences."""
 CASES = [run.case for run in RUNS if run.format == "default" and run.cache == 0]
 
 
-def in_steps(topology: ks.Topology, folder: Path) -> list[Row]:
+def in_steps(topology: ks.Topology, folder: Path, *, forget: bool = False) -> list[Row]:
     """What tasks give in a step for each record."""
     topics = topics_of(topology)
     application, found = Stepped(topology, TEXTS, topics, folder), list[Row]()
     for topic, key, value, time, header in INPUT:
         if topic in topics:
             given = running.Row(topic, key, value, time, None, headers_of(header))
-            made = application.step([given], headers=True)
+            made = application.step([given], headers=True, forget=forget)
             found += [row(*rest) for name, *rest in made if name == "out"]
     return found
 
@@ -41,6 +41,11 @@ def in_steps(topology: ks.Topology, folder: Path) -> list[Row]:
 @pytest.mark.parametrize("case", few_of([c for c in CASES if c not in (*FINAL, *NOT_RECORD_BY_RECORD)], 12))
 def test_tasks_in_steps_give_the_headers_of_kafka_streams(case: str, tmp_path: Path) -> None:
     assert in_steps(built(case), tmp_path) == RUNS[Recorded(case, "default", 0)]
+
+
+@pytest.mark.parametrize("case", ["kept_headers_rocksdb_cached", "kept_headers_of_windows", "kept_headers_of_sessions"])
+def test_stores_keep_headers_from_step_to_step_in_state_files(case: str, tmp_path: Path) -> None:
+    assert in_steps(built(case), tmp_path, forget=True) == RUNS[Recorded(case, "default", 0)]
 
 
 def marked(stream: ks.KStream[str, str]) -> ks.KStream[str, str]:

@@ -119,6 +119,63 @@ class Holding(Adding):
         self.held = record
 
 
+def with_one_more(record: ks.Record[str, str]) -> ks.ValueTimestampHeaders[str]:
+    return ks.ValueTimestampHeaders(record.value, record.timestamp, one_more(record.headers))
+
+
+class KeptHeaders(ks.Processor[str, str, str, str]):
+    """Forwards what the store has for the key, all of it, under its headers, and keeps the record with one more."""
+
+    def init(self, context: ks.ProcessorContext[str, str]) -> None:
+        self.context = context
+        self.store = context.get_state_store("kept")
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        self.forward(self.store.get(record.key))
+        row = with_one_more(record)
+        self.forward(self.store.put_if_absent("first", row))
+        self.store.put(record.key, row)
+        row.headers.append(("late", b"1"))  # type: ignore[attr-defined]
+        for _, value in self.store.all():
+            self.forward(value)
+
+    def forward(self, row: ks.ValueTimestampHeaders[str] | None) -> None:
+        found = ks.Record(key="none", value="none") if row is None else in_place_of(row, "some", row.timestamp)
+        self.context.forward(found)
+
+
+class KeptHeadersOfWindows(KeptHeaders):
+    """The same of windows of three seconds."""
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        value = None if record.value is None else with_one_more(record)
+        self.store.put(record.key, value, record.timestamp // 3_000 * 3_000)
+        for window, row in self.store.all():
+            self.context.forward(in_place_of(row, f"{window.key}@{window.window.start_ms}", row.timestamp))
+
+
+class KeptHeadersOfSessions(KeptHeaders):
+    """The same of sessions of one second."""
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        session = ks.Windowed(record.key, ks.Window(record.timestamp, record.timestamp + 1_000))
+        self.store.put(session, ks.AggregationWithHeaders(record.value, one_more(record.headers)))
+        for window, row in self.store.find_sessions(record.key, 0, 2**62):
+            self.context.forward(in_place_of(row, f"{window.key}@{window.window.start_ms}", window.window.end_ms))
+
+
+def in_place_of(row: Any, key: str, timestamp: int) -> ks.Record[str, str]:
+    return ks.Record(key=key, value=row[0], timestamp=timestamp, headers=row.headers)
+
+
+def kept(s: ks.StreamsBuilder, store: Any, processor: Any) -> None:
+    s.add_state_store(store)
+    out(a(s).process(processor, stores=["kept"], key=str, value=str))
+
+
+KEPT: dict[str, Any] = {"name": "kept", "key": str, "value": str}
+
+
 class Exclaiming(ks.FixedKeyProcessor[str, str, str]):
     """The value with a mark, of a table."""
 
@@ -238,6 +295,20 @@ CASES: dict[str, Callable[[ks.StreamsBuilder], None]] = {
     "table_outer_join": lambda s: out_table(table_a(s).outer_join(table_b(s), joined)),
     "foreign_key_join": lambda s: out_table(table_a(s).join(table_b(s), joined, foreign_key=by_letter)),
     "foreign_key_left_join": lambda s: out_table(table_a(s).left_join(table_b(s), joined, foreign_key=by_letter)),
+    "kept_headers": lambda s: kept(
+        s, ks.Stores.timestamped_key_value_with_headers(**KEPT, store="memory"), KeptHeaders
+    ),
+    "kept_headers_rocksdb_cached": lambda s: kept(
+        s, ks.Stores.timestamped_key_value_with_headers(**KEPT, caching=True), KeptHeaders
+    ),
+    "kept_headers_of_windows": lambda s: kept(
+        s,
+        ks.Stores.timestamped_window_with_headers(**KEPT, retention=100 * SECOND, size=3 * SECOND, store="memory"),
+        KeptHeadersOfWindows,
+    ),
+    "kept_headers_of_sessions": lambda s: kept(
+        s, ks.Stores.session_with_headers(**KEPT, retention=100 * SECOND, store="memory"), KeptHeadersOfSessions
+    ),
     "process_twice": lambda s: out(a(s).process(Twice, key=str, value=str)),
     "process_held": lambda s: out(a(s).process(Holding, key=str, value=str)),
     "process_cleared": lambda s: out(a(s).map_headers(lambda headers: []).map_values(exclaimed)),

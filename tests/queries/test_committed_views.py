@@ -13,8 +13,9 @@ import pytest
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
-from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
 from kstreams.state import Stores, TaskState, open_task_state
+from tests.state.store_machine import headers_for
 from tests.support.examples import examples
 
 KEYS = [f"{letter}{number}" for letter in "abc" for number in range(5)]
@@ -61,6 +62,19 @@ def put_session(store: Any, key: str, time: int, value: int | None) -> None:
     store.put(Windowed(key, Window(time, time + 5)), value)
 
 
+def put_headers(store: Any, key: str, time: int, value: int | None) -> None:
+    store.put(key, None if value is None else ValueTimestampHeaders(value, time, headers_for(value)))
+
+
+def put_window_headers(store: Any, key: str, time: int, value: int | None) -> None:
+    store.put(key, None if value is None else ValueTimestampHeaders(value, time + 1, headers_for(value)), time)
+
+
+def put_session_headers(store: Any, key: str, time: int, value: int | None) -> None:
+    row = None if value is None else AggregationWithHeaders(value, headers_for(value))
+    store.put(Windowed(key, Window(time, time + 5)), row)
+
+
 TYPES: dict[str, Any] = {"key": str, "value": int}
 KINDS: dict[str, tuple[Any, Put, Ask]] = {
     "key-value": (Stores.key_value("s", **TYPES), lambda store, key, _, value: store.put(key, value), key_value),
@@ -68,6 +82,17 @@ KINDS: dict[str, tuple[Any, Put, Ask]] = {
     "window": (Stores.window("s", retention=500, size=10, **TYPES), put_row, window),
     "caching window": (Stores.window("s", retention=500, size=10, caching=True, **TYPES), put_row, window),
     "session": (Stores.session("s", retention=500, **TYPES), put_session, session),
+    "with headers": (Stores.timestamped_key_value_with_headers("s", **TYPES), put_headers, key_value),
+    "window with headers": (
+        Stores.timestamped_window_with_headers("s", retention=500, size=10, **TYPES),
+        put_window_headers,
+        window,
+    ),
+    "session with headers": (
+        Stores.session_with_headers("s", retention=500, **TYPES),
+        put_session_headers,
+        session,
+    ),
     "versioned": (Stores.versioned("s", history_retention=500, **TYPES), put_row, versioned),
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.record import Headers
 from kstreams.state import Changes, StateLimits, StoreBuilder, TaskState, open_task_state
+from kstreams.state.changelog_records import as_records
 from kstreams.state.merged_changes import merged
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
@@ -42,10 +44,16 @@ def _listing(directory: Path) -> list[tuple[Path, int, int]]:
     return sorted((path, found.st_size, found.st_mtime_ns) for path, found in files)
 
 
-def batch_of(changes: Changes, base_offset: int) -> Batch:
+def batch_of(builder: StoreBuilder, changes: Changes, base_offset: int) -> Batch:
     """Changelog records as they are read back from a topic."""
-    offsets = np.arange(base_offset, base_offset + len(changes), dtype=np.int64)
-    return Batch(TopicPartition("changelog", 0), offsets, changes.keys, changes.values, changes.timestamps)
+    records = as_records(builder, TopicPartition("changelog", 0), changes)
+    records.offsets = np.arange(base_offset, base_offset + len(changes), dtype=np.int64)
+    return records
+
+
+def headers_for(number: int) -> Headers:
+    """Headers of a value: none, several, two of a name, one without a value."""
+    return ((), (("n", b"1"),), (("n", b"1"), ("n", b""), ("\xfc", None)))[number % 3]
 
 
 def _fold(changelog: list[Changes]) -> dict[bytes, bytes]:
@@ -155,7 +163,7 @@ class StoreMachine(RuleBasedStateMachine):
         for changes in self.changelog:
             start, end = end, end + len(changes)
             if start >= offset:
-                state.restore(self.builder.name, batch_of(changes, start))
+                state.restore(self.builder.name, batch_of(self.builder, changes, start))
             else:
                 assert end <= offset
 
@@ -195,7 +203,7 @@ class StoreMachine(RuleBasedStateMachine):
         other = self.opened(directory)
         offset = 0
         for changes in changelog:
-            other.restore(self.builder.name, batch_of(changes, offset))
+            other.restore(self.builder.name, batch_of(self.builder, changes, offset))
             offset += len(changes)
         other.observe(self.state.observed())
         self.is_as_expected(other.stores[self.builder.name])

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from kstreams.record import ValueAndTimestamp
+from kstreams.record import ValueAndTimestamp, ValueTimestampHeaders
 from kstreams.state import Stores
-from tests.state.store_machine import StoreMachine, cases_of
+from tests.state.store_machine import StoreMachine, cases_of, headers_for
 
 NAMES = st.sampled_from(["", "a", "ab", "b", "a\x00", "ÿ", "\U0001f600", "a\U0001f600", *map(str, range(12))])
 NUMBERS = st.integers(-3, 3)
@@ -25,7 +25,12 @@ class KeyValueMachine(StoreMachine):
         return [name] if self.builder.name == "lists" else name
 
     def value(self, number: int) -> Any:
-        kinds = {"timestamped": ValueAndTimestamp(number, 100 + number), "lists": {"n": [number]}}
+        kinds = {
+            "timestamped": ValueAndTimestamp(number, 100 + number),
+            "lists": {"n": [number]},
+            "headers": ValueTimestampHeaders(number, 100 + number, headers_for(number)),
+            "lists-headers": ValueTimestampHeaders([number], 100 + number, headers_for(number)),
+        }
         return kinds.get(self.builder.name, number)
 
     def data(self, name: str) -> bytes:
@@ -68,7 +73,8 @@ class KeyValueMachine(StoreMachine):
     def get_many(self, names: list[str]) -> None:
         found = [self.model.get(name) for name in names]
         assert self.store.get_many(list(map(self.key, names))) == found
-        values = [each[0] if isinstance(each, ValueAndTimestamp) else each for each in found]
+        rows = ValueAndTimestamp, ValueTimestampHeaders
+        values = [each[0] if isinstance(each, rows) else each for each in found]
         assert self.store.get_values(list(map(self.key, names))) == values
 
     @rule(rows=st.lists(st.tuples(NAMES, st.none() | NUMBERS)))
@@ -113,6 +119,10 @@ globals().update(
         {
             "Plain": Stores.key_value("plain", key=str, value=int),
             "Timestamped": Stores.timestamped_key_value("timestamped", key=str, value=int),
+            "WithHeaders": Stores.timestamped_key_value_with_headers("headers", key=str, value=int),
+            "MutableValuesWithHeaders": Stores.timestamped_key_value_with_headers(
+                "lists-headers", key=str, value=list[int]
+            ),
             "UnhashableKeysAndMutableValues": Stores.key_value("lists", key=list[str], value=dict[str, list[int]]),
         },
     )

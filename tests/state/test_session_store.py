@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from kstreams.record import Window, Windowed
+from kstreams.record import AggregationWithHeaders, Window, Windowed
 from kstreams.state import Stores
-from tests.state.store_machine import StoreMachine, cases_of
+from tests.state.store_machine import StoreMachine, cases_of, headers_for
 
 KEYS = st.sampled_from(["", "a", "ab", "b", "a\x00"])
 RETENTION = 50
@@ -25,10 +25,10 @@ class SessionMachine(StoreMachine):
     def new_model(self) -> dict[str, Any]:
         return {"rows": {}, "observed": -1}
 
-    def alive(self) -> list[tuple[Windowed[str], int]]:
+    def alive(self) -> list[tuple[Windowed[str], Any]]:
         return self.ended_after(self.model["observed"] - RETENTION)
 
-    def ended_after(self, limit: int) -> list[tuple[Windowed[str], int]]:
+    def ended_after(self, limit: int) -> list[tuple[Windowed[str], Any]]:
         rows = sorted((row for row in self.model["rows"].items() if row[0][0] > limit), key=lambda row: row[0])
         return [(Windowed(key, Window(start, end)), value) for (end, start, key), value in rows]
 
@@ -37,7 +37,7 @@ class SessionMachine(StoreMachine):
         times = (time.to_bytes(8, "big") for time in (window.end_ms, window.start_ms))
         return window.end_ms // SEGMENT, key.encode() + b"".join(times)
 
-    def of_key(self, key: str) -> list[tuple[Windowed[str], int]]:
+    def of_key(self, key: str) -> list[tuple[Windowed[str], Any]]:
         return sorted((row for row in self.alive() if row[0].key == key), key=lambda row: self.place(*row[0]))
 
     def contents(self, store: Any) -> Any:
@@ -49,8 +49,15 @@ class SessionMachine(StoreMachine):
             return self.alive()
         return self.ended_after((self.model["observed"] - RETENTION) // SEGMENT * SEGMENT - 1)
 
-    @rule(key=KEYS, window=SPANS, value=st.none() | st.integers(0, 3))
-    def put(self, key: str, window: Window, value: int | None) -> None:
+    def value(self, number: int) -> Any:
+        return AggregationWithHeaders(number, headers_for(number)) if self.builder.name == "headers" else number
+
+    def number(self, value: Any) -> int:
+        return value.aggregation if isinstance(value, AggregationWithHeaders) else value
+
+    @rule(key=KEYS, window=SPANS, number=st.none() | st.integers(0, 3))
+    def put(self, key: str, window: Window, number: int | None) -> None:
+        value = None if number is None else self.value(number)
         self.store.put(Windowed(key, window), value)
         place = window.end_ms, window.start_ms, key
         if self.model["rows"].pop(place, None) is None and value is None and self.builder.caching:
@@ -75,7 +82,7 @@ class SessionMachine(StoreMachine):
         if found:
             ends = [session.window for session, _ in found]
             union = Window(min(w.start_ms for w in ends), max(w.end_ms for w in ends))
-            self.put(key, union, sum(value for _, value in found))
+            self.put(key, union, sum(self.number(value) for _, value in found))
 
     @rule(key=KEYS, window=SPANS)
     def fetch_session(self, key: str, window: Window) -> None:
@@ -109,6 +116,7 @@ globals().update(
         SessionMachine,
         {
             "": Stores.session("visits", RETENTION, key=str, value=int),
+            "WithHeaders": Stores.session_with_headers("headers", RETENTION, key=str, value=int),
             "Caching": Stores.session("caching", RETENTION, key=str, value=int, caching=True),
         },
     )

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.record import ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
 from kstreams.state import Stores, open_task_state
-from tests.state.store_machine import StoreMachine, cases_of
+from tests.state.store_machine import StoreMachine, cases_of, headers_for
 
 KEYS = st.sampled_from(["", "a", "ab", "b", "a\x00", "ÿ"])
 NUMBERS = st.integers(-3, 3)
@@ -33,7 +33,11 @@ class WindowMachine(StoreMachine):
         return self.builder.key.serialize(self.key(key))  # type: ignore[union-attr]
 
     def value(self, number: int) -> Any:
-        return ValueAndTimestamp(number, 100 + number) if self.builder.name == "timestamped" else number
+        kinds = {
+            "timestamped": ValueAndTimestamp(number, 100 + number),
+            "headers": ValueTimestampHeaders(number, 100 + number, headers_for(number)),
+        }
+        return kinds.get(self.builder.name, number)
 
     def alive(self) -> dict[tuple[int, str], Any]:
         limit = self.model["observed"] - RETENTION
@@ -172,6 +176,7 @@ globals().update(
             "Plain": Stores.window("plain", key=str, value=int, **TIMES),
             "Caching": Stores.window("caching", key=str, value=int, caching=True, **TIMES),
             "Timestamped": Stores.timestamped_window("timestamped", key=str, value=int, **TIMES),
+            "WithHeaders": Stores.timestamped_window_with_headers("headers", key=str, value=int, **TIMES),
             "Sparse": replace(Stores.window("sparse", key=str, value=int, **TIMES), sparse=True),
             "SparseTimestamped": replace(
                 Stores.timestamped_window("timestamped", key=str, value=int, caching=True, **TIMES), sparse=True

@@ -1,4 +1,4 @@
-"""Key-value stores, plain and timestamped."""
+"""Key-value stores, plain, timestamped and with headers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LiveKeyValueStore(LiveStore):
         # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
         plain = self._keys.direct and self._values.public is None
         self.get = self._entries.__getitem__ if plain else self._get
-        self.put = self._put_plain if plain else self._put
+        self.put = self._put_plain if plain and self._values.live is None else self._put
 
     put: Callable[[Any, Any], None]
     """Set the value of a key; None deletes it."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
@@ -81,11 +80,10 @@ class LiveStore:
         self.written()
         self.make_room()
 
-    def restore(self, batch: Batch) -> None:
-        """Apply changelog records, in order."""
+    def restore(self, records: Changes, offset: int) -> None:
+        """Apply changelog records, in order; `offset` is that of the record after them."""
         self.refuse_when_pending()
-        changes = self.builder.kind.current_form(Changes(batch.keys, batch.values, batch.timestamps))
-        offset = int(batch.offsets[-1]) + 1
+        changes = self.builder.kind.current_form(records)
         self.apply(changes)
         self._handed_ms = self.observed_ms
         if self.family.durable:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, VersionedRecord
 from kstreams.state.codecs import KeyCodec, PlainValueCodec
@@ -251,13 +250,13 @@ class LiveVersionedStore(LiveStore):
     def written(self) -> None:
         self._entries.written()
 
-    def restore(self, batch: Batch) -> None:
+    def restore(self, records: Changes, offset: int) -> None:
         self.refuse_when_pending()
-        changes = self.builder.kind.current_form(Changes(batch.keys, batch.values, batch.timestamps))
+        changes = self.builder.kind.current_form(records)
         self.apply(changes)
         self._handed_ms = self.observed_ms
         self._note_rows()
-        self.write(changes, int(batch.offsets[-1]) + 1)
+        self.write(changes, offset)
 
     def apply(self, changes: Changes) -> None:
         versions = versions_of(changes)

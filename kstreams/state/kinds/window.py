@@ -1,4 +1,4 @@
-"""Window stores of aggregations, plain and timestamped: one value by key and window start."""
+"""Window stores of aggregations, plain, timestamped and with headers: one value by key and window start."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LiveWindowStore(LiveStore):
     @property
     def has_plain_frames(self) -> bool:
         """Whether keys and values live as the objects that they are: then `frame` may be used."""
-        return self._keys.direct and self._values.public is None
+        return self._keys.direct and self._values.public is None and self._values.live is None
 
     def frame(self, start_ms: int) -> Entries:
         """The entries of one start, to be read and written in place until the next commit (see `Entries`).

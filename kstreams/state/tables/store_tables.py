@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstreams.batch import HEADERS_TYPE
 from kstreams.errors import StateError
 from kstreams.serdes import Serde, WindowedSerde
 from kstreams.serdes.pydantic_models import is_model
@@ -22,6 +23,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.version_rows import versions_of
 from kstreams.state.tables.declared_types import completed, in_utc
+from kstreams.state.values_with_headers import parted
 
 _BOUNDS = "window_start", "window_end"
 _KEPT = datetime, date, time, timedelta, Decimal, bytes  # Arrow has types for them
@@ -134,11 +136,17 @@ def _which(table: pa.Table, *conditions: pa.Array) -> pa.Table:
 
 def _table(builder: StoreBuilder, keys: pa.Array, rows: Changes, places: dict[str, pa.Array]) -> pa.Table:
     times = {"timestamp": rows.timestamps} if builder.kind.timestamped else {}
+    data, headers = _headers_apart(rows.values) if builder.kind.headers else (rows.values, {})
     decoded = (
         {"key": _decoded(builder, _inner(builder.key), keys)},
-        {"value": _values(builder, rows.values)},
+        {"value": _values(builder, data)},
     )
-    return pa.table(decoded[0] | places | decoded[1] | times)
+    return pa.table(decoded[0] | places | decoded[1] | times | headers)
+
+
+def _headers_apart(column: pa.Array) -> tuple[pa.Array, dict[str, pa.Array]]:
+    data, headers = parted(column)
+    return data, {"headers": pa.array([[*each] for each in headers], HEADERS_TYPE)}
 
 
 def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:

@@ -1,6 +1,7 @@
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +11,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -25,8 +27,13 @@ import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.AggregationWithHeaders;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStoreWithHeaders;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStoreWithHeaders;
+import org.apache.kafka.streams.state.TimestampedWindowStoreWithHeaders;
+import org.apache.kafka.streams.state.ValueTimestampHeaders;
 import org.apache.kafka.streams.test.TestRecord;
 
 /** Runs small topologies in the real Kafka Streams and prints, as JSON lines, the records and headers that come out. */
@@ -189,6 +196,109 @@ public class HeaderCases {
             a(s).process(Adding::new).selectKey((k, v) -> "g").groupByKey().count()));
     }
 
+    static {
+        CASES.put("kept_headers", s -> {
+            s.addStateStore(Stores.timestampedKeyValueStoreWithHeadersBuilder(
+                Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()));
+            out(a(s).process(KeptHeaders::new, "kept"));
+        });
+        CASES.put("kept_headers_rocksdb_cached", s -> {
+            s.addStateStore(Stores.timestampedKeyValueStoreWithHeadersBuilder(
+                Stores.persistentTimestampedKeyValueStoreWithHeaders("kept"), Serdes.String(), Serdes.String())
+                .withCachingEnabled());
+            out(a(s).process(KeptHeaders::new, "kept"));
+        });
+        CASES.put("kept_headers_of_windows", s -> {
+            s.addStateStore(Stores.timestampedWindowStoreWithHeadersBuilder(Stores.inMemoryWindowStore(
+                "kept", Duration.ofSeconds(100), Duration.ofSeconds(3), false), Serdes.String(), Serdes.String()));
+            out(a(s).process(KeptHeadersOfWindows::new, "kept"));
+        });
+        CASES.put("kept_headers_of_sessions", s -> {
+            s.addStateStore(Stores.sessionStoreWithHeadersBuilder(
+                Stores.inMemorySessionStore("kept", Duration.ofSeconds(100)), Serdes.String(), Serdes.String()));
+            out(a(s).process(KeptHeadersOfSessions::new, "kept"));
+        });
+    }
+
+    static Headers oneMore(Headers headers) {
+        return new RecordHeaders(headers).add("more", "1".getBytes());
+    }
+
+    /** Forwards what the store has for the key, all of it, under its headers, and keeps the record with one more. */
+    static class KeptHeaders extends ContextualProcessor<String, String, String, String> {
+        private TimestampedKeyValueStoreWithHeaders<String, String> store;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            store = context.getStateStore("kept");
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            forward(store.get(record.key()));
+            ValueTimestampHeaders<String> row =
+                ValueTimestampHeaders.makeAllowNullable(record.value(), record.timestamp(), oneMore(record.headers()));
+            forward(store.putIfAbsent("first", row));
+            store.put(record.key(), row);
+            row.headers().add("late", "1".getBytes());
+            try (var rows = store.all()) {
+                rows.forEachRemaining(each -> forward(each.value));
+            }
+        }
+
+        private void forward(ValueTimestampHeaders<String> row) {
+            context().forward(row == null ? new Record<>("none", "none", 0L)
+                : new Record<>("some", row.value(), row.timestamp(), row.headers()));
+        }
+    }
+
+    /** The same of windows of three seconds. */
+    static class KeptHeadersOfWindows extends ContextualProcessor<String, String, String, String> {
+        private TimestampedWindowStoreWithHeaders<String, String> store;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            store = context.getStateStore("kept");
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            store.put(record.key(), ValueTimestampHeaders.make(
+                record.value(), record.timestamp(), oneMore(record.headers())), record.timestamp() / 3000 * 3000);
+            try (var rows = store.all()) {
+                rows.forEachRemaining(each -> context().forward(new Record<>(
+                    each.key.key() + "@" + each.key.window().start(), each.value.value(), each.value.timestamp(),
+                    each.value.headers())));
+            }
+        }
+    }
+
+    /** The same of sessions of one second. */
+    static class KeptHeadersOfSessions extends ContextualProcessor<String, String, String, String> {
+        private SessionStoreWithHeaders<String, String> store;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            store = context.getStateStore("kept");
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            Window window = new org.apache.kafka.streams.kstream.internals.SessionWindow(
+                record.timestamp(), record.timestamp() + 1000);
+            store.put(new Windowed<>(record.key(), window),
+                AggregationWithHeaders.make(record.value(), oneMore(record.headers())));
+            try (var rows = store.findSessions(record.key(), 0, Long.MAX_VALUE)) {
+                rows.forEachRemaining(each -> context().forward(new Record<>(
+                    each.key.key() + "@" + each.key.window().start(), each.value.aggregation(),
+                    each.key.window().end(), each.value.headers())));
+            }
+        }
+    }
+
     /** The value with a mark, of a table. */
     static class Exclaiming implements ValueTransformerWithKey<String, String, String> {
         @Override
@@ -315,6 +425,7 @@ public class HeaderCases {
         builder = new StreamsBuilder(new org.apache.kafka.streams.TopologyConfig(new StreamsConfig(properties)));
         CASES.get(name).accept(builder);
         List<String> rows = new ArrayList<>();
+        List<String> changelog = new ArrayList<>();
         try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(properties), properties, Instant.ofEpochMilli(1_000_000))) {
             var output = driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer());
             for (Object[] row : INPUT) {
@@ -330,9 +441,27 @@ public class HeaderCases {
                     rows.add(shown(output.readRecord()));
                 }
             }
+            if (name.startsWith("kept_headers")) {
+                changelog = changelogOf(driver, "headers-" + name + "-kept-changelog");
+            }
         }
         return "{\"case\":\"" + name + "\",\"format\":\"" + format + "\",\"cache\":" + cache + ",\"rows\":["
-            + String.join(",", rows) + "]}";
+            + String.join(",", rows) + "]"
+            + (changelog.isEmpty() ? "" : ",\"changelog\":[" + String.join(",", changelog) + "]") + "}";
+    }
+
+    /** What it holds but for deletions; keys in hexadecimal digits. */
+    static List<String> changelogOf(TopologyTestDriver driver, String topic) {
+        List<String> rows = new ArrayList<>();
+        var output = driver.createOutputTopic(topic, new ByteArrayDeserializer(), new StringDeserializer());
+        while (!output.isEmpty()) {
+            TestRecord<byte[], String> record = output.readRecord();
+            if (record.value() != null) {
+                rows.add(shown(new TestRecord<>(HexFormat.of().formatHex(record.key()), record.value(),
+                    record.headers(), record.timestamp())));
+            }
+        }
+        return rows;
     }
 
     static String shown(TestRecord<String, String> record) {

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
-
-from kstreams.batch import Batch, TopicPartition
+from kstreams.batch import TopicPartition
 from kstreams.clock import SystemClock
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, StateError
@@ -40,6 +38,7 @@ from kstreams.runtime.native.topics import changelog_topic, internal_topics, pre
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, in_parts, write_bundle
+from kstreams.state.changelog_records import as_records
 from kstreams.state.observed_times import observe_times, observed_times
 
 logger = logging.getLogger(__name__)
@@ -206,7 +205,7 @@ class StoppedApplication:
             return None  # its input topic holds them
         if store.logging:
             source = TopicPartition(changelog_topic(self._config.application_id, store.name), plan.partition)
-            return 0 if changes is None else _appended(producer, source, changes)
+            return 0 if changes is None else _appended(producer, store, source, changes)
         if changes is not None and store.store == "rocksdb":
             self._write_to_disk(plan, store, changes)
         elif changes is not None and len(changes):
@@ -221,7 +220,7 @@ class StoppedApplication:
         stores = [one for one in plan.sub_topology.stores if one.store == "rocksdb"]
         state = open_task_state(stores, TopologyFile(self._folder).waiting(str(plan.id)))
         for part in in_parts(changes):
-            state.restore(store.name, _batch(TopicPartition(store.name, plan.partition), part))
+            state.restore_changes(store.name, part, len(part))
         state.close()
 
     def _rows(self, layout: Layout, committed: Offsets) -> Iterator[TaskRows]:
@@ -263,7 +262,7 @@ def _without_changelogs(metadata: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in metadata.items() if name not in ends and name != ENDED}
 
 
-def _appended(producer: Producer, source: TopicPartition, changes: Changes) -> int:
+def _appended(producer: Producer, store: StoreBuilder, source: TopicPartition, changes: Changes) -> int:
     """Write the rows of a changelog; where it ends then."""
     ends = [0]
 
@@ -271,10 +270,6 @@ def _appended(producer: Producer, source: TopicPartition, changes: Changes) -> i
         ends.append(delivery.offset + delivery.count)
 
     for part in in_parts(changes):
-        producer.send_batch(_batch(source, part), delivered)
+        producer.send_batch(as_records(store, source, part), delivered)
     producer.flush()
     return max(ends)
-
-
-def _batch(source: TopicPartition, changes: Changes) -> Batch:
-    return Batch(source, np.arange(len(changes), dtype=np.int64), *changes)

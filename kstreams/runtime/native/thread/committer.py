@@ -18,6 +18,7 @@ from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
+from kstreams.state.changelog_records import as_records
 
 _CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
 _EARLIEST_MS = 1  # of changelog records without a time: Kafka's client cannot write 0
@@ -80,10 +81,11 @@ class Committer:
 
     def _write_changes(self, task: ActiveTask, store: str, changes: Changes) -> None:
         """Send changes of a store that is logged."""
-        if all(store != builder.name or not builder.logging for builder in task.plan.sub_topology.stores):
+        builder = next((one for one in task.plan.sub_topology.stores if one.name == store and one.logging), None)
+        if builder is None:
             return
         source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
-        batch = Batch(source, np.arange(len(changes), dtype=np.int64), *changes)
+        batch = as_records(builder, source, changes)
         rows = self._accepted(store, batch, task.task.failures, task.id)
         if len(rows):
             self._guarantee.begin()

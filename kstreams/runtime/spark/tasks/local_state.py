@@ -16,9 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import EMPTY, StateVersion
 from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, TaskMetadata
@@ -117,7 +114,4 @@ def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMeta
 def apply(stores: TaskState, file: StateFile) -> None:
     """Apply the changes in a state file."""
     for store in file.stores.keys() & stores.stores.keys():  # the topology may have lost some since
-        changes = file.stores[store]
-        offsets = np.full(len(changes), file.version.number, dtype=np.int64)
-        source = TopicPartition(store, 0)
-        stores.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
+        stores.restore_changes(store, file.stores[store], file.version.number + 1)
