@@ -145,7 +145,6 @@ _HOMES = {
         "Record",
         "RecordMetadata",
         "RecordWithMetadata",
-        "RecordWithMetadata",
         "ValueAndTimestamp",
         "ValueTimestampHeaders",
         "Window",

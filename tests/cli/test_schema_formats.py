@@ -312,7 +312,7 @@ def test_stores_of_an_application_that_has_ended_are_read(shell):
     )
     shell.ok("run", "counting.py", "--until-end")
     for at in (("--app", "counting.py"), ("--state-dir", ".kstreams/state", "--application-id", "counting")):
-        for which in ("c", '"c"', "--all"):
+        for which in ("c", "--all"):
             (row,) = shell.ok("query", "sums", which, *at, "--json").json_lines()
             assert (row["key"], row["value"]) == ("c", {"orders": 1})
         assert shell.ok("query", "sums", "d", *at).out == ""

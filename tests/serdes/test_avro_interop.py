@@ -162,7 +162,7 @@ def test_what_is_not_known_while_the_server_is_away_waits_for_it(tmp_path: Path)
     builder.stream("orders", key=str, value=ks.Avro(Order)).to("out", key=str, value=ks.Avro(Order))
     server.fail(1_000)
     with pytest.raises(ks.errors.RegistryError, match="id 1: the store is down"):
-        world.run(builder.build(), deserialization_exception_handler="continue")
+        world.run(builder.build(), deserialization_exception_handler="continue", task_timeout_ms=300)
     assert world.rows("out", str, bytes) == []
     server.fail(0)
     world.run(builder.build(), deserialization_exception_handler="continue")
@@ -183,7 +183,7 @@ def test_a_store_that_cannot_ask_the_server_ends_the_application(tmp_path: Path)
         server.fail(1_000)
         handlers = {"processing_exception_handler": "continue", "production_exception_handler": "continue"}
         with pytest.raises(ks.errors.KStreamsError, match="the store is down"):
-            world.run(builder.build(), **handlers)
+            world.run(builder.build(), task_timeout_ms=300, **handlers)
         server.fail(0)
         world.run(builder.build(), **handlers)
         assert len(world.rows("app-last-changelog", str, bytes)) == 60
