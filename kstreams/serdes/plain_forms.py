@@ -71,7 +71,7 @@ def from_text(serde: Serde[Any], text: str) -> Any:
 
 def _is_untyped(serde: Serde[Any]) -> bool:
     """Whether the schema of a serde says what its values are, and no class."""
-    return serde.type is None and serde.asks_registry and type(serde) not in _IN_PARTS
+    return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _IN_PARTS
 
 
 def _of_any_text(text: str) -> Any:
