@@ -69,8 +69,9 @@ def test_a_bounded_run_replaces_one_too(world: World) -> None:
     until(lambda: greetings(world) == ["hello ann"])
     world.write("names", [("a", "ben", 2)])
     world.run(greeting("bye"))
-    assert sorted(greetings(world))[-1] == "hello ann"
-    assert len(greetings(world)) == 2
+    first, second = greetings(world)
+    assert first == "hello ann"
+    assert second in ("hello ben", "bye ben")  # the first one may be faster
 
 
 def test_the_same_topology_shares_its_tasks(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -112,10 +112,10 @@ def test_sessions_are_what_lies_within_the_gap_in_whatever_order_it_comes(rows, 
 @example([("a", "x", 51), ("a", "x", 60), ("a", "x", 46)], 5, 4)
 @given(rows_, gaps, st.integers(0, 20))
 def test_on_close_every_session_comes_once_as_the_last_update_left_it(rows, gap, grace):
-    """Where the store of the updates finds each session until it is closed: by default it loses it a moment before."""
-    windows, long = ks.SessionWindows(gap=gap, grace=grace), ks.Materialized("sessions", retention=1_000)
+    """Where the store of the updates finds a session until it is closed: by default it loses it a moment before."""
+    windows, kept = ks.SessionWindows(gap=gap, grace=grace), ks.Materialized("sessions", retention=gap + grace + 1)
     finals = run(traced(windows, ON_CLOSE), rows, UNCACHED)
-    updates = run(traced(windows, materialized=long), rows, UNCACHED)
+    updates = run(traced(windows, materialized=kept), rows, UNCACHED)
     assert {key: value for key, value, _ in finals} == latest(updates)
     assert len({key for key, *_ in finals}) == len(finals)
 
