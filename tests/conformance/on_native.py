@@ -105,7 +105,7 @@ class Views:
     def __init__(self, stores: StoreViews) -> None:
         self.get_versioned_store = self.get_session_store = stores.any
         self.get_timestamped_key_value_store = self.get_timestamped_window_store = stores.any
-        self.get_key_value_store = lambda name: stores.values_of(
+        self.get_key_value_store = lambda name: stores.seen_as(
             name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE
         )
 
