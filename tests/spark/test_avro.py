@@ -48,9 +48,8 @@ def test_explain_says_that_tasks_ask_the_registry() -> None:
     orders = builder.stream("orders", key=str, value=ks.Avro(Order))
     orders.filter(ks.col("amount") > 1.0).to("large", key=str, value=ks.Avro(Order))
     config = Config.of(application_id="app")
-    assert {(each.path, each.why) for each in explain(builder.build(), config)} == {
-        ("task", "tasks ask the schema registry")
-    }
+    why = "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
+    assert {(each.path, each.why) for each in explain(builder.build(), config)} == {("task", why)}
 
 
 pytestmark = pytest.mark.spark
