@@ -248,6 +248,7 @@ def test_records_before_an_unknown_schema_and_other_partitions_go_on(
     go_on_while_one_waits(world, orders, proxy, handler)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_the_same_on_kafka(tmp_path: Path, server: RegistryServer, proxy: SwitchedProxy) -> None:
     """Longer than a transaction may stay open."""

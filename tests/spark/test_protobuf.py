@@ -15,7 +15,7 @@ from kstreams.serdes.base import SerdeUse
 from tests.native.world import World
 from tests.serdes.test_protobuf_apps import ORDERS, CustomerId, Order, Total, expected_totals, totals
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_tasks_read_and_write_protobuf(spark: Any, tmp_path: Path) -> None:

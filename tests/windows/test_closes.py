@@ -147,6 +147,7 @@ def test_on_spark_windows_that_a_jump_closes_survive_steps(spark: Any, tmp_path:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_on_the_relational_path_windows_that_a_jump_closes_survive_batches(spark: Any, tmp_path: Path) -> None:
     windows = ks.TimeWindows(size=10, grace=5)
