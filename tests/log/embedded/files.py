@@ -33,10 +33,10 @@ def flip(path: Path, bit: int) -> None:
 
 
 def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    """Run a Python program in another process; it speaks through its standard output."""
+    """Run a Python program in another process; it speaks through its standard output, and its input stays open."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def run(program: str, *arguments: object) -> str:
