@@ -106,7 +106,8 @@ class CsvRows:
                     f"it is not UTF-8 text ({error.reason}): convert it, for example by `iconv -f latin1 -t utf-8`",
                 ) from None
             finally:
-                text.detach()  # who opened the file closes it
+                if not file.closed:
+                    text.detach()  # who opened the file closes it
 
     def _take_header(self, header: Sequence[str]) -> None:
         names = [name.strip() for name in header]
