@@ -17,7 +17,7 @@ from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
-from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.testing import TopologyTestDriver
 
 Driven = Callable[[ks.StreamsBuilder], TopologyTestDriver]
@@ -38,11 +38,11 @@ class Plain(SchemaSerde[Any]):
     def record_name(self, schema: Schema) -> str:
         return f"shop.{self.kind}"
 
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
-        return Reader.of(lambda data: json.loads(data[start:]))
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
+        return SchemaReader.of(lambda data: json.loads(data[start:]))
 
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
-        return Writer.of(lambda value: frame + json.dumps(value).encode())
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
+        return SchemaWriter.of(lambda value: frame + json.dumps(value).encode())
 
 
 @pytest.fixture

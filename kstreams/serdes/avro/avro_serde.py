@@ -16,7 +16,7 @@ from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
 from kstreams.serdes.base import FieldColumns, FieldWriter, SerdeUse
 from kstreams.serdes.class_fields import field_types
-from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.serdes.schemas.schema_columns import SchemaColumns
 
 
@@ -114,7 +114,7 @@ class Avro(SchemaSerde[Any]):
     def record_name(self, schema: Schema) -> str:
         return _name_in(schema.text)
 
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
 
         by_writer, declared = _loaded(written.schema, registry), self.declared_schema()
@@ -123,16 +123,16 @@ class Avro(SchemaSerde[Any]):
             reader = AvroReader(by_writer, wanted, self._kind, start)
         except SerdeError as error:
             raise SerdeError(f"schema id {written.id} cannot be read as {self!r}: {error}") from None
-        return Reader(reader.one, reader.many, reader.fields)
+        return SchemaReader(reader.one, reader.many, reader.fields)
 
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         from kstreams.serdes.avro.writing import AvroWriter  # needs fastavro
 
         try:
             writer = AvroWriter(_loaded(registered.schema, registry), self._kind, frame)
         except SerdeError as error:
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
-        return Writer(writer.one, writer.many, writer.columns)
+        return SchemaWriter(writer.one, writer.many, writer.columns)
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
         return SchemaColumns(self._schemas, field_types(self.type, fields))

@@ -16,7 +16,7 @@ from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.json_schema.derived import derived_schema
 from kstreams.serdes.json_schema.validation import Check, parsed, validator_of
 from kstreams.serdes.of_type import json_serde
-from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 
 
 class JsonSchema(SchemaSerde[Any]):
@@ -122,10 +122,10 @@ class JsonSchema(SchemaSerde[Any]):
     def record_name(self, schema: Schema) -> str:
         return _title(schema.text)
 
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         read = self._json.deserialize
         if not self._validates:
-            return Reader.of(lambda data: read(data[start:]))
+            return SchemaReader.of(lambda data: read(data[start:]))
         check = self._check(written, registry)
 
         def checked(data: bytes) -> Any:
@@ -134,16 +134,16 @@ class JsonSchema(SchemaSerde[Any]):
             check(json)
             return value
 
-        return Reader.of(checked)
+        return SchemaReader.of(checked)
 
     def _check(self, written: RegisteredSchema, registry: SchemaRegistry) -> Check:
         """By the declared schema; by that of the writer where there is none."""
         return validator_of(self.declared_schema() or written.schema, registry)
 
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         write = self._json.serialize
         if not self._validates:
-            return Writer.of(lambda value: frame + write(value))
+            return SchemaWriter.of(lambda value: frame + write(value))
         check = validator_of(registered.schema, registry)
 
         def checked(value: Any) -> bytes:
@@ -151,7 +151,7 @@ class JsonSchema(SchemaSerde[Any]):
             check(json)
             return frame + json
 
-        return Writer.of(checked)
+        return SchemaWriter.of(checked)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self.type, self._validates, self.options

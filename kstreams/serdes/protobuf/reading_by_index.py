@@ -9,12 +9,12 @@ from kstreams.serdes.protobuf.codecs import Decode
 from kstreams.serdes.protobuf.declarations import MessageSource
 from kstreams.serdes.protobuf.message_index import decoded
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
-from kstreams.serdes.schemas import Reader
+from kstreams.serdes.schemas import SchemaReader
 
 _FIRST = b"\x00"
 
 
-def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: int) -> Reader:
+def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: int) -> SchemaReader:
     """What reads records of a schema: behind the frame, which ends at `start`, each says which message it is."""
     decoders: dict[tuple[int, ...], Decode] = {}
     first = start + 1
@@ -45,4 +45,4 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
             return [decode(row[first:]) for row in rows]
         return [one(row) for row in rows]
 
-    return Reader(one, many)
+    return SchemaReader(one, many)

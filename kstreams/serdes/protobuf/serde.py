@@ -18,7 +18,7 @@ from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
 from kstreams.serdes.protobuf.pools import pool_of
 from kstreams.serdes.protobuf.reading_by_index import reader_by_index
 from kstreams.serdes.protobuf.schema_files import files_of, registered_imports, schema_of
-from kstreams.serdes.schemas import Reader, SchemaOptions, SchemaSerde, Writer
+from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.serdes.schemas.frame import frame_of
 
 
@@ -125,12 +125,12 @@ class Protobuf(SchemaSerde[Any]):
         message = self._declared.message()
         return "" if message is None else str(message.full_name)
 
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         return reader_by_index(self._messages(written, registry), self._declared, start)
 
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         try:
-            return Writer.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
+            return SchemaWriter.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
         except RecursionError:
             raise SerdeError(f"the messages of schema id {registered.id} hold each other too deeply") from None
 

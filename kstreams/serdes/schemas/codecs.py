@@ -1,4 +1,4 @@
-"""`Reader` and `Writer`: what a format makes of one schema, once, for all records that have it."""
+"""`SchemaReader` and `SchemaWriter`: what a format makes of one schema, once, for all records that have it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _no_columns(columns: Any) -> Any:
     raise SerdeError("the schema has no columnar form")
 
 
-class Reader(NamedTuple):
+class SchemaReader(NamedTuple):
     """Reads what was written with one schema; bytes are given with the frame in front.
 
     Parameters
@@ -37,12 +37,12 @@ class Reader(NamedTuple):
     fields: Callable[[Sequence[str]], Callable[[pa.Array], dict[str, pa.Array]]] = _no_columns
 
     @classmethod
-    def of(cls, one: Callable[[bytes], Any]) -> Reader:
+    def of(cls, one: Callable[[bytes], Any]) -> SchemaReader:
         """A reader that reads one after the other."""
         return cls(one, lambda rows: [one(row) for row in rows])
 
 
-class Writer(NamedTuple):
+class SchemaWriter(NamedTuple):
     """Writes with one schema, the frame in front.
 
     Parameters
@@ -60,6 +60,6 @@ class Writer(NamedTuple):
     columns: Callable[[Mapping[str, pa.Array]], pa.Array] = _no_columns
 
     @classmethod
-    def of(cls, one: Callable[[Any], bytes]) -> Writer:
+    def of(cls, one: Callable[[Any], bytes]) -> SchemaWriter:
         """A writer that writes one after the other."""
         return cls(one, lambda values: [one(value) for value in values])

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
 from kstreams.schemas.compatibility.rules import incompatibilities, resolved_by
-from kstreams.serdes.schemas.codecs import Reader, Writer
+from kstreams.serdes.schemas.codecs import SchemaReader, SchemaWriter
 from kstreams.serdes.schemas.options import SchemaOptions
 
 
@@ -31,7 +31,7 @@ class SchemaFormat(ABC):
         """The full name of the record of a schema, by which subjects may go."""
 
     @abstractmethod
-    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> Reader:
+    def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         """What reads bytes of a schema; the first `start` of them are the frame.
 
         Raises
@@ -41,7 +41,7 @@ class SchemaFormat(ABC):
         """
 
     @abstractmethod
-    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> Writer:
+    def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         """What writes with a schema, `frame` in front."""
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:

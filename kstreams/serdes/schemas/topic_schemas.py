@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema
 from kstreams.serdes.base import SerdeUse
-from kstreams.serdes.schemas.codecs import Reader, UnreadableSchemaError, Writer
+from kstreams.serdes.schemas.codecs import SchemaReader, SchemaWriter, UnreadableSchemaError
 from kstreams.serdes.schemas.frame import frame_of_guid, frame_of_id, named_in, schema_of_frame
 from kstreams.serdes.schemas.options import WriterSettings
 from kstreams.serdes.schemas.schema_format import SchemaFormat
@@ -32,11 +32,11 @@ class Schemas(Protocol):
     in_header: bool
     is_key: bool
 
-    def reader(self, frame: bytes) -> Reader:
+    def reader(self, frame: bytes) -> SchemaReader:
         """What reads bytes with this frame."""
         ...
 
-    def writer(self) -> Writer:
+    def writer(self) -> SchemaWriter:
         """What writes values."""
         ...
 
@@ -58,10 +58,10 @@ class NoSchemas:
     def __init__(self, serde: SchemaFormat) -> None:
         self._serde = serde
 
-    def reader(self, frame: bytes) -> Reader:
+    def reader(self, frame: bytes) -> SchemaReader:
         raise self._error()
 
-    def writer(self) -> Writer:
+    def writer(self) -> SchemaWriter:
         raise self._error()
 
     def outlook(self) -> Outlook:
@@ -77,11 +77,11 @@ class NoSchemas:
         )
 
 
-def _unreadable(reason: str) -> Reader:
+def _unreadable(reason: str) -> SchemaReader:
     def fail(data: Any) -> Any:
         raise SerdeError(reason)
 
-    return Reader(fail, fail)
+    return SchemaReader(fail, fail)
 
 
 class TopicSchemas:
@@ -98,16 +98,16 @@ class TopicSchemas:
         self._serde, self._use, self.is_key = serde, use, use.is_key
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
-        self._readers: dict[bytes, Reader] = {}
-        self._writers: dict[int, Writer] = {}
-        self._chosen: list[Writer] = []
+        self._readers: dict[bytes, SchemaReader] = {}
+        self._writers: dict[int, SchemaWriter] = {}
+        self._chosen: list[SchemaWriter] = []
         self._follows_latest = self._settings.use_latest_version and use.config.get("latest.cache.ttl.sec", -1) >= 0
 
-    def reader(self, frame: bytes) -> Reader:
+    def reader(self, frame: bytes) -> SchemaReader:
         reader = self._readers.get(frame)
         return self._new_reader(frame) if reader is None else reader
 
-    def writer(self) -> Writer:
+    def writer(self) -> SchemaWriter:
         """The writer of the schema that was chosen first; of the newest version if that is to be looked for again."""
         if self._chosen and not self._follows_latest:
             return self._chosen[-1]
@@ -121,7 +121,7 @@ class TopicSchemas:
         self._chosen[:] = [writer]
         return writer
 
-    def _new_reader(self, frame: bytes) -> Reader:
+    def _new_reader(self, frame: bytes) -> SchemaReader:
         registry = self._use.registry()
         try:
             written = schema_of_frame(frame, registry)
@@ -132,14 +132,14 @@ class TopicSchemas:
         reader = self._readers[frame] = self._reader_of(written, len(frame))
         return reader
 
-    def _reader_of(self, written: RegisteredSchema, start: int) -> Reader:
+    def _reader_of(self, written: RegisteredSchema, start: int) -> SchemaReader:
         """What reads a schema; of one that cannot be read, what raises why for each record."""
         try:
             reader = self._serde.reader_of(written, self._use.registry(), start)
         except SerdeError as error:
             return _unreadable(f"{error}{self._own_id()}")
         one, many = (self._naming_both(read, written) for read in (reader.one, reader.many))
-        return Reader(one, many, reader.fields)
+        return SchemaReader(one, many, reader.fields)
 
     def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
         """What reads, with both schemas in the error of a record that one of them has no place for."""
@@ -169,7 +169,7 @@ class TopicSchemas:
         except RegistryError:
             return ""  # it is not known now
 
-    def _new_writer(self, registered: RegisteredSchema) -> Writer:
+    def _new_writer(self, registered: RegisteredSchema) -> SchemaWriter:
         if self.in_header and not registered.guid:
             raise SerdeError(
                 f"the schema registry tells no GUID of schema id {registered.id}, which would go into a header: write "
