@@ -57,12 +57,12 @@ def reader(message: Descriptor, info: Any) -> Reading:
     SerdeError
         When a field of the class is of another type than that of the message, or missing there and without default.
     """
-    source = _Source()
+    source = _ReadingSource()
     name = source.of_message(message, info)
     return Reading(source.function(name), source.place_of)
 
 
-class _Source(CompiledSource):
+class _ReadingSource(CompiledSource):
     """The text of functions that read messages, one for each pair of a message type and a class."""
 
     def __init__(self) -> None:

@@ -50,12 +50,12 @@ def writer(message: Descriptor, info: Any) -> Writing:
     SerdeError
         When a field of the class is of another type than that of the message, or is not in it.
     """
-    source = _Source()
+    source = _WritingSource()
     name = source.of_message(message, info)
     return Writing(source.function(name), source.place_of, source.is_exact)
 
 
-class _Source(CompiledSource):
+class _WritingSource(CompiledSource):
     """The text of functions that fill messages, one for each pair of a message type and a class."""
 
     def __init__(self) -> None:
