@@ -33,7 +33,7 @@ class Encoders(NamedTuple):
     json: Callable[[Any], bytes | None]
 
 
-class Format(NamedTuple):
+class LineFormat(NamedTuple):
     """How values are written with one schema."""
 
     serde: Serde[Any]
@@ -107,17 +107,17 @@ def _read(line: bytes, is_text: bool) -> Any:
         raise SerdeError(f"{line.decode(errors='replace')!r} is no JSON: {error}") from None
 
 
-def _avro(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+def _avro(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.avro_values import AvroValues
     from kstreams.serdes.avro import Avro
     from kstreams.serdes.avro.schema import parsed
 
     schema = resolved_by(use.registry(), chosen.schema)
     values = AvroValues(parsed(schema.text, [text for _, text in schema.imports]))
-    return Format(Avro(use_schema_id=chosen.id, schema_id=PREFIX), values.of_json, values.is_text)
+    return LineFormat(Avro(use_schema_id=chosen.id, schema_id=PREFIX), values.of_json, values.is_text)
 
 
-def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.protobuf_values import of_message
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
@@ -126,16 +126,16 @@ def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> Format:
 
     files = files_of(chosen.schema, use.registry(), f"schema-{chosen.id}.proto")
     message = MessagesOfSchema(pool_of(files).FindFileByName(files[-1].name), chosen.id).named(None)
-    return Format(Protobuf(use_schema_id=chosen.id, schema_id=PREFIX), lambda value: of_message(message, value))
+    return LineFormat(Protobuf(use_schema_id=chosen.id, schema_id=PREFIX), lambda value: of_message(message, value))
 
 
-def _json_schema(chosen: RegisteredSchema, use: SerdeUse) -> Format:
+def _json_schema(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.serdes.json_schema import JsonSchema
 
-    return Format(JsonSchema(use_schema_id=chosen.id, schema_id=PREFIX, validate=True), lambda value: value)
+    return LineFormat(JsonSchema(use_schema_id=chosen.id, schema_id=PREFIX, validate=True), lambda value: value)
 
 
-_FORMATS: Final[dict[str, Callable[[RegisteredSchema, SerdeUse], Format]]] = {
+_FORMATS: Final[dict[str, Callable[[RegisteredSchema, SerdeUse], LineFormat]]] = {
     "avro": _avro,
     "protobuf": _protobuf,
     "json-schema": _json_schema,

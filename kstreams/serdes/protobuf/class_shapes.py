@@ -1,4 +1,4 @@
-"""`ClassShape`: the named fields of a dataclass, Struct, named tuple, TypedDict or pydantic model."""
+"""`MessageShape`: the named fields of a dataclass, Struct, named tuple, TypedDict or pydantic model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ClassField:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassShape:
+class MessageShape:
     """A class with named fields.
 
     Parameters
@@ -67,7 +67,7 @@ def _no_default() -> Any:
 
 
 @singledispatch
-def class_shape(info: Any) -> ClassShape | None:
+def class_shape(info: Any) -> MessageShape | None:
     """The fields of a type; None where it is no class with named fields.
 
     Examples
@@ -81,8 +81,8 @@ def class_shape(info: Any) -> ClassShape | None:
     return None
 
 
-def _of_object(info: Any) -> ClassShape:
-    return ClassShape(info.cls, tuple(map(_field, info.fields)), places=_places(info.cls))
+def _of_object(info: Any) -> MessageShape:
+    return MessageShape(info.cls, tuple(map(_field, info.fields)), places=_places(info.cls))
 
 
 def _places(cls: Any) -> tuple[str, ...]:
@@ -95,12 +95,12 @@ for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType)
 
 
 @class_shape.register
-def _(info: inspect.TypedDictType) -> ClassShape:
-    return ClassShape(info.cls, tuple(map(_field, info.fields)), are_keys=True)
+def _(info: inspect.TypedDictType) -> MessageShape:
+    return MessageShape(info.cls, tuple(map(_field, info.fields)), are_keys=True)
 
 
 @class_shape.register
-def _(info: inspect.CustomType) -> ClassShape | None:
+def _(info: inspect.CustomType) -> MessageShape | None:
     return _of_model(info.cls) if is_model(info.cls) else None
 
 
@@ -119,7 +119,7 @@ def _constant(value: Any) -> Any:
     return value
 
 
-def _of_model(model: Any) -> ClassShape:
+def _of_model(model: Any) -> MessageShape:
     """A pydantic model is made by its own validation, which knows a field by its alias."""
     fields = tuple(
         ClassField(
@@ -131,4 +131,4 @@ def _of_model(model: Any) -> ClassShape:
         )
         for name, field in model.model_fields.items()
     )
-    return ClassShape(model, fields, of_dict=model.model_validate)
+    return MessageShape(model, fields, of_dict=model.model_validate)

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import (
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape, class_shape
+from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape, class_shape
 from kstreams.serdes.protobuf.fields import alternatives, class_of, shown
 from kstreams.serdes.protobuf.names import is_identifier, snake_case
 
@@ -105,7 +105,7 @@ class _File:
             enum_type=self.enums.values(),
         )
 
-    def message(self, shape: ClassShape) -> str:
+    def message(self, shape: MessageShape) -> str:
         """The full name of the message for a class, which is made where it is not there yet."""
         name = self.names.get(shape.cls, shape.cls.__name__)
         if self._is_new(name, shape.cls):
@@ -143,7 +143,7 @@ def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
             message.oneof_decl.add(name=f"_{field.name}")
 
 
-def _shape_of(info: Any) -> ClassShape:
+def _shape_of(info: Any) -> MessageShape:
     shape = class_shape(info)
     if shape is None:
         raise SerdeError(
@@ -156,7 +156,7 @@ def _shape_of(info: Any) -> ClassShape:
 class _Fields:
     """The fields of a message under construction."""
 
-    def __init__(self, file: _File, message: DescriptorProto, shape: ClassShape) -> None:
+    def __init__(self, file: _File, message: DescriptorProto, shape: MessageShape) -> None:
         self.file = file
         self.message = message
         self.shape = shape

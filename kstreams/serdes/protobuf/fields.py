@@ -16,7 +16,7 @@ from msgspec import inspect
 
 from kstreams.decoders import convert
 from kstreams.errors import SerdeError
-from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape, class_shape
+from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape, class_shape
 
 ANY = inspect.AnyType()
 _NONE = inspect.NoneType()
@@ -31,7 +31,7 @@ class Pair:
     oneof: OneofDescriptor | None = None
 
 
-def pairs(message: Descriptor, shape: ClassShape) -> list[Pair]:
+def pairs(message: Descriptor, shape: MessageShape) -> list[Pair]:
     """The fields of a class with those of a message, by name or, as JSON names them, in camel case."""
     by_name = {field.json_name: field for field in message.fields} | {field.name: field for field in message.fields}
     oneofs = {oneof.name: oneof for oneof in message.oneofs}
@@ -45,7 +45,7 @@ def is_map(field: FieldDescriptor) -> bool:
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
-def shape_for(message: Descriptor, info: Any) -> ClassShape | None:
+def shape_for(message: Descriptor, info: Any) -> MessageShape | None:
     """The class that a message is read as; dicts of all its fields where the type asks for no class."""
     if isinstance(info, inspect.AnyType) or _is_any_dict(info):
         return dict_shape(message)
@@ -60,13 +60,13 @@ def _is_any_dict(info: Any) -> bool:
     )
 
 
-def dict_shape(message: Descriptor) -> ClassShape:
+def dict_shape(message: Descriptor) -> MessageShape:
     """Dicts with an entry for each field of a message; None stands for one that is absent."""
     fields = tuple(
         ClassField(field.name, field.name, any_info(field), required=False, default=_nothing)
         for field in message.fields
     )
-    return ClassShape(dict, fields, are_keys=True)
+    return MessageShape(dict, fields, are_keys=True)
 
 
 def _nothing() -> None:

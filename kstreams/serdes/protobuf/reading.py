@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.protobuf.class_shapes import ClassField, ClassShape
+from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape
 from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import (
     ANY,
@@ -86,7 +86,7 @@ class _ReadingSource(CompiledSource):
             self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
         return self.functions[key]
 
-    def _body(self, message: Descriptor, shape: ClassShape) -> list[str]:
+    def _body(self, message: Descriptor, shape: MessageShape) -> list[str]:
         always: list[str] = []
         sometimes: list[str] = []
         places = list(shape.places)
@@ -105,13 +105,13 @@ class _ReadingSource(CompiledSource):
                 always += about(pair.of_class.wire_name, [f"    {argument},"])
         return self._made(always, sometimes, shape)
 
-    def _argument(self, pair: Pair, shape: ClassShape) -> str:
+    def _argument(self, pair: Pair, shape: MessageShape) -> str:
         value = self._value(pair, shape)
         if shape.of_dict is not None:
             return f"{pair.of_class.wire_name!r}: {value}"
         return f"{pair.of_class.name!r}: {value}" if shape.are_keys else f"{pair.of_class.name}={value}"
 
-    def _made(self, always: list[str], sometimes: list[str], shape: ClassShape) -> list[str]:
+    def _made(self, always: list[str], sometimes: list[str], shape: MessageShape) -> list[str]:
         """The lines that make a value, each field on a line of its own."""
         if shape.of_dict is not None:
             return [f"return {self.bound(shape.of_dict)}({{", *always, "})"]
@@ -119,13 +119,13 @@ class _ReadingSource(CompiledSource):
             return [f"return {self.bound(shape.cls)}(", *always, ")"]
         return ["d = {", *always, "}", *sometimes, "return d"] if sometimes else ["return {", *always, "}"]
 
-    def _value(self, pair: Pair, shape: ClassShape) -> str:
+    def _value(self, pair: Pair, shape: MessageShape) -> str:
         """The expression of a field's value, with what stands for one that is absent."""
         there = self._there(pair, shape)
         present = self._present(pair)
         return f"({present} if {there} else {self._absent(pair)})" if there else present
 
-    def _there(self, pair: Pair, shape: ClassShape) -> str:
+    def _there(self, pair: Pair, shape: MessageShape) -> str:
         """The condition that a field is present; empty where it always is."""
         if pair.oneof is not None:
             return f"m.WhichOneof({pair.oneof.name!r}) is not None"
@@ -210,7 +210,7 @@ class _ReadingSource(CompiledSource):
         return f"{readers}[m.WhichOneof({pair.oneof.name!r})](m)"
 
 
-def empty_is_absent(pair: Pair, shape: ClassShape) -> bool:
+def empty_is_absent(pair: Pair, shape: MessageShape) -> bool:
     """Whether an empty list stands for None, or for a key that is not there: a message cannot tell the two apart."""
     field = pair.of_class
     if may_lack(pair, shape):
@@ -222,7 +222,7 @@ def is_nowhere(pair: Pair) -> bool:
     return pair.of_message is None and pair.oneof is None
 
 
-def may_lack(pair: Pair, shape: ClassShape) -> bool:
+def may_lack(pair: Pair, shape: MessageShape) -> bool:
     """Whether a dict has no key for a field that is absent."""
     if not shape.are_keys or shape.cls is dict or pair.of_class.required:
         return False

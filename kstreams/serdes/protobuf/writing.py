@@ -12,7 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.protobuf.class_shapes import ClassShape
+from kstreams.serdes.protobuf.class_shapes import MessageShape
 from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import Pair, alternatives, any_info, is_map, pairs, shape_for, shown
 from kstreams.serdes.protobuf.leaves import Leaf, kind_of, leaf
@@ -80,7 +80,7 @@ class _WritingSource(CompiledSource):
             self.lines += [f"def {self.functions[key]}(v, m):", *_indented(body or ["pass"])]
         return self.functions[key]
 
-    def _body(self, message: Descriptor, shape: ClassShape) -> Lines:
+    def _body(self, message: Descriptor, shape: MessageShape) -> Lines:
         lines: Lines = []
         fields = pairs(message, shape)
         self._look_at_oneofs(fields)
@@ -95,7 +95,7 @@ class _WritingSource(CompiledSource):
         if len(set(shared)) < len(shared):
             self.is_exact = False
 
-    def _field(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
+    def _field(self, message: Descriptor, pair: Pair, shape: MessageShape) -> Lines:
         name = pair.of_class.wire_name if shape.cls is dict else pair.of_class.name
         if is_nowhere(pair):
             return self._nowhere(message, pair, shape)
@@ -106,7 +106,7 @@ class _WritingSource(CompiledSource):
             return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._there(pair, shape))]
         return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._there(pair, shape)]
 
-    def _nowhere(self, message: Descriptor, pair: Pair, shape: ClassShape) -> Lines:
+    def _nowhere(self, message: Descriptor, pair: Pair, shape: MessageShape) -> Lines:
         """The lines that refuse what is not the default of a field that the message lacks."""
         field = pair.of_class
         if field.required:
@@ -119,7 +119,7 @@ class _WritingSource(CompiledSource):
         value = f"v[{field.name!r}]" if shape.are_keys else f"v.{field.name}"
         return [f"if {value} != {self.bound(field.default)}(): {refuse}"]
 
-    def _there(self, pair: Pair, shape: ClassShape) -> Lines:
+    def _there(self, pair: Pair, shape: MessageShape) -> Lines:
         """The lines for a value `x` that may be None where the type says so."""
         field = pair.of_message
         lines = self._present(pair)
@@ -131,7 +131,7 @@ class _WritingSource(CompiledSource):
             return ["if x is not None:", *_indented(lines)]
         return [f"if x is None: {self.bound(_refuse_none)}({pair.of_class.name!r})", *lines]
 
-    def _has_none(self, pair: Pair, shape: ClassShape) -> bool:
+    def _has_none(self, pair: Pair, shape: MessageShape) -> bool:
         """Whether the message can tell None from every other value."""
         field = pair.of_message
         if may_lack(pair, shape):

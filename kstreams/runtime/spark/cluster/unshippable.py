@@ -46,7 +46,7 @@ def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, Any]]:
     yield from ((f"The setting {key}", value) for key, value in config.items())
 
 
-class Step(NamedTuple):
+class Holding(NamedTuple):
     """One step from a thing to a part of it: how the part is called there, and the part."""
 
     name: str
@@ -64,11 +64,11 @@ def _said(part: Any) -> str:
     return f"{_described(holder.part)} has {names}: {_described(steps[-1].part)}, which exists in this process only"
 
 
-def _way_to_culprit(thing: Any) -> list[Step]:
+def _way_to_culprit(thing: Any) -> list[Holding]:
     """From a thing that does not pickle down to the part of it that is to blame."""
     seen: set[int] = set()
 
-    def look(step: Step) -> list[Step] | None:
+    def look(step: Holding) -> list[Holding] | None:
         seen.add(id(step.part))
         bad = [part for part in parts_of(step.part) if packing(part.part) is not None]
         if not bad:
@@ -77,18 +77,18 @@ def _way_to_culprit(thing: Any) -> list[Step]:
         below = next((way for way in ways if way is not None), None)
         return None if below is None else [step, *below]
 
-    whole = Step("", thing)
+    whole = Holding("", thing)
     return look(whole) or [whole]
 
 
 @singledispatch
-def parts_of(thing: Any) -> Iterable[Step]:
+def parts_of(thing: Any) -> Iterable[Holding]:
     """What a thing takes along, as far as it is the user's or ours: what others have made is to blame as a whole."""
     if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
         return ()
     slots = [name for kind in type(thing).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
     names = dict.fromkeys([*getattr(thing, "__dict__", ()), *slots])
-    return [Step(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
+    return [Holding(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
 
 
 def _names(slots: str | Iterable[str]) -> Iterable[str]:
@@ -96,13 +96,15 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 
 
 @parts_of.register
-def _(function: FunctionType) -> Iterable[Step]:
+def _(function: FunctionType) -> Iterable[Holding]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    yield from (Step(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
+    yield from (Holding(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
     known, defaults = function.__globals__, [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    yield from (Step(f"the global `{name}`", known[name]) for name in _globals_of(function.__code__) if name in known)
-    yield from (Step("a default", default) for default in defaults)
-    yield from (Step(f"the attribute `{name}`", part) for name, part in vars(function).items())
+    yield from (
+        Holding(f"the global `{name}`", known[name]) for name in _globals_of(function.__code__) if name in known
+    )
+    yield from (Holding("a default", default) for default in defaults)
+    yield from (Holding(f"the attribute `{name}`", part) for name, part in vars(function).items())
 
 
 def _is_set(cell: Any) -> bool:
@@ -119,45 +121,45 @@ def _globals_of(code: CodeType) -> dict[str, None]:
 
 
 @parts_of.register
-def _(method: MethodType) -> Iterable[Step]:
-    return [Step("its object", method.__self__), Step("its function", method.__func__)]
+def _(method: MethodType) -> Iterable[Holding]:
+    return [Holding("its object", method.__self__), Holding("its function", method.__func__)]
 
 
 @parts_of.register
-def _(partial: functools.partial) -> Iterable[Step]:  # type: ignore[type-arg]
-    given = [Step("an argument", part) for part in partial.args]
-    named = [Step(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
-    return [Step("its function", partial.func), *given, *named]
+def _(partial: functools.partial) -> Iterable[Holding]:  # type: ignore[type-arg]
+    given = [Holding("an argument", part) for part in partial.args]
+    named = [Holding(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
+    return [Holding("its function", partial.func), *given, *named]
 
 
 @parts_of.register
-def _(mapping: Mapping) -> Iterable[Step]:  # type: ignore[type-arg]
-    return [Step(f"the entry {key!r}", part) for key, part in mapping.items()]
+def _(mapping: Mapping) -> Iterable[Holding]:  # type: ignore[type-arg]
+    return [Holding(f"the entry {key!r}", part) for key, part in mapping.items()]
 
 
 @parts_of.register(list)
 @parts_of.register(tuple)
 @parts_of.register(set)
 @parts_of.register(frozenset)
-def _(items: Iterable[Any]) -> Iterable[Step]:
-    return [Step("an item", part) for part in items]
+def _(items: Iterable[Any]) -> Iterable[Holding]:
+    return [Holding("an item", part) for part in items]
 
 
 @parts_of.register
-def _(kind: type) -> Iterable[Step]:
-    return [Step(f"the attribute `{name}`", part) for name, part in vars(kind).items()] if _is_sent(kind) else ()
+def _(kind: type) -> Iterable[Holding]:
+    return [Holding(f"the attribute `{name}`", part) for name, part in vars(kind).items()] if _is_sent(kind) else ()
 
 
 @parts_of.register
-def _(module: ModuleType) -> Iterable[Step]:
-    return [Step(f"the name `{name}`", part) for name, part in vars(module).items()] if is_users(module) else ()
+def _(module: ModuleType) -> Iterable[Holding]:
+    return [Holding(f"the name `{name}`", part) for name, part in vars(module).items()] if is_users(module) else ()
 
 
 @parts_of.register(staticmethod)
 @parts_of.register(classmethod)
 @parts_of.register(functools._lru_cache_wrapper)
-def _(wrapper: Any) -> Iterable[Step]:
-    return [Step("its function", wrapper.__wrapped__)]
+def _(wrapper: Any) -> Iterable[Holding]:
+    return [Holding("its function", wrapper.__wrapped__)]
 
 
 def _is_sent(kind: type) -> bool:
