@@ -11,10 +11,10 @@ from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.derived import derived_schema
-from kstreams.serdes.avro.kinds import PLAIN, Kind, kind_of
+from kstreams.serdes.avro.kinds import PLAIN, kind_of
 from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
-from kstreams.serdes.base import FieldColumns, FieldWriter, SerdeUse
+from kstreams.serdes.base import FieldColumns, FieldWriter
 from kstreams.serdes.class_fields import field_types
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.serdes.schemas.schema_columns import SchemaColumns
@@ -100,14 +100,6 @@ class Avro(SchemaSerde[Any]):
         if self._text is not None and not references:
             parsed(self._text)
 
-    @classmethod
-    def of_options(cls, text: str | None, of_values: Any, options: SchemaOptions, kind: Kind) -> Avro:
-        """The serde of a schema and a class, where both are there already."""
-        made = cls(text, references=options.references)
-        made.options, made._class, made._kind = options, of_values, kind
-        made.type = made.type if of_values is None else of_values
-        return made
-
     def declared_schema(self) -> Schema | None:
         return None if self._text is None else Schema(self._text, "AVRO", self.options.references)
 
@@ -148,10 +140,6 @@ class Avro(SchemaSerde[Any]):
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self._class, self.options
-
-    def __reduce__(self) -> Any:
-        """Readers and writers do not travel: they are made anew."""
-        return _remade, (*self._arguments(), self._kind, self._schemas.portable_use())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Avro) and self._arguments() == other._arguments()
@@ -200,9 +188,3 @@ def _loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
     """A schema with those of other subjects that it names."""
     resolved = resolved_by(registry, schema)
     return parsed(resolved.text, [text for _, text in resolved.imports])
-
-
-def _remade(text: str | None, cls: Any, options: SchemaOptions, kind: Kind, use: SerdeUse | None) -> Avro:
-    """A serde that was sent here."""
-    made = Avro.of_options(text, cls, options, kind)
-    return made if use is None else made.of_topic(use)

@@ -12,7 +12,7 @@ import msgspec
 
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
-from kstreams.serdes.base import Serde, SerdeUse
+from kstreams.serdes.base import Serde
 from kstreams.serdes.json_schema.derived import derived_schema
 from kstreams.serdes.json_schema.validation import Check, parsed, validator_of
 from kstreams.serdes.of_type import json_serde
@@ -99,15 +99,6 @@ class JsonSchema(SchemaSerde[Any]):
         self._text = _text_of(kind) if is_schema else None
         self._validates = is_schema if validate is None else validate
 
-    @classmethod
-    def of_options(cls, text: str | None, kind: Any, validates: bool, options: SchemaOptions) -> JsonSchema:
-        """The serde of a schema and a class, with options that are there already."""
-        serde = cls(validate=validates)
-        serde.options = options
-        serde._text = text
-        serde.type = kind
-        return serde
-
     @cached_property
     def _json(self) -> Serde[Any]:
         return json_serde(Any if self.type is None else self.type)
@@ -156,10 +147,6 @@ class JsonSchema(SchemaSerde[Any]):
     def _arguments(self) -> tuple[Any, ...]:
         return self._text, self.type, self._validates, self.options
 
-    def __reduce__(self) -> Any:
-        """The JSON serde is made anew."""
-        return _remade, (*self._arguments(), self._schemas.portable_use())
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JsonSchema) and self._arguments() == other._arguments()
 
@@ -170,12 +157,6 @@ class JsonSchema(SchemaSerde[Any]):
         if self.type is not None:
             return f"JsonSchema({getattr(self.type, '__name__', self.type)})"
         return "JsonSchema()" if self._text is None else f"JsonSchema({_title(self._text)!r})"
-
-
-def _remade(text: str | None, cls: Any, validates: bool, options: SchemaOptions, use: SerdeUse | None) -> JsonSchema:
-    """A serde that was sent here."""
-    serde = JsonSchema.of_options(text, cls, validates, options)
-    return serde if use is None else serde.of_topic(use)
 
 
 def _text_of(source: str | PathLike[str]) -> str:

@@ -12,7 +12,7 @@ from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.protobuf.compatible import demand_readable
-from kstreams.serdes.protobuf.declarations import MessageSource, declaration
+from kstreams.serdes.protobuf.declarations import declaration
 from kstreams.serdes.protobuf.message_index import index_length
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
 from kstreams.serdes.protobuf.pools import pool_of
@@ -99,15 +99,6 @@ class Protobuf(SchemaSerde[Any]):
         self._declared = declaration(kind, type, message, keep_unknown=unknown == "keep")
         self.type = self._declared.type
 
-    @classmethod
-    def of_options(cls, declared: MessageSource, options: SchemaOptions) -> Protobuf:
-        """The serde of what was declared, with options that are there already."""
-        serde = cls()
-        serde.options = options
-        serde._declared = declared
-        serde.type = declared.type
-        return serde
-
     def of_topic(self, use: SerdeUse) -> Self:
         compiled = copy(self)
         compiled._declared = self._declared.compiled(use.registry)
@@ -159,10 +150,6 @@ class Protobuf(SchemaSerde[Any]):
         file: FileDescriptor = pool_of(files).FindFileByName(files[-1].name)
         return MessagesOfSchema(file, registered.id)
 
-    def __reduce__(self) -> Any:
-        """Descriptors do not travel: they are made anew."""
-        return _remade, (self._declared, self.options, self._schemas.portable_use())
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Protobuf) and (self._declared, self.options) == (other._declared, other.options)
 
@@ -171,9 +158,3 @@ class Protobuf(SchemaSerde[Any]):
 
     def __repr__(self) -> str:
         return f"Protobuf({self._declared})"
-
-
-def _remade(declared: MessageSource, options: SchemaOptions, use: SerdeUse | None) -> Protobuf:
-    """A serde that was sent here."""
-    serde = Protobuf.of_options(declared, options)
-    return serde if use is None else serde.of_topic(use)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from copy import copy
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -48,6 +48,15 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         bound = copy(self)
         bound._schemas = TopicSchemas(self, use)
         return bound
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Readers and writers do not travel: they are made anew, with the settings of the topic."""
+        return {**vars(self), "_schemas": self._schemas.portable_use()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        use = state["_schemas"]
+        self._schemas = NoSchemas(self) if use is None else TopicSchemas(self, use)
 
     @property
     def asks_registry(self) -> bool:
