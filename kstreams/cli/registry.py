@@ -59,7 +59,7 @@ def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[
     topic is no embedded log.
     """
     from kstreams.config import Config
-    from kstreams.log.application_registry import ApplicationRegistry
+    from kstreams.log.application_registry import topic_uses
     from kstreams.log.schema_registries import LOCAL, has_registry
 
     config = Config.load()
@@ -70,8 +70,5 @@ def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[
     if url == LOCAL and log is not None:
         url = f"{LOCAL}{log.absolute()}"
     config = config.replace({"schema.registry.url": url, "task.timeout.ms": 0})  # who sits before it may try again
-    registry = ApplicationRegistry(config)
-    try:
-        yield SerdeUse(topic, True, config, registry), SerdeUse(topic, False, config, registry)
-    finally:
-        registry.close()
+    with topic_uses(topic, config) as uses:
+        yield uses

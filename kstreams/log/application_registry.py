@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from typing import Any
 
@@ -10,6 +12,7 @@ from kstreams.config import Config
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import SchemaRegistry
 from kstreams.schemas.patient import Patience, PatientRegistry
+from kstreams.serdes.base import SerdeUse
 
 
 class ApplicationRegistry:
@@ -51,6 +54,13 @@ class ApplicationRegistry:
     def __reduce__(self) -> Any:
         """Settings that are functions say nothing about a registry, and need not travel."""
         return _of_this_process, (tuple(sorted(self._config.plain().explicit.items())),)
+
+
+@contextmanager
+def topic_uses(topic: str, config: Config) -> Iterator[tuple[SerdeUse, SerdeUse]]:
+    """What the keys and the values of a topic are read and written with, outside of an application."""
+    with closing(ApplicationRegistry(config)) as registry:
+        yield SerdeUse(topic, True, config, registry), SerdeUse(topic, False, config, registry)
 
 
 @cache

@@ -29,7 +29,6 @@ from kstreams.schemas.server_settings import client_settings, latest_ttl_ms, sho
 
 _NOT_FOUND = 404
 _CONFLICT = 409
-_UNPROCESSABLE = 422
 T = TypeVar("T")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde
@@ -180,44 +181,24 @@ SESSION = StoreKind(
     reads_committed=True,
     table=store_tables.sessions,
 )
-TIMESTAMPED_KEY_VALUE_WITH_HEADERS = StoreKind(
+TIMESTAMPED_KEY_VALUE_WITH_HEADERS = replace(
+    TIMESTAMPED_KEY_VALUE,
     name="timestamped-key-value-with-headers",
-    open=_key_value_store,
-    view=ReadOnlyKeyValueStore,
-    writes=_key_value_writes(_timestamped_pair),
     times={"put": {1: taken_value_with_headers}, "put_if_absent": {1: taken_value_with_headers}},
-    timestamped=True,
     headers=True,
-    changelog_key=_plain_key,
-    reads_committed=True,
-    table=store_tables.key_values,
 )
-TIMESTAMPED_WINDOW_WITH_HEADERS = StoreKind(
+TIMESTAMPED_WINDOW_WITH_HEADERS = replace(
+    TIMESTAMPED_WINDOW,
     name="timestamped-window-with-headers",
-    open=_window_store,
-    view=ReadOnlyWindowStore,
-    writes=_window_writes(_timestamped_pair),
     times={"put": {1: taken_value_with_headers, 2: taken_time}, **_WINDOW_READS},
-    timestamped=True,
     headers=True,
-    changelog_key=_window_key,
-    changelog_config=_kept_for_retention,
-    time_in_key=-12,
-    reads_committed=True,
-    table=store_tables.windows,
 )
-SESSION_WITH_HEADERS = StoreKind(
+SESSION_WITH_HEADERS = replace(
+    SESSION,
     name="session-with-headers",
-    open=LiveSessionStore,
-    view=ReadOnlySessionStore,
     writes={"put": _session_pair_with_headers, "remove": None},
     times={**_SESSION_TIMES, "put": {0: taken_session, 1: taken_aggregation}},
     headers=True,
-    changelog_key=_session_key,
-    changelog_config=_kept_for_retention,
-    time_in_key=-16,
-    reads_committed=True,
-    table=store_tables.sessions,
 )
 VERSIONED = StoreKind(
     name="versioned",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,11 +102,8 @@ def _of_folder(config: Config, store: str, given: dict[str, str], key: str | Non
     from kstreams.runtime.native.state.kept_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
 
-    registry = ApplicationRegistry(config.replace({"task.timeout.ms": 0}))
-    try:
+    with closing(ApplicationRegistry(config.replace({"task.timeout.ms": 0}))) as registry:
         yield from stopped_rows(DescribedStores(config, registry), config, store, given, key)
-    finally:
-        registry.close()
 
 
 def _of_app(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from kstreams.config import Config
@@ -31,8 +31,5 @@ def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
 @contextmanager
 def bound_while(topology: Topology, config: Config) -> Iterator[Topology]:
     """The topology with serdes that may ask the schema registry of a configuration, which is closed at the end."""
-    registry = ApplicationRegistry(config)
-    try:
+    with closing(ApplicationRegistry(config)) as registry:
         yield topology.bound(config, registry)
-    finally:
-        registry.close()

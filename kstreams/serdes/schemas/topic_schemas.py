@@ -158,12 +158,10 @@ class TopicSchemas:
         declared = self._serde.declared_schema()
         if declared is None:
             return ""
-        subject = self._settings.subject(self._use.topic, self._use.is_key, self._serde.record_name(declared))
-        registry = self._use.registry()
+        subject = self._subject(declared)
         try:
-            imported = self._serde.imported(registry, register=False)
-            schema = replace(declared, references=(*declared.references, *imported))
-            return f" (as schema id {registry.lookup(subject, schema).id})"
+            schema = self._with_imports(declared, register=False)
+            return f" (as schema id {self._use.registry().lookup(subject, schema).id})"
         except SchemaNotFoundError:
             return f" (which {subject} does not have)"
         except RegistryError:
@@ -192,8 +190,7 @@ class TopicSchemas:
                 f"{self._serde!r} has no schema to write topic {self._use.topic} with: name a class or a schema, as in "
                 "ks.Avro(Order), or set use.latest.version"
             )
-        imported = self._serde.imported(registry, register=settings.auto_register)
-        schema = replace(declared, references=(*declared.references, *imported))
+        schema = self._with_imports(declared, register=settings.auto_register)
         enter = registry.register if settings.auto_register else registry.lookup
         registered = enter(subject, schema, normalize=settings.normalize)
         return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
@@ -202,6 +199,11 @@ class TopicSchemas:
         record = "" if declared is None else self._serde.record_name(declared)
         return self._settings.subject(self._use.topic, self._use.is_key, record)
 
+    def _with_imports(self, declared: Schema, *, register: bool) -> Schema:
+        """The declared schema with references to what it imports, which may be registered before it."""
+        imported = self._serde.imported(self._use.registry(), register=register)
+        return replace(declared, references=(*declared.references, *imported))
+
     def outlook(self) -> Outlook:
         """What will become of the declared schema; nothing is registered."""
         settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
@@ -209,10 +211,9 @@ class TopicSchemas:
             return self._chosen_outlook(declared)
         subject = self._subject(declared)
         try:
-            imported = self._serde.imported(registry, register=False)
+            schema = self._with_imports(declared, register=False)
         except SchemaNotFoundError:
             return Outlook(subject, True)  # what it imports is registered before it
-        schema = replace(declared, references=(*declared.references, *imported))
         try:
             registry.lookup(subject, schema, normalize=settings.normalize)
             return Outlook(subject, False)

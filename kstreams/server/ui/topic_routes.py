@@ -13,7 +13,7 @@ from kstreams.config import Config
 from kstreams.decoders import decode_json
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log import home_of
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.application_registry import topic_uses
 from kstreams.log.schema_registries import has_registry
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes.base import SerdeUse
@@ -98,11 +98,8 @@ def _uses_of(topic: str, config: Config) -> Iterator[tuple[SerdeUse | None, Serd
         yield None, None
         return
     hasty = config.replace({"task.timeout.ms": 0, "schema.registry.max.retries": 0})
-    registry = ApplicationRegistry(hasty)
-    try:
-        yield SerdeUse(topic, True, hasty, registry), SerdeUse(topic, False, hasty, registry)
-    finally:
-        registry.close()
+    with topic_uses(topic, hasty) as uses:
+        yield uses
 
 
 def _ends(text: str) -> Ends:
