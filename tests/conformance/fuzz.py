@@ -17,29 +17,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 from tests.conformance.better import with_full_answer
 from tests.conformance.families import FAMILIES
 from tests.conformance.generate import random_case
 from tests.conformance.recorded import Case, replay
+from tests.support.java_programs import RECORDER, compiled
 
-RECORDER = Path(__file__).parent / "recorder"
 BATCHES = (None, 1, 7)
-
-
-@cache
-def class_path() -> str:
-    """Of the compiled recorder and what it needs."""
-    folder = Path(tempfile.gettempdir()) / "kstreams-recorder"
-    folder.mkdir(exist_ok=True)
-    jars = folder / "class-path"
-    maven = ["mvn", "-q", "-f", str(RECORDER / "pom.xml"), "dependency:build-classpath", f"-Dmdep.outputFile={jars}"]
-    subprocess.run(maven, check=True)
-    sources = map(str, RECORDER.glob("*.java"))
-    subprocess.run(["javac", "-nowarn", "-cp", jars.read_text(), "-d", str(folder), *sources], check=True)
-    return f"{folder}:{jars.read_text()}"
 
 
 def recorded(cases: Iterable[Case]) -> Iterator[Case]:
@@ -49,7 +35,7 @@ def recorded(cases: Iterable[Case]) -> Iterator[Case]:
     """
     lines = "\n".join(json.dumps(case) for case in cases)
     with tempfile.TemporaryDirectory() as own:  # its stores must not lie where those of another run do
-        java = ["java", "-Xmx1g", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={own}", "-cp", class_path(), "Recorder"]
+        java = ["java", "-Xmx1g", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={own}", "-cp", compiled(RECORDER), "Recorder"]
         done = subprocess.run(java, input=lines, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         case = json.loads(line)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.java_programs import compiled
+
 SOURCES = Path(__file__).with_name("java")
-CACHE = Path(os.environ.get("KSTREAMS_INTEROP_CACHE", Path.home() / ".cache" / "kstreams-interop"))
 
 
 class Version(NamedTuple):
@@ -46,22 +45,8 @@ def _run(command: str, job: Job, folder: Path) -> str:
     path = folder / f"{command}-{job.topic}.json"
     versions = [version._asdict() for version in job.values]
     path.write_text(json.dumps({**job._asdict(), "key": job.key._asdict(), "values": versions}))
-    java = ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path(), "Interop", command, str(path)]
+    java = ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", compiled(SOURCES, SOURCES), "Interop", command, str(path)]
     done = subprocess.run(java, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     print(done.stderr[:3000])
     return done.stdout
-
-
-@cache
-def class_path() -> str:
-    """Where Java finds the programs and what they need; compiled once for a process."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    jars = CACHE / "class_path"
-    if not jars.exists():
-        command = ["mvn", "-q", "-B", "-f", str(SOURCES / "pom.xml"), "dependency:build-classpath"]
-        subprocess.run([*command, f"-Dmdep.outputFile={jars}"], check=True, stdout=subprocess.DEVNULL)
-    classes = CACHE / f"classes-{os.getpid()}"
-    sources = map(str, SOURCES.glob("*.java"))
-    subprocess.run(["javac", "-nowarn", "-cp", jars.read_text(), "-d", str(classes), *sources], check=True)
-    return f"{classes}:{jars.read_text()}"

@@ -153,7 +153,7 @@ def random_scenario(number: int) -> Scenario:
 
 
 def called_by_kafka_streams(scenarios: list[Scenario]) -> list[Calls]:
-    from tests.support.kafka_streams import compiled
+    from tests.support.java_programs import compiled
 
     java = ["java", "-cp", compiled(FOLDER), "PunctuationOrder"]
     text = "\n".join(map(json.dumps, scenarios))

@@ -14,11 +14,9 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import ConfigError, RegistryError, SerdeError
-from kstreams.log.application_registry import ApplicationRegistry
 from kstreams.log.schema_registries import registry_of
 from kstreams.murmur2 import partition_of
 from kstreams.schemas import Schema
-from kstreams.serdes.base import SerdeUse
 from kstreams.testing import TopologyTestDriver
 from tests.native.world import World
 from tests.support.avro_schemas import by_fastavro
@@ -45,20 +43,6 @@ class Total:
 
 
 Serde = Callable[[Any, str], Any]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path, **{"schema.registry.url": "local:"})
-
-
-@pytest.fixture
-def bound(world: World) -> Any:
-    """`(serde, topic, is_key)` -> the serde of that topic."""
-    config = Config.of(world.settings)
-    registry = ApplicationRegistry(config)
-    yield lambda serde, topic, is_key=False: serde.of_topic(SerdeUse(topic, is_key, config, registry))
-    registry.close()
 
 
 def totals() -> ks.Topology:

@@ -8,7 +8,6 @@ import json
 import pickle
 import random
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -31,7 +30,7 @@ from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.json_schema.validation import validator_of
 from tests.support.schema_registry_server import RegistryServer
-from tests.support.schema_serdes import bound, local_registry, registry_of_this_run
+from tests.support.schema_serdes import bound, registry_of_this_run
 
 FRAME = 5
 
@@ -67,13 +66,6 @@ POINT = '{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "P
 class Point:
     x: int
     y: float = 0.5
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
-    opened = local_registry(tmp_path / "log")
-    yield opened
-    opened.close()
 
 
 def test_a_record_is_json_behind_the_id_of_its_schema(registry: SchemaRegistry) -> None:
@@ -290,12 +282,6 @@ def test_damaged_records_are_an_error_or_what_their_json_says() -> None:
 @pytest.mark.slow
 def test_100_000_damaged_records_are_an_error_or_what_their_json_says() -> None:
     _fuzz(100_000)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RegistryServer]:
-    with RegistryServer() as running:
-        yield running
 
 
 def test_confluent_reads_what_was_written_and_the_other_way_round(server: RegistryServer) -> None:

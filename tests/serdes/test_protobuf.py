@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 import kstreams as ks
 from kstreams.errors import SchemaNotFoundError, SerdeError
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
-from tests.support.schema_serdes import bound, generated_module, local_registry
+from tests.support.schema_serdes import bound, generated_module
 
 ORDER = """
 syntax = "proto3";
@@ -56,13 +55,6 @@ class Order:
 class Refund:
     order_id: int
     amount: float
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
-    opened = local_registry(tmp_path / "log")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

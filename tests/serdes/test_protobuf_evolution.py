@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +14,7 @@ import kstreams as ks
 from kstreams.errors import SerdeError
 from kstreams.schemas import Schema, SchemaRegistry
 from kstreams.serdes.base import Serde
-from tests.support.schema_serdes import bound, local_registry
+from tests.support.schema_serdes import bound
 
 
 @dataclass
@@ -39,13 +37,6 @@ class Shirt:
 
 class Sale(msgspec.Struct, rename="camel"):
     order_id: int
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
-    opened = local_registry(tmp_path / "log")
-    yield opened
-    opened.close()
 
 
 def message(fields: str, name: str = "Order") -> str:

@@ -45,17 +45,6 @@ message Sale {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RegistryServer]:
-    with RegistryServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server: RegistryServer) -> SchemaRegistryClient:
-    return SchemaRegistryClient({"url": server.url})
-
-
-@pytest.fixture(scope="module")
 def registry(server: RegistryServer) -> Iterator[SchemaRegistry]:
     opened = registry_of(Config.of({"schema.registry.url": server.url}))
     yield opened

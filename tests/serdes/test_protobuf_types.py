@@ -6,10 +6,8 @@ import datetime as dt
 import enum
 import itertools
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.errors import SerdeError
 from kstreams.schemas import SchemaRegistry
-from tests.support.schema_serdes import bound, local_registry, message_class, registry_of_this_run
+from tests.support.schema_serdes import bound, message_class, registry_of_this_run
 
 UTC = dt.UTC
 
@@ -140,13 +138,6 @@ TYPES: list[tuple[Any, list[Any]]] = [
     (dict[str, Any], [{}, {"a": 1, "b": [None]}]),
     (Annotated[int, msgspec.Meta(ge=0)], [0, 5]),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[SchemaRegistry]:
-    opened = local_registry(tmp_path / "log")
-    yield opened
-    opened.close()
 
 
 def holder(kind: Any) -> type:

@@ -19,7 +19,7 @@ from kstreams.batch import Row, TopicPartition
 from kstreams.log import Log, home_at
 from tests.log.contract.reading import commits_are_awaited, drain
 from tests.native.world import World
-from tests.support.kafka_streams import compiled
+from tests.support.java_programs import compiled
 from tests.support.kafka_topics import delete_everything
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
