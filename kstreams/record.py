@@ -98,6 +98,20 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         return msgspec.structs.replace(self, headers=headers)
 
 
+def last_header(headers: Headers, name: str) -> bytes | None:
+    """The value of the last header of a name; None where there is none.
+
+    Examples
+    --------
+    >>> last_header((("tries", b"1"), ("tries", b"2")), "tries")
+    b'2'
+    """
+    for other, raw in reversed(headers):
+        if other == name:
+            return raw
+    return None
+
+
 class RecordWithMetadata(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     """A record with the place of the input record that led to it: what functions take with `with_record=True`.
 
@@ -141,10 +155,7 @@ class RecordWithMetadata(msgspec.Struct, Generic[K, V], frozen=True, kw_only=Tru
 
     def header(self, name: str) -> bytes | None:
         """The last header of a name; None where there is none. Kafka: `headers().lastHeader(name).value()`."""
-        for other, raw in reversed(self.headers):
-            if other == name:
-                return raw
-        return None
+        return last_header(self.headers, name)
 
 
 class ProducerRecord(NamedTuple):

@@ -10,7 +10,6 @@ import msgspec
 from kstreams.decoders import decode_json
 from kstreams.errors import SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema
-from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.byte_kinds import checked_kind, encode_json, encoder
 from kstreams.serdes.schemas.options import PREFIX
@@ -110,10 +109,9 @@ def _read(line: bytes, is_text: bool) -> Any:
 def _avro(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.avro_values import AvroValues
     from kstreams.serdes.avro import Avro
-    from kstreams.serdes.avro.schema import parsed
+    from kstreams.serdes.avro.schema import loaded
 
-    schema = resolved_by(use.registry(), chosen.schema)
-    values = AvroValues(parsed(schema.text, [text for _, text in schema.imports]))
+    values = AvroValues(loaded(chosen.schema, use.registry()))
     return LineFormat(Avro(use_schema_id=chosen.id, schema_id=PREFIX), values.of_json, values.is_text)
 
 
@@ -121,11 +119,8 @@ def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.protobuf_values import of_message
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
-    from kstreams.serdes.protobuf.pools import pool_of
-    from kstreams.serdes.protobuf.schema_files import files_of
 
-    files = files_of(chosen.schema, use.registry(), f"schema-{chosen.id}.proto")
-    message = MessagesOfSchema(pool_of(files).FindFileByName(files[-1].name), chosen.id).named(None)
+    message = MessagesOfSchema.of(chosen, use.registry()).named(None)
     return LineFormat(Protobuf(use_schema_id=chosen.id, schema_id=PREFIX), lambda value: of_message(message, value))
 
 

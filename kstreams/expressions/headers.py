@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kstreams.record import Headers
+from kstreams.record import Headers, last_header
 
 HeaderValue: TypeAlias = "str | bytes | bool | int | float | None"
 """What a header can be made of: text and numbers are written as UTF-8 text."""
@@ -81,10 +81,8 @@ class HeaderRead:
         return self.kind if isinstance(self.kind, type) else self.kind.type
 
     def __call__(self, headers: Headers) -> Any:
-        for name, raw in reversed(headers):
-            if name == self.name:
-                return None if raw is None else self.read(raw)
-        return None
+        raw = last_header(headers, self.name)
+        return None if raw is None else self.read(raw)
 
     def read(self, raw: bytes) -> Any:
         """The value of a header; None where it is not of the type."""

@@ -9,11 +9,10 @@ from typing import Any
 
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
-from kstreams.schemas.compatibility.rules import resolved_by
 from kstreams.serdes.avro.derived import derived_schema
 from kstreams.serdes.avro.kinds import PLAIN, kind_of
 from kstreams.serdes.avro.mapping import CLASSES
-from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, parsed
+from kstreams.serdes.avro.schema import PRIMITIVES, loaded, parsed
 from kstreams.serdes.base import FieldColumns, FieldWriter
 from kstreams.serdes.class_fields import field_types
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
@@ -109,8 +108,8 @@ class Avro(SchemaSerde[Any]):
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
 
-        by_writer, declared = _loaded(written.schema, registry), self.declared_schema()
-        wanted = by_writer if declared is None else _loaded(declared, registry)
+        by_writer, declared = loaded(written.schema, registry), self.declared_schema()
+        wanted = by_writer if declared is None else loaded(declared, registry)
         try:
             reader = AvroReader(by_writer, wanted, self._kind, start)
         except SerdeError as error:
@@ -121,7 +120,7 @@ class Avro(SchemaSerde[Any]):
         from kstreams.serdes.avro.writing import AvroWriter  # needs fastavro
 
         try:
-            writer = AvroWriter(_loaded(registered.schema, registry), self._kind, frame)
+            writer = AvroWriter(loaded(registered.schema, registry), self._kind, frame)
         except SerdeError as error:
             raise SerdeError(f"{self!r} cannot be written with schema id {registered.id}: {error}") from None
         return SchemaWriter(writer.one, writer.many, writer.columns)
@@ -182,9 +181,3 @@ def _name_in(text: str) -> str:
         return "union" if isinstance(schema, list) else str(schema)
     name, namespace = str(schema.get("name", schema.get("type"))), schema.get("namespace")
     return f"{namespace}.{name}" if namespace and "." not in name else name
-
-
-def _loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
-    """A schema with those of other subjects that it names."""
-    resolved = resolved_by(registry, schema)
-    return parsed(resolved.text, [text for _, text in resolved.imports])

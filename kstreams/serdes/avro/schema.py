@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kstreams.errors import ConfigError, SerdeError
+from kstreams.schemas import Schema, SchemaRegistry
+from kstreams.schemas.compatibility.rules import resolved_by
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 COMPLEX: Final = frozenset({"record", "error", "enum", "fixed", "array", "map"})
@@ -65,6 +67,12 @@ def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
         return AvroSchema(fastavro.parse_schema(_json(text), named_schemas=names), names)
     except Exception as error:
         raise SerdeError(f"{text if len(text) < 200 else text[:199] + '…'} is no schema of Avro: {error}") from error
+
+
+def loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
+    """A schema of a registry, with those of other subjects that it names."""
+    resolved = resolved_by(registry, schema)
+    return parsed(resolved.text, [text for _, text in resolved.imports])
 
 
 def _json(text: str) -> Any:

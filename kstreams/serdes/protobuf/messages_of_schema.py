@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from kstreams.errors import SerdeError
+from kstreams.schemas import RegisteredSchema, SchemaRegistry
 from kstreams.serdes.protobuf.message_index import message_at
+from kstreams.serdes.protobuf.pools import pool_of
+from kstreams.serdes.protobuf.schema_files import files_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,12 @@ class MessagesOfSchema:
 
     file: FileDescriptor
     id: int
+
+    @classmethod
+    def of(cls, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
+        """Those of a schema, with the schemas of other subjects that it refers to."""
+        files = files_of(registered.schema, registry, f"schema-{registered.id}.proto")
+        return cls(pool_of(files).FindFileByName(files[-1].name), registered.id)
 
     def named(self, name: str | None) -> Descriptor:
         """A message by its full name, or by its name alone, and the first one without a name."""

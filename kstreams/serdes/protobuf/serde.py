@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
-from google.protobuf.descriptor import FileDescriptor
-
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
@@ -15,9 +13,8 @@ from kstreams.serdes.protobuf.compatible import demand_readable
 from kstreams.serdes.protobuf.declarations import declaration
 from kstreams.serdes.protobuf.message_index import index_length
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
-from kstreams.serdes.protobuf.pools import pool_of
 from kstreams.serdes.protobuf.reading_by_index import reader_by_index
-from kstreams.serdes.protobuf.schema_files import files_of, registered_imports, schema_of
+from kstreams.serdes.protobuf.schema_files import registered_imports, schema_of
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.serdes.schemas.frame import frame_of
 
@@ -117,7 +114,7 @@ class Protobuf(SchemaSerde[Any]):
         return "" if message is None else str(message.full_name)
 
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
-        return reader_by_index(self._messages(written, registry), self._declared, start)
+        return reader_by_index(MessagesOfSchema.of(written, registry), self._declared, start)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         try:
@@ -130,7 +127,7 @@ class Protobuf(SchemaSerde[Any]):
         message = self._declared.message()
         if message is not None and schema_of(message.file).text == registered.schema.text:
             return MessagesOfSchema(message.file, registered.id)
-        return self._messages(registered, registry)
+        return MessagesOfSchema.of(registered, registry)
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         own = self._declared.message()
@@ -144,11 +141,6 @@ class Protobuf(SchemaSerde[Any]):
     def header_length(self, data: bytes) -> int:
         start = len(frame_of(data))
         return start + index_length(data, start)
-
-    def _messages(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
-        files = files_of(registered.schema, registry, f"schema-{registered.id}.proto")
-        file: FileDescriptor = pool_of(files).FindFileByName(files[-1].name)
-        return MessagesOfSchema(file, registered.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Protobuf) and (self._declared, self.options) == (other._declared, other.options)

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from kstreams.batch import headers_column, rows_of_headers
-from kstreams.record import Headers
+from kstreams.record import Headers, last_header
 from kstreams.serdes.schemas.frame import LENGTHS
 
 KEY_HEADER: Final = "__key_schema_id"
@@ -80,7 +80,7 @@ def _names(headers: pa.Array, name: str) -> bool:
 
 def _frame(headers: Headers, name: str) -> bytes:
     """The last header of a name, if it holds a frame; nothing otherwise."""
-    last = next((value for other, value in reversed(headers) if other == name), None)
+    last = last_header(headers, name)
     return last if last and len(last) >= LENGTHS.get(last[0], len(last) + 1) else b""
 
 
