@@ -27,7 +27,8 @@ def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
 
 def rows_of_headers(column: pa.Array) -> list[Headers]:
     """The headers of every row of such a column, as tuples of (name, value)."""
-    structs, counts = column.flatten(), pc.list_value_length(column).fill_null(0).to_pylist()
+    structs = column.flatten()
+    counts = pc.list_value_length(column).fill_null(0).to_pylist()
     headers = zip(structs.field("name").to_pylist(), structs.field("value").to_pylist(), strict=True)
     if counts.count(1) == len(counts):
         return list(zip(headers, strict=True))
@@ -119,8 +120,12 @@ class Batch:
         headers: pa.Array | None = None,
         written_at: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     ) -> None:
-        self.source, self.offsets = source, offsets
-        self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
+        self.source = source
+        self.offsets = offsets
+        self.keys = keys
+        self.values = values
+        self.timestamps = timestamps
+        self.headers = headers
         self.written_at = written_at
         self.whole: Batch | None = None
         """The batch that this one was sliced from, at row `start`: what is computed of it serves all its slices."""
@@ -168,7 +173,8 @@ class Batch:
             headers,
             None if self.written_at is None else self.written_at[start:stop],
         )
-        part.whole, part.start = (self if self.whole is None else self.whole), self.start + start
+        part.whole = self if self.whole is None else self.whole
+        part.start = self.start + start
         return part
 
     def alone(self) -> Batch:

@@ -12,7 +12,8 @@ Duration: TypeAlias = timedelta | int
 Time: TypeAlias = datetime | int
 """An aware `datetime`, or milliseconds since 1970."""
 
-FIRST_MS, LAST_MS = 0, 2**62
+FIRST_MS = 0
+LAST_MS = 2**62
 """No time of a record is before or after."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

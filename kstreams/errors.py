@@ -127,7 +127,10 @@ class ProcessingError(KStreamsError):
     """
 
     def __init__(self, operator: str, declared_at: str | None, record: str, cause: BaseException) -> None:
-        self.operator, self.declared_at, self.record, self.cause = operator, declared_at, record, cause
+        self.operator = operator
+        self.declared_at = declared_at
+        self.record = record
+        self.cause = cause
         named = operator_at(operator, declared_at)
         super().__init__(f"{named} failed on record {record}: {type(cause).__name__}: {spoken(cause)}")
 

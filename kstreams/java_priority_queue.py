@@ -32,7 +32,8 @@ def push(heap: list[E], entry: E) -> None:
 
 def pop(heap: list[E]) -> E:
     """Take the first entry out of a heap that is not empty (Java: `poll`)."""
-    first, last = heap[0], heap.pop()
+    first = heap[0]
+    last = heap.pop()
     if heap:
         _sink(heap, last)
     return first

@@ -18,7 +18,8 @@ from kstreams.errors import TooManyFilesError
 
 T = TypeVar("T")
 
-_FEWEST, _MOST = 16, 8_192
+_FEWEST = 16
+_MOST = 8_192
 
 
 def file_limit() -> int:
@@ -33,7 +34,9 @@ class OpenFile:
     __slots__ = ("_pool", "fd", "is_out", "path", "users")
 
     def __init__(self, pool: OpenFiles, path: str, fd: int) -> None:
-        self._pool, self.path, self.fd = pool, path, fd
+        self._pool = pool
+        self.path = path
+        self.fd = fd
         self.users = 0
         self.is_out = False  # of the pool: closed by its last user
 
@@ -50,7 +53,9 @@ class PinnedFile:
     __slots__ = ("_file", "_pool", "fd")
 
     def __init__(self, pool: OpenFiles, file: OpenFile) -> None:
-        self._pool, self._file, self.fd = pool, file, file.fd
+        self._pool = pool
+        self._file = file
+        self.fd = file.fd
 
     def __enter__(self) -> int:
         return self.fd
@@ -84,7 +89,8 @@ class OpenFiles:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._kept = most, 0
+        self._most = most
+        self._kept = 0
         self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._folders: Counter[str] = Counter()
         self.renew()

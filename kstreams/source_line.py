@@ -36,9 +36,11 @@ class SourceLine(str):
 
 def declared_at() -> SourceLine:
     """The line of the innermost frame outside of kstreams; the file relative to the working folder if below it."""
-    frame, method = sys._getframe(1), None
+    frame = sys._getframe(1)
+    method = None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, method = frame.f_back, frame.f_code.co_name
+        method = frame.f_code.co_name
+        frame = frame.f_back
     file = frame.f_code.co_filename
     working_folder = os.getcwd() + os.sep
     return SourceLine(f"{file.removeprefix(working_folder)}:{frame.f_lineno}", method)

@@ -33,7 +33,9 @@ class Rates:
         for instance in instances:
             for each in instance["counts"]:
                 key = (instance["instance"], instance["pid"], *(each[part] for part in ("kind", "of", "by", "reason")))
-                count, seconds = now[key] = each["count"], instance["seconds"]
+                count = each["count"]
+                seconds = instance["seconds"]
+                now[key] = (count, seconds)
                 before, since = self._before.get(key, (count, seconds))
                 passed = max(0, count - before) / (seconds - since) if seconds > since else 0.0
                 found[each["kind"], each["of"]] += passed
@@ -166,7 +168,8 @@ def _tasks(each: Instance) -> Rows:
 
 
 def _stores(instances: Iterable[Instance]) -> Rows:
-    rows, used = Counter[str](), Counter[str]()
+    rows = Counter[str]()
+    used = Counter[str]()
     for each in instances:
         for figures in each["stores"]:
             rows[figures["store"]] += figures["rows"]

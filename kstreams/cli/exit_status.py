@@ -6,4 +6,5 @@ where `run` is terminated: it stops and commits as it should.
 
 from __future__ import annotations
 
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED = 130
+TERMINATED = 143

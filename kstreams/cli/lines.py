@@ -43,7 +43,8 @@ def begin(debug: bool) -> None:
 
     Handlers that there are already stay as they are.
     """
-    root, _lines.is_debug = logging.getLogger(), debug
+    root = logging.getLogger()
+    _lines.is_debug = debug
     _lines.is_structured = _lines.is_json = False
     if not root.handlers:
         handler = _lines.handler = logging.StreamHandler(sys.stderr)
@@ -83,7 +84,8 @@ def structure(config: Config) -> None:
     if form is None or _lines.handler is None:
         return
     _lines.handler.setFormatter(form(config))
-    _lines.is_structured, _lines.is_json = True, config["logging.format"] == "json"
+    _lines.is_structured = True
+    _lines.is_json = config["logging.format"] == "json"
     if not _lines.is_debug:
         logging.getLogger("kstreams").setLevel(logging.INFO)
     logging.captureWarnings(True)

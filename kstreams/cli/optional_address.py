@@ -7,7 +7,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-OPTION, ANY_PORT = "--serve", "127.0.0.1:0"
+OPTION = "--serve"
+ANY_PORT = "127.0.0.1:0"
 _ADDRESS = re.compile(r"((\[[^\]]*\]|[^:\s]*):)?\d+")
 
 

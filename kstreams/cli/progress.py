@@ -53,7 +53,8 @@ class ProgressLine:
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Clock | None = None) -> None:
-        self.stream, self.clock = stream or sys.stderr, clock or SystemClock()
+        self.stream = stream or sys.stderr
+        self.clock = clock or SystemClock()
         self.start_ms = self.shown_ms = self.clock.uptime_ms()
         self.shown_in = 0
         self.in_place = self.stream.isatty()
@@ -62,11 +63,13 @@ class ProgressLine:
 
     def show(self, progress: Counts) -> None:
         """Tell where the application stands; cheap enough for every second."""
-        self.seen, now_ms = progress, self.clock.uptime_ms()
+        self.seen = progress
+        now_ms = self.clock.uptime_ms()
         if not self.in_place and now_ms - self.shown_ms < LINE_EVERY_MS:
             return
         rate = (progress.records_in - self.shown_in) * 1000 / max(now_ms - self.shown_ms, 1)
-        self.shown_ms, self.shown_in = now_ms, progress.records_in
+        self.shown_ms = now_ms
+        self.shown_in = progress.records_in
         state = _counts(progress), progress.lag
         if self.in_place or state != self.printed:
             self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}{_reached(progress)}")
@@ -89,7 +92,8 @@ class ProgressLine:
             self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
             self.stream.flush()
         except OSError:  # nobody reads it any more: no reason to stop the application
-            self.in_place, self.stream = False, io.StringIO()
+            self.in_place = False
+            self.stream = io.StringIO()
 
 
 def _reached(progress: Counts) -> str:

@@ -63,7 +63,8 @@ def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[
     from kstreams.log.schema_registries import LOCAL, has_registry
 
     config = Config.load()
-    url, log = config.get("schema.registry.url") or LOCAL, folder or home.folder
+    url = config.get("schema.registry.url") or LOCAL
+    log = folder or home.folder
     if not has_registry(config) and log is None:
         yield None, None
         return

@@ -19,7 +19,9 @@ from kstreams.errors import StateError
 if TYPE_CHECKING:
     from kstreams.server.instances import Instance
 
-_PATIENCE_S, _PAUSE_S, _ANSWER_S = 10.0, 0.2, 15.0
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.2
+_ANSWER_S = 15.0
 _SILENCE_S = 60.0  # of a watch: without news it says so four times as often
 
 
@@ -38,7 +40,8 @@ class RunningApplication:
         from kstreams.server.instances import Instances
         from kstreams.server.peers import Peers
 
-        self.instances, self._config = instances, config
+        self.instances = instances
+        self._config = config
         certificate = Path(instances[0].certificate) if instances[0].certificate else None
         self._peers = Peers(Instances(config).token(), certificate)
 
@@ -46,7 +49,8 @@ class RunningApplication:
         self, store: str, key: str | None, given: Mapping[str, str], limit: int | None
     ) -> Iterator[dict[str, Any]]:
         """The rows of a store, page after page; up to `limit`, None for all."""
-        target, left = rows_of(store, key), limit
+        target = rows_of(store, key)
+        left = limit
         cursor: dict[str, str] = {}
         while left is None or left > 0:
             asked = {**given, **cursor, "limit": str(min(1_000, left or 1_000))}
@@ -91,7 +95,8 @@ class RunningApplication:
             When an instance refuses, or none has answered for some seconds.
         """
         asked = [(self, instance) for instance in self.instances]
-        until, reason = monotonic() + _PATIENCE_S, "the application has ended"
+        until = monotonic() + _PATIENCE_S
+        reason = "the application has ended"
         while monotonic() < until:
             for application, instance in asked:
                 try:
@@ -107,7 +112,8 @@ class RunningApplication:
 
     def _events(self, instance: Instance, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Those of one instance, until it goes; none where it has no answer now."""
-        name, target = "", f"/v1/stores/{quote(store, safe='')}/watch"
+        name = ""
+        target = f"/v1/stores/{quote(store, safe='')}/watch"
         with self._asked(instance, target, given, _SILENCE_S) as answer:
             if answer.status not in (200, 503):
                 raise StateError(decode_json(answer.read())["error"])
@@ -183,7 +189,8 @@ def with_state(config: Config) -> Config:
     StateError
         When there is none, or there are several and the settings name none.
     """
-    wanted, folder = config.explicit.get("application.id"), Path(config["state.dir"])
+    wanted = config.explicit.get("application.id")
+    folder = Path(config["state.dir"])
     found = sorted(file.parent.name for file in folder.glob("*/topology.json") if wanted in (None, file.parent.name))
     if not found:
         raise StateError(

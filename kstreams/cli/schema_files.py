@@ -48,7 +48,8 @@ def _reference(text: str, registry: SchemaRegistry) -> SchemaReference:
     name, equals, place = text.partition("=")
     subject, colon, version = place.rpartition(":")
     if not colon or not version.isdecimal():
-        subject, version = place, ""
+        subject = place
+        version = ""
     if not name or not equals or not subject:
         raise typer.BadParameter(f"{text!r} is not NAME=SUBJECT or NAME=SUBJECT:VERSION", param_hint="--reference")
     return SchemaReference(name, subject, int(version) if version else registry.version(subject).version)

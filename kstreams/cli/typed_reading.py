@@ -67,7 +67,9 @@ def _strict(what: str, read: Decode) -> Reader:
 
 
 def _lenient(what: str, noted: str, use: SerdeUse | None) -> Reader:
-    read, guess, warned = topic_decoder(noted, use), topic_decoder(AUTO, use, _tell), False
+    read = topic_decoder(noted, use)
+    guess = topic_decoder(AUTO, use, _tell)
+    warned = False
 
     def best(data: bytes | None, headers: Headers, place: Place) -> Any:
         nonlocal warned

@@ -59,7 +59,9 @@ class _Worker:
     """One of the processes, and those that take its place."""
 
     def __init__(self, command: Sequence[str], number: int) -> None:
-        self._command, self._number, self._failures = command, number, 0
+        self._command = command
+        self._number = number
+        self._failures = 0
         self._start()
 
     def has_ended(self) -> bool:

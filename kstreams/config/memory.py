@@ -46,7 +46,8 @@ class MemoryShares:
 
         Unless the whole is set, it grows with its parts: a larger part needs no other setting.
         """
-        live, uncommitted = config["statestore.live.max.bytes"], config["statestore.uncommitted.max.bytes"]
+        live = config["statestore.live.max.bytes"]
+        uncommitted = config["statestore.uncommitted.max.bytes"]
         total: int = config["memory.max.bytes"]
         if "memory.max.bytes" not in config.explicit:
             total = max(total, 3 * (live or 0), 12 * (uncommitted or 0))

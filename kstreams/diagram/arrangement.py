@@ -94,7 +94,8 @@ def _across(layers: Layers, gap: float) -> dict[int, float]:
         for rank in layers.order if down else reversed(layers.order):
             near = [[each for side in sides for each in side[slot]] for slot in rank]
             wishes = [_wish(layers, slot, each, found) for slot, each in zip(rank, near, strict=True)]
-            wanted, weights = [wish[0] for wish in wishes], [wish[1] for wish in wishes]
+            wanted = [wish[0] for wish in wishes]
+            weights = [wish[1] for wish in wishes]
             found |= zip(rank, _apart(wanted, weights, _distances(layers, rank, gap)), strict=True)
     left = min((found[slot] - item.width / 2 for slot, item in enumerate(layers.items)), default=0)
     return {slot: round(place - left) for slot, place in found.items()}
@@ -129,11 +130,14 @@ def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequenc
         shifts.append(shifts[-1] + distance)
     blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
     for want, weight, shift in zip(wanted, weights, shifts, strict=False):
-        mean, heavy, count = want - shift, weight, 1
+        mean = want - shift
+        heavy = weight
+        count = 1
         while blocks and blocks[-1][0] >= mean:
             before, other, more = blocks.pop()
             mean = (mean * heavy + before * other) / (heavy + other)
-            heavy, count = heavy + other, count + more
+            heavy = heavy + other
+            count = count + more
         blocks.append((mean, heavy, count))
     means = [mean for mean, _, count in blocks for _ in range(count)]
     return [mean + shift for mean, shift in zip(means, shifts, strict=False)]
@@ -146,7 +150,8 @@ def _route(
     across: Mapping[int, float],
     tops: Mapping[int, tuple[float, float]],
 ) -> list[Point]:
-    source, target = slots[edge.source], slots[edge.target]
+    source = slots[edge.source]
+    target = slots[edge.target]
     begin = (across[source] + edge.leaves, tops[source][0] + layers.items[source].height)
     passed = [(across[slot], side) for slot in layers.chains[edge.id] for side in tops[slot]]
     return [begin, *passed, (across[target] + edge.enters, tops[target][0])]

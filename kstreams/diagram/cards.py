@@ -9,7 +9,9 @@ from kstreams.diagram.data import as_data
 from kstreams.diagram.labels import short_label
 from kstreams.processor.topology.topology import Topology
 
-STORE_WIRE, TOPIC_WIRE, NODE_WIRE = "store", "topic", "node"
+STORE_WIRE = "store"
+TOPIC_WIRE = "topic"
+NODE_WIRE = "node"
 
 
 class Card(NamedTuple):
@@ -91,12 +93,14 @@ def wire(source: str, target: str, kind: str) -> Wire:
 
 
 def _node(node: Mapping[str, Any]) -> Card:
-    name, place = node["name"], node["declared_at"] or ""
+    name = node["name"]
+    place = node["declared_at"] or ""
     return Card(f"node:{name}", node["kind"], name, short_label(name), place.rpartition("/")[2], place)
 
 
 def _store(store: Mapping[str, Any]) -> Card:
-    name, kind = store["name"], store["kind"].removeprefix("timestamped-")
+    name = store["name"]
+    kind = store["kind"].removeprefix("timestamped-")
     about = f"{store['kind']} store, {'with' if store['logging'] else 'without'} a changelog"
     return Card(f"store:{name}", "store", name, short_label(name), kind, about)
 
@@ -120,7 +124,8 @@ def _without_circles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wir
         return is_read, is_read and writers.get(each.source, -1) >= number[each.target]
 
     after: dict[str, set[str]] = {}
-    kept, again = [], {}
+    kept = []
+    again = {}
     for each in sorted(wires, key=turn):
         source, target = (home.get(end, end) for end in (each.source, each.target))
         if each.source not in number and _leads(after, target, source):
@@ -135,7 +140,8 @@ def _without_circles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wir
 
 def _leads(after: Mapping[str, set[str]], begin: str, end: str) -> bool:
     """Whether there is a way."""
-    seen, waiting = set[str](), [begin]
+    seen = set[str]()
+    waiting = [begin]
     while waiting:
         place = waiting.pop()
         if place == end:

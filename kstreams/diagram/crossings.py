@@ -12,7 +12,8 @@ Places = dict[int, float]
 
 def untangle(layers: Layers) -> None:
     """Order the slots of each rank by those above and below, and keep the best order that was seen."""
-    best, fewest = [list(rank) for rank in layers.order], crossings(layers)
+    best = [list(rank) for rank in layers.order]
+    fewest = crossings(layers)
     for number in range(_ROUNDS):
         if fewest == 0:
             break
@@ -20,7 +21,8 @@ def untangle(layers: Layers) -> None:
         _swap_neighbours(layers)
         found = crossings(layers)
         if found < fewest:
-            best, fewest = [list(rank) for rank in layers.order], found
+            best = [list(rank) for rank in layers.order]
+            fewest = found
     layers.order[:] = best
 
 
@@ -34,7 +36,8 @@ def crossings(layers: Layers) -> int:
     >>> crossings(layers_of(items, edges, {"a": 0, "b": 0, "x": 1, "y": 1}))
     1
     """
-    places, count = _places(layers), 0
+    places = _places(layers)
+    count = 0
     for rank in layers.order:
         seen: list[float] = []
         ends = sorted(
@@ -75,9 +78,11 @@ def _swap_neighbours(layers: Layers) -> None:
     places = _places(layers)
     for rank in layers.order:
         for place in range(len(rank) - 1):
-            left, right = rank[place], rank[place + 1]
+            left = rank[place]
+            right = rank[place + 1]
             if _between(layers, right, left, places) < _between(layers, left, right, places):
-                rank[place], rank[place + 1] = right, left
+                rank[place] = right
+                rank[place + 1] = left
                 places[left], places[right] = places[right], places[left]
 
 

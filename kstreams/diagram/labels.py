@@ -43,7 +43,8 @@ def short_label(name: str) -> str:
     name = _STATE.sub(r"\g<topic>", name)
     found = _GENERATED.fullmatch(name)
     if found is not None:
-        kind, rest = found["kind"], (found["rest"] or "").replace("-", " ").lower()
+        kind = found["kind"]
+        rest = (found["rest"] or "").replace("-", " ").lower()
         kind = "TABLE" if name.startswith("KTABLE-SOURCE-") else kind
         name = f"{_WORDS.get(kind, kind.replace('-', ' ').lower())} {found['number']}{rest}"
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[1 - _LONGEST // 2 :]}"

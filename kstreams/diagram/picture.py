@@ -10,10 +10,17 @@ from kstreams.diagram.cards import Box, Card, Drawing, Wire
 from kstreams.diagram.labels import text_width
 from kstreams.diagram.layers import Edge, Item
 
-CARD_HEIGHT, LABEL_SIZE, DETAIL_SIZE = 40.0, 12.5, 10.5
-_PADDING, _TITLE, _MARGIN = 18.0, 30.0, 12.0
-_LEAST_WIDTH, _SHELF = 96.0, 1_500.0
-TITLE_INSET, _TITLE_SIZE = 14.0, 14.0  # its letters are bold: as wide as those of a larger size
+CARD_HEIGHT = 40.0
+LABEL_SIZE = 12.5
+DETAIL_SIZE = 10.5
+_PADDING = 18.0
+_TITLE = 30.0
+_MARGIN = 12.0
+_LEAST_WIDTH = 96.0
+_SHELF = 1_500.0
+# its letters are bold: as wide as those of a larger size
+TITLE_INSET = 14.0
+_TITLE_SIZE = 14.0
 _TITLE_BESIDE = "12 tasks · 12 threads · 3 instances"  # what a page writes beside the title of a box
 
 
@@ -129,7 +136,8 @@ def _inside(box: Box) -> Picture:
     )
     entered = [found.places[card][0] for card in kinds["source"]]
     left, right = _beside_titles(box.title, entered, found.width)
-    width, height = 2 * round((left + found.width + right) / 2), found.height + _TITLE + _PADDING
+    width = 2 * round((left + found.width + right) / 2)
+    height = found.height + _TITLE + _PADDING
     cards = tuple(_placed(card, found.places[card.id]).moved(left, _TITLE) for card in box.cards)
     wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(left, _TITLE) for each in box.wires)
     return Picture((Placed(box, 0.0, 0.0, width, height),), cards, wires, width, height)
@@ -147,9 +155,12 @@ def title_places(picture: Picture) -> Iterator[tuple[float, float, float, float]
 
 def _beside_titles(title: str, entered: Sequence[float], width: float) -> tuple[float, float]:
     """What a box has left and right of its contents: wires from above, at `entered`, pass between its titles."""
-    title_width, live_width = text_width(title, _TITLE_SIZE), text_width(_TITLE_BESIDE, DETAIL_SIZE)
-    first, last = min(entered, default=width / 2), max(entered, default=width / 2)
-    left, right = 2 * TITLE_INSET + title_width - first, 2 * TITLE_INSET + live_width - (width - last)
+    title_width = text_width(title, _TITLE_SIZE)
+    live_width = text_width(_TITLE_BESIDE, DETAIL_SIZE)
+    first = min(entered, default=width / 2)
+    last = max(entered, default=width / 2)
+    left = 2 * TITLE_INSET + title_width - first
+    right = 2 * TITLE_INSET + live_width - (width - last)
     return max(_PADDING, left), max(_PADDING, right)
 
 
@@ -169,7 +180,8 @@ def _composed(drawing: Drawing, inside: Mapping[str, Picture], found: Arrangemen
 
 def _to_cards(each: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) -> tuple[Point, ...]:
     """A route that goes on inside of the boxes to the cards: it begins and ends with a vertical line."""
-    source, target = cards[each.source], cards[each.target]
+    source = cards[each.source]
+    target = cards[each.target]
     begin = points[0][0], source.top + source.height
     return (begin, *points, (points[-1][0], target.top))
 
@@ -177,14 +189,21 @@ def _to_cards(each: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) 
 def _on_shelves(parts: Sequence[Picture]) -> Picture:
     """Parts side by side, in rows of about one width."""
     wide = max((part.width for part in parts), default=0.0)
-    limit, left, top, depth, right = max(wide, _SHELF), 0.0, 0.0, 0.0, 0.0
+    limit = max(wide, _SHELF)
+    left = 0.0
+    top = 0.0
+    depth = 0.0
+    right = 0.0
     moved = []
     for part in parts:
         if left and left + part.width > limit:
-            left, top, depth = 0.0, top + depth + 40, 0.0
+            left = 0.0
+            top = top + depth + 40
+            depth = 0.0
         moved.append(part.moved(left + _MARGIN, top + _MARGIN))
         right = max(right, left + part.width)
-        left, depth = left + part.width + 40, max(depth, part.height)
+        left = left + part.width + 40
+        depth = max(depth, part.height)
     return Picture(*_together(moved), right + 2 * _MARGIN, top + depth + 2 * _MARGIN)
 
 

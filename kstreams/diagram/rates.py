@@ -10,7 +10,11 @@ from kstreams.diagram.arrangement import Point
 from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE
 from kstreams.diagram.picture import Drawn, Picture, title_places
 
-_WIDTH, _ABOVE, _BELOW, _ASIDE = 48.0, 10.0, 2.0, 7.0  # of a number such as 12.3k/s, from where its line begins
+# of a number such as 12.3k/s, from where its line begins
+_WIDTH = 48.0
+_ABOVE = 10.0
+_BELOW = 2.0
+_ASIDE = 7.0
 _STEEP = 20.0
 
 
@@ -63,7 +67,8 @@ def rate_places(picture: Picture) -> dict[str, RatePlace]:
 
 def _beside(drawn: Drawn) -> Iterator[RatePlace]:
     """Places at both sides of a wire, its last parts first; of a curve near its end, where others have left it."""
-    is_line, parts = drawn.wire.kind == TOPIC_WIRE, []
+    is_line = drawn.wire.kind == TOPIC_WIRE
+    parts = []
     for start, end in pairwise(drawn.points):
         if end[1] > start[1]:
             parts.append((start, end, is_line))
@@ -79,7 +84,8 @@ def _beside(drawn: Drawn) -> Iterator[RatePlace]:
 
 def _point(start: Point, end: Point, along: float, straight: bool) -> Point:
     """A point of a line, or of the curve that leaves and arrives vertically."""
-    (x, y), (to_x, to_y) = start, end
+    (x, y) = start
+    (to_x, to_y) = end
     bent = 3 * along**2 - 2 * along**3
     down = along if straight else 1.5 * along * (1 - along) + along**3
     return x + (to_x - x) * (along if straight else bent), y + (to_y - y) * down

@@ -42,7 +42,8 @@ def as_svg(topology: Topology, title: str = "Topology") -> str:
     >>> print(as_svg(topology)[:4])
     <svg
     """
-    picture, meters = picture_of(drawing_of(topology)), meters_of(topology)
+    picture = picture_of(drawing_of(topology))
+    meters = meters_of(topology)
     return "\n".join(_document(picture, meters, title, _about(topology))) + "\n"
 
 
@@ -97,7 +98,8 @@ def _title(placed: Placed) -> str:
 def _card(placed: Placed) -> str:
     card = placed.what
     assert isinstance(card, Card)
-    middle, top = placed.left + placed.width / 2, placed.top
+    middle = placed.left + placed.width / 2
+    top = placed.top
     down = 3 if card.kind == "store" else 0
     title = " · ".join(part for part in (card.name, card.about or card.detail) if part)
     shape = _cylinder(placed) if card.kind == "store" else f'<rect {_place(placed)} rx="{_ROUND[card.kind]}"/>'
@@ -112,7 +114,10 @@ def _card(placed: Placed) -> str:
 
 
 def _cylinder(placed: Placed) -> str:
-    left, right, top, bottom = placed.left, placed.left + placed.width, placed.top, placed.top + placed.height
+    left = placed.left
+    right = placed.left + placed.width
+    top = placed.top
+    bottom = placed.top + placed.height
     across = f"{placed.width / 2:g} 4"
     return (
         f'<path d="M{left:g} {top + 4:g}A{across} 0 0 1 {right:g} {top + 4:g}V{bottom - 4:g}A{across} 0 0 1 {left:g} '

@@ -80,7 +80,8 @@ class FrameSources:
 
         The last row of a key counts. With the columns of Delta's change data feed, a row that is gone deletes its key.
         """
-        graph, kept = self._graph, Materialized.of(materialized, history=True)
+        graph = self._graph
+        kept = Materialized.of(materialized, history=True)
         given = None if name is None else f"{validate_name(name)}-source"
         source = graph.names.given_or_next(given, "KSTREAM-SOURCE-")
         feed = FrameColumns(key, timestamp, row, partitions).feed(frame, source)

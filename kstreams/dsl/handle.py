@@ -19,7 +19,8 @@ class Handle(SuggestsNames):
     __slots__ = ("_graph", "_node")
 
     def __init__(self, graph: GraphBuilder, node: Node) -> None:
-        self._graph, self._node = graph, node
+        self._graph = graph
+        self._node = node
 
     def _then(self, node: N, prefix: str, name: str | None, *others: Handle) -> N:
         """Add an operator that reads this one, and others."""

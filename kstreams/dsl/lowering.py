@@ -48,12 +48,14 @@ class Lowering:
         stores: Iterable[StoreBuilder] = (),
         default_store: str = "rocksdb",
     ) -> None:
-        self.graph, self._default_store = graph, default_store
+        self.graph = graph
+        self._default_store = default_store
         self.topology = Topology()
         self.topology.graph = graph
         for store in stores:
             self.topology.add_state_store(store)
-        self.types, self.tables = types, tables
+        self.types = types
+        self.tables = tables
         self.with_null_keys = repartitions_with_null_keys(graph)
         self._outputs: dict[str, str] = {}
         self._views: dict[str, TableView] = {}
@@ -99,7 +101,8 @@ class Lowering:
         """
         if not isinstance(function, Expr):
             return function
-        types, result = self.input_types(node), None if made is None else made.python
+        types = self.input_types(node)
+        result = None if made is None else made.python
         with naming(node):
             return expressions.as_function(
                 function, arguments, key=types.key.python, value=types.value.python, result=result
@@ -117,14 +120,16 @@ class Lowering:
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The expressions for a new key and a new value, as Python functions of `arguments`."""
-        (key, value), types = pair, self.types[node.name]
+        (key, value) = pair
+        types = self.types[node.name]
         return self.function(node, key, arguments, types.key), self.function(node, value, arguments, types.value)
 
     def record_pair(
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The same for an operator that takes records of a stream."""
-        (key, value), types = pair, self.types[node.name]
+        (key, value) = pair
+        types = self.types[node.name]
         return (
             self.record_function(node, key, arguments, types.key),
             self.record_function(node, value, arguments, types.value),

@@ -81,7 +81,8 @@ def missing_attribute(handle: object, name: str) -> AttributeError:
 
 
 def _suggestion(kind: type, name: str) -> str:
-    plain, own = snake_case(name), public_names(kind)
+    plain = snake_case(name)
+    own = public_names(kind)
     calls_to = None if plain in own or plain in _OTHER_WORDS else _calls_to(kind.__name__, plain)
     if calls_to is None:
         return name_advice(name, own, _OTHER_WORDS)
@@ -91,7 +92,8 @@ def _suggestion(kind: type, name: str) -> str:
 
 def _calls_to(start: str, name: str) -> tuple[str, str] | None:
     """One call or two to a handle that has a name, and the handle."""
-    waiting, seen = deque([("", start)]), {start}
+    waiting = deque([("", start)])
+    seen = {start}
     while waiting:
         calls, at = waiting.popleft()
         for call, owner in _CALLS.get(at, ()):

@@ -211,7 +211,8 @@ def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) 
 
 
 def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: Any) -> Callable[[State], Any]:
-    body, names = Body(("state",), Schema()), [f"s{index}" for index in range(len(slots))]
+    body = Body(("state",), Schema())
+    names = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(names)}, = state")
     _define_slots(body, slots, names)
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())

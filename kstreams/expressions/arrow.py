@@ -116,7 +116,8 @@ def _to_ms(expr: Expr, column: Any) -> Any:
 
 
 def _truncate(expr: Expr, column: Any) -> Any:
-    micros, every = column.cast(pa.int64()), pa.scalar(expr.detail // timedelta(microseconds=1))
+    micros = column.cast(pa.int64())
+    every = pa.scalar(expr.detail // timedelta(microseconds=1))
     since = pc.subtract(micros, _modulo(expr, micros, every))
     return pc.if_else(pc.greater_equal(since, FIRST_MS * 1000), since, None).cast(TYPES[datetime])
 

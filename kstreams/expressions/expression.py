@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar
 
-    T_co, T2 = TypeVar("T_co", covariant=True), TypeVar("T2")  # Python 3.11 knows no defaults
+    # Python 3.11 knows no defaults
+    T_co = TypeVar("T_co", covariant=True)
+    T2 = TypeVar("T2")
 
 LITERAL_TYPES = (bool, int, float, str, bytes, datetime, Decimal)
 

@@ -94,7 +94,8 @@ def _divided(function: Callable[[Any, Any], Any]) -> Rule:
 def _modulo(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
     import narwhals as nw
 
-    left, right = inputs[0], nw.when(inputs[1] != 0).then(inputs[1])
+    left = inputs[0]
+    right = nw.when(inputs[1] != 0).then(inputs[1])
     if type_of(expr, schema).kind is int:
         return left % right
     return left - (left // right) * right  # backends would add the divisor first, and round

@@ -31,9 +31,11 @@ def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
     """
     if aggregation.is_count:
         return lambda one, other: one + other
-    body, size = Body(("one", "other"), Schema()), range(len(aggregation.slots))
+    body = Body(("one", "other"), Schema())
+    size = range(len(aggregation.slots))
     body.names["union"] = union
-    olds, news = [f"a{index}" for index in size], [f"b{index}" for index in size]
+    olds = [f"a{index}" for index in size]
+    news = [f"b{index}" for index in size]
     body.lines += [f"{', '.join(olds)}, = one", f"{', '.join(news)}, = other"]
     slots = zip(aggregation.slots, olds, news, strict=True)
     texts = [_MERGES[slot.operation].format(old=old, new=new) for slot, old, new in slots]

@@ -99,7 +99,8 @@ class Body:
     """
 
     def __init__(self, arguments: Sequence[str], schema: Schema) -> None:
-        self.arguments, self.schema = arguments, schema
+        self.arguments = arguments
+        self.schema = schema
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"Windowed": Windowed, "__name__": __name__, "math": math}
         self._known: dict[str, str] = {}

@@ -91,7 +91,8 @@ class _Fields(NamedTuple):
 
 
 def _check_fields(expr: Expr, made: Any) -> None:
-    fields, name = _fields_taken(made), getattr(made, "__name__", str(made))
+    fields = _fields_taken(made)
+    name = getattr(made, "__name__", str(made))
     if fields is None:
         raise TopologyError(
             f"{expr!r} makes fields, which {name} has not: declare a Struct, a dataclass, a TypedDict or dict"

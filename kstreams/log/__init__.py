@@ -86,7 +86,8 @@ def open_log(
     ...     admin.topics()["words"].partitions
     2
     """
-    home, settings = home_at(location), {"log.durability": durability}
+    home = home_at(location)
+    settings = {"log.durability": durability}
     if disk is None:
         return home.open(settings, clock=clock)
     return cast("EmbeddedHome", home).open(settings, clock=clock, disk=disk)

@@ -31,7 +31,8 @@ class ApplicationRegistry:
     """
 
     def __init__(self, config: Config) -> None:
-        self._config, self._lock = config, threading.Lock()
+        self._config = config
+        self._lock = threading.Lock()
         self._opened: list[SchemaRegistry] = []
         self._patience = Patience.of(config)
 

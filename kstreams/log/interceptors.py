@@ -117,7 +117,9 @@ class InterceptedProducer:
     """
 
     def __init__(self, producer: Producer, interceptors: Sequence[Any], *, only_errors: bool) -> None:
-        self._producer, self._interceptors, self._only_errors = producer, interceptors, only_errors
+        self._producer = producer
+        self._interceptors = interceptors
+        self._only_errors = only_errors
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._producer, name)
@@ -204,7 +206,8 @@ class InterceptedConsumer:
     """
 
     def __init__(self, consumer: Any, interceptors: Sequence[Any]) -> None:
-        self._consumer, self._interceptors = consumer, interceptors
+        self._consumer = consumer
+        self._interceptors = interceptors
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._consumer, name)

@@ -86,7 +86,8 @@ def _murmur2_column(keys: pa.Array) -> Ints:
     data = keys.buffers()[2]
     raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    starts, lengths = ends[:-1].astype(np.int64), np.diff(ends)
+    starts = ends[:-1].astype(np.int64)
+    lengths = np.diff(ends)
     hashes = np.zeros(len(keys), dtype=np.uint32)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)

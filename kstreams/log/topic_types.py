@@ -13,7 +13,8 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import TopicExistsError
 from kstreams.log.api import Admin, TopicDescription
 
-KEY_TYPE, VALUE_TYPE = "kstreams.key.type", "kstreams.value.type"
+KEY_TYPE = "kstreams.key.type"
+VALUE_TYPE = "kstreams.value.type"
 MIXED = "mixed"
 """In place of a type: the records were written as several ones."""
 
@@ -74,7 +75,8 @@ def note_types(admin: Admin, name: str, types: TopicTypes) -> None:
 
 def _after_disagreement(admin: Admin, topic: TopicDescription, setting: str, wanted: str) -> str:
     what = "keys" if setting == KEY_TYPE else "values"
-    known, found = topic.config[setting], MIXED if holds_records(admin, topic) else wanted
+    known = topic.config[setting]
+    found = MIXED if holds_records(admin, topic) else wanted
     logger.warning(
         "the %s of %s were %s so far and are now written as %s; its settings say %s=%s from now on: readers that "
         "expect the other type will fail on them",
@@ -86,5 +88,6 @@ def _after_disagreement(admin: Admin, topic: TopicDescription, setting: str, wan
 def holds_records(admin: Admin, topic: TopicDescription) -> bool:
     """Whether there are records in a topic, visible or not."""
     members = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-    begin, end = admin.beginning_offsets(members), admin.end_offsets(members, committed_only=False)
+    begin = admin.beginning_offsets(members)
+    end = admin.end_offsets(members, committed_only=False)
     return any(end[member] > begin[member] for member in members)

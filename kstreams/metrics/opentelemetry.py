@@ -54,7 +54,8 @@ class _Latest:
     """The metrics of this moment, gathered once for all instruments."""
 
     def __init__(self, application: MeasuredApplication) -> None:
-        self.applications, self._until = [application], 0.0
+        self.applications = [application]
+        self._until = 0.0
         self._found: dict[MetricTemplate, list[Observation]] = {}
 
     def of(self, template: MetricTemplate) -> list[Observation]:

@@ -80,9 +80,12 @@ class PatientRegistry(SchemaRegistry):
     """
 
     def __init__(self, registry: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
-        self._registry, self._patience = registry, patience
+        self._registry = registry
+        self._patience = patience
         self._clock = clock or SystemClock()
-        self._backoff_ms, self._retry_at_ms, self._failure = patience.first_wait_ms, 0, ""
+        self._backoff_ms = patience.first_wait_ms
+        self._retry_at_ms = 0
+        self._failure = ""
 
     def schema(self, number: int) -> RegisteredSchema:
         return self._waiting(lambda: self._registry.schema(number))
@@ -128,8 +131,10 @@ class PatientRegistry(SchemaRegistry):
         """Return the answer as soon as there is one; raise the last error after the timeout."""
         if not _waits.get():
             return self._at_once(ask)
-        clock, patience = self._clock, self._patience
-        begun_ms, wait_ms = clock.uptime_ms(), patience.first_wait_ms
+        clock = self._clock
+        patience = self._patience
+        begun_ms = clock.uptime_ms()
+        wait_ms = patience.first_wait_ms
         while True:
             try:
                 return ask()
@@ -151,7 +156,8 @@ class PatientRegistry(SchemaRegistry):
         try:
             answer = ask()
         except RegistryUnavailableError as error:
-            self._retry_at_ms, self._failure = self._clock.uptime_ms() + self._backoff_ms, str(error)
+            self._retry_at_ms = self._clock.uptime_ms() + self._backoff_ms
+            self._failure = str(error)
             self._backoff_ms = min(2 * self._backoff_ms, self._patience.longest_wait_ms)
             raise
         self._backoff_ms = self._patience.first_wait_ms

@@ -9,7 +9,9 @@ from kstreams.record import Change
 from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
 
 _LENGTH = struct.Struct(">I")
-_OLD, _NEW, _BOTH = 0, 1, 2
+_OLD = 0
+_NEW = 1
+_BOTH = 2
 _NOT_LATEST = 3  # added to the flag when a byte says that the change is not the latest of its key
 
 
@@ -29,7 +31,8 @@ class ChangeSerde(Serde[Change[Any]]):
     """
 
     def __init__(self, inner: Serde[Any]) -> None:
-        self.inner, self.type = inner, Change
+        self.inner = inner
+        self.type = Change
 
     def of_topic(self, use: SerdeUse) -> Serde[Change[Any]]:
         made: Serde[Change[Any]] = of_topic_within(self, "inner", use)
@@ -40,7 +43,8 @@ class ChangeSerde(Serde[Change[Any]]):
         return self.inner.asks_registry
 
     def serialize(self, value: Change[Any]) -> bytes:
-        new, old = self._bytes(value.new), self._bytes(value.old)
+        new = self._bytes(value.new)
+        old = self._bytes(value.old)
         flag = _OLD if new is None else _NEW if old is None else _BOTH
         length = _LENGTH.pack(len(new)) if new is not None and old is not None else b""
         end = bytes([flag]) if value.is_latest else bytes([0, flag + _NOT_LATEST])

@@ -230,7 +230,8 @@ def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
     _without_limits(info)
     if not isinstance(info.key_type, inspect.StrType):
         raise _NotPlain(info)
-    key, value = f"v{depth + 1}", f"v{depth + 2}"
+    key = f"v{depth + 1}"
+    value = f"v{depth + 2}"
     pairs = [f"for {key}, {value} in v{depth}.items():"]
     tests = [*source.test(info.key_type, depth + 1), *source.test(info.value_type, depth + 2)]
     return [(source.of_class(dict, depth), [*pairs, *indented(tests)])]
@@ -239,7 +240,9 @@ def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
 @_cases.register
 def _(info: inspect.TypedDictType, source: _Source, depth: int) -> list[Case]:
     """A dict with so many keys as there are fields in it: then it has no others."""
-    missing, value, count = source.bound(object()), f"v{depth + 1}", f"n{depth}"
+    missing = source.bound(object())
+    value = f"v{depth + 1}"
+    count = f"n{depth}"
     fields = [field for field in info.fields if field.required]
     lines = [line for field in fields for line in _entry(field, missing, source, depth)]
     lines.append(f"{count} = {len(fields)}")

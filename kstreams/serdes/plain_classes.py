@@ -33,7 +33,8 @@ def _is_data(kind: type) -> bool:
 
 def _within(info: Any) -> Iterator[Any]:
     """What a type is made of, each part once: types may hold themselves."""
-    seen, waiting = set(), [info]
+    seen = set()
+    waiting = [info]
     while waiting:
         part = waiting.pop()
         if id(part) in seen or not isinstance(part, inspect.Type | inspect.Field | tuple):

@@ -95,7 +95,8 @@ def from_json(serde: Serde[Any], value: Any) -> Any:
     """The value that a piece of JSON stands for."""
     if _is_untyped(serde):
         return value
-    in_parts, names = _IN_PARTS.get(type(serde)), getattr(serde.type, "_fields", None)
+    in_parts = _IN_PARTS.get(type(serde))
+    names = getattr(serde.type, "_fields", None)
     try:
         if in_parts is not None:
             return in_parts(serde, value)

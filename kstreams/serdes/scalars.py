@@ -36,7 +36,8 @@ def _numbers(column: pa.Array, dtype: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _binary(numbers: np.ndarray, missing: pa.Array) -> pa.Array:
     """Numbers as binary values of their width, null where `missing`."""
-    width, count = numbers.dtype.itemsize, len(numbers)
+    width = numbers.dtype.itemsize
+    count = len(numbers)
     fixed = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(numbers.tobytes())])
     column = fixed.cast(pa.binary())
     return pc.if_else(missing, pa.scalar(None, pa.binary()), column) if pc.any(missing).as_py() else column

@@ -34,8 +34,10 @@ from typing import Any, NamedTuple
 
 from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
 
-_SUBSCRIPTION_VERSION, _RESPONSE_VERSION = 1, 0
-_NO_HASH, _HASH_BYTES = 0x80, 16
+_SUBSCRIPTION_VERSION = 1
+_RESPONSE_VERSION = 0
+_NO_HASH = 0x80
+_HASH_BYTES = 16
 _INT = struct.Struct(">i")
 
 
@@ -85,7 +87,8 @@ class SubscriptionSerde(Serde[Subscription]):
     """
 
     def __init__(self, primary_key: Serde[Any]) -> None:
-        self.primary_key, self.type = primary_key, Subscription
+        self.primary_key = primary_key
+        self.type = Subscription
 
     def of_topic(self, use: SerdeUse) -> Serde[Subscription]:
         made: Serde[Subscription] = of_topic_within(self, "primary_key", use)
@@ -130,7 +133,8 @@ class ResponseSerde(Serde[SubscriptionResponse]):
     """
 
     def __init__(self, value: Serde[Any]) -> None:
-        self.value, self.type = value, SubscriptionResponse
+        self.value = value
+        self.type = SubscriptionResponse
 
     def of_topic(self, use: SerdeUse) -> Serde[SubscriptionResponse]:
         made: Serde[SubscriptionResponse] = of_topic_within(self, "value", use)

@@ -63,7 +63,8 @@ def needs_registry(kind: str) -> bool:
 
 
 def _by_schema(serde: Serde[Any], use: SerdeUse) -> Decode:
-    read, header = serde.of_topic(use).deserialize, header_name(is_key=use.is_key)
+    read = serde.of_topic(use).deserialize
+    header = header_name(is_key=use.is_key)
     return lambda data, headers: None if data is None else shown(read(framed(data, headers, header)))
 
 
@@ -71,8 +72,10 @@ class _Guess:
     """Reads bytes with the schema that they name, where the registry has it; guesses others by themselves."""
 
     def __init__(self, use: SerdeUse, on_trouble: OnTrouble) -> None:
-        self._use, self._on_trouble = use, on_trouble
-        self._plain, self._header = decoder(AUTO), header_name(is_key=use.is_key)
+        self._use = use
+        self._on_trouble = on_trouble
+        self._plain = decoder(AUTO)
+        self._header = header_name(is_key=use.is_key)
         self._by_type: dict[SchemaType, Decode] = {}
         self._types: dict[bytes, SchemaType | None] = {}
         self._is_away = False

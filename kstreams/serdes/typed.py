@@ -31,7 +31,8 @@ class TypedSerde(Serde[Any]):
 
     def __init__(self, kind: Any) -> None:
         try:
-            self._decoder, unknown = self.decoder(kind), plain_classes(kind)
+            self._decoder = self.decoder(kind)
+            unknown = plain_classes(kind)
         except (TypeError, NameError) as error:
             raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
         if unknown:
@@ -40,7 +41,8 @@ class TypedSerde(Serde[Any]):
                 f"no serde can write {names}: make it a dataclass, a msgspec.Struct or a pydantic model, or pass a "
                 "Serde of your own"
             )
-        self.type, self._decode = kind, self._decoder.decode
+        self.type = kind
+        self._decode = self._decoder.decode
         self._is_plain, self._are_plain = plain_check(kind)
 
     def serialize(self, value: Any) -> bytes:

@@ -45,7 +45,10 @@ class QueryApplication:
     """
 
     def __init__(self, guard: Guard, routes: Sequence[Endpoint], asking: Asking, key_answers: KeyAnswers) -> None:
-        self._guard, self.routes, self._asking, self.key_answers = guard, tuple(routes), asking, key_answers
+        self._guard = guard
+        self.routes = tuple(routes)
+        self._asking = asking
+        self.key_answers = key_answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

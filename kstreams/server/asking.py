@@ -50,11 +50,15 @@ class Asking:
     """
 
     def __init__(self, streams: KafkaStreams, peers: Peers, limits: Limits) -> None:
-        self.streams, self.limits, self._peers = streams, limits, peers
+        self.streams = streams
+        self.limits = limits
+        self._peers = peers
         address = streams.config["application.server"] or ""
-        self.address, self.instance = HostInfo.of(address), address or "this process"
+        self.address = HostInfo.of(address)
+        self.instance = address or "this process"
         # Apart, so that instances that wait for each other have threads left to answer.
-        self.work, self._waits = Work(limits.concurrency), Work(limits.concurrency)
+        self.work = Work(limits.concurrency)
+        self._waits = Work(limits.concurrency)
         self._scans = OneAtATime(self.work, lambda: streams.is_busy)
 
     def close(self) -> None:
@@ -80,7 +84,9 @@ class Asking:
             return None
         if answers is None:
             return None
-        rows, position, instances = list[Row](), dict[str, int](), dict[str, str]()
+        rows = list[Row]()
+        position = dict[str, int]()
+        instances = dict[str, str]()
         for number, (value, offsets) in answers.items():
             if value is not None:
                 rows.append(reading.row(store, key, value))
@@ -120,7 +126,8 @@ class Asking:
 
     async def pages(self, questions: Sequence[Question]) -> Page:
         """The rows of several questions as one page, which stands for what all of them stand for."""
-        found, until = _no_rows(questions[0]), asyncio.get_running_loop().time() + questions[0].seconds
+        found = _no_rows(questions[0])
+        until = asyncio.get_running_loop().time() + questions[0].seconds
         for question in questions:
             page = self.at_once(question) or await self.page(question, until)
             found.rows += page.rows
@@ -137,7 +144,8 @@ class Asking:
         Refusal
             When a partition gives no answer now, or the store does not know how many it has.
         """
-        until, holders = asyncio.get_running_loop().time() + question.seconds, self._holders(question)
+        until = asyncio.get_running_loop().time() + question.seconds
+        holders = self._holders(question)
         found = [await self._counted(_until(question, until), number, each) for number, each in holders.items()]
         instances = {number: name for each in found for number, name in each.instances.items()}
         position = {source: offset for each in found for source, offset in each.position.items()}
@@ -177,7 +185,8 @@ class Asking:
 
     async def _of_key(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of the partition where the key should be; where it has nothing, of the first other one that has."""
-        found, cursor = _no_rows(question), question.cursor
+        found = _no_rows(question)
+        cursor = question.cursor
         for number in self._order(question, holders):
             after = None if cursor is None else cursor.after
             answer = await self._rows(_until(question, until), number, holders[number], after, question.limit)
@@ -198,7 +207,8 @@ class Asking:
 
     async def _scan(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of one partition after the other."""
-        found, cursor = _no_rows(question), question.cursor or Cursor(-1, None)
+        found = _no_rows(question)
+        cursor = question.cursor or Cursor(-1, None)
         left = sorted(number for number in holders if number >= cursor.partition)
         for number, following in zip(left, [*left[1:], None], strict=True):
             after = cursor.after if number == cursor.partition else None
@@ -243,7 +253,8 @@ class Asking:
         return [host for host in (holders.active, *standbys) if host is not None] or [None]
 
     def _local_rows(self, question: Question, number: int, after: RowPlace | None, most: int) -> PartitionRows:
-        reading, store = question.reading, question.store
+        reading = question.reading
+        store = question.store
         find = reading.scan if question.asked.key is None else reading.by_key
         assert find is not None, "a question that a kind does not know is refused when it is read"
         found = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
@@ -254,7 +265,9 @@ class Asking:
 
     def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
         """The answer of a partition in this process."""
-        name, stale, isolation = question.store.name, question.stale, question.isolation
+        name = question.store.name
+        stale = question.stale
+        isolation = question.isolation
         try:
             found = self.streams.query(
                 name, query, partitions=[number], require_active=not stale, isolation=isolation

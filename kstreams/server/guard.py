@@ -44,8 +44,11 @@ class Guard:
     def __init__(
         self, app: ASGIApp, readers: Readers, hosts: Collection[str], open_paths: Collection[str], limits: Limits
     ) -> None:
-        self._app, self._readers, self._limits = app, readers, limits
-        self._hosts, self._open = frozenset(host.lower() for host in hosts), frozenset(open_paths)
+        self._app = app
+        self._readers = readers
+        self._limits = limits
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._open = frozenset(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or refuse one request."""

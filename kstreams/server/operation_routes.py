@@ -26,7 +26,8 @@ class OperationRoutes:
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking, self._registry = asking, CollectorRegistry()
+        self._asking = asking
+        self._registry = CollectorRegistry()
         self._registry.register(PrometheusCollector(asking.streams))
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -45,7 +45,8 @@ class Peers:
         """
         try:
             with self.asked(host, quote(path), parameters, seconds) as answer:
-                status, body = answer.status, answer.read()
+                status = answer.status
+                body = answer.read()
         except (OSError, http.client.HTTPException) as error:
             logger.info("%s does not answer: %s", host, error)
             raise moving("the instance that has the partition does not answer: ask again") from None

@@ -30,7 +30,8 @@ from kstreams.state.api import StoreBuilder
 _ISOLATIONS: Mapping[str, Isolation] = {level: level for level in reversed(get_args(Isolation))}
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
-_PAGE_ROWS, _KNOWN = 100, 256
+_PAGE_ROWS = 100
+_KNOWN = 256
 _NO_KEY = "the key cannot be read as one of this store"
 NO_CURSOR = "`cursor` is none that a page of this question gave as `next`: begin with the first page again"
 
@@ -145,7 +146,8 @@ class Questions:
     """
 
     def __init__(self, topology: Topology, limits: Limits) -> None:
-        self._topology, self._limits = topology, limits
+        self._topology = topology
+        self._limits = limits
         self._read = lru_cache(_KNOWN)(self._parameters)
 
     def store(self, request: Request) -> StoreBuilder:
@@ -154,8 +156,10 @@ class Questions:
 
     def of(self, request: Request) -> Question:
         """What a request asks of the store in its path; raises Refusal where that makes no sense."""
-        store, scope = self.store(request), request.scope
-        key, path = request.path_params.get("key"), scope["path"].removeprefix(scope.get("root_path", ""))
+        store = self.store(request)
+        scope = request.scope
+        key = request.path_params.get("key")
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
         question = self._read(store.name, scope["query_string"], key is not None)
         return msgspec.structs.replace(question if key is None else question.of_key(key), path=path)
 
@@ -163,7 +167,8 @@ class Questions:
         """The rows that a watch looks at: other instances are asked for them where rows are asked for."""
         question = self.of(request)
         given = dict(question.given)
-        key, place = given.pop("key", None), f"/v1/stores/{question.store.name}"
+        key = given.pop("key", None)
+        place = f"/v1/stores/{question.store.name}"
         path = f"{place}/rows" if key is None else f"{place}/keys/{key}"
         return msgspec.structs.replace(question, given=given, path=path)
 

@@ -17,7 +17,8 @@ from kstreams.state.rows.scan_order import scan_order
 from kstreams.state.values_with_headers import headers_of, without_headers
 
 _HEADER = decoder("auto")  # as `kstreams consume` shows them
-FIRST_MS, LAST_MS = 0, 2**62
+FIRST_MS = 0
+LAST_MS = 2**62
 Entry = tuple[Any, Any]
 Row = dict[str, Any]
 Number = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
@@ -95,7 +96,8 @@ def _key_values(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[En
         return _with_prefix(store, asked.prefix, after)
     low, high = (asked.low, asked.high) if last is None else (last, asked.high)
     if asked.descending:
-        low, high = (asked.low, asked.high if last is None else last)
+        low = asked.low
+        high = asked.high if last is None else last
     entries: Iterable[Entry] = (store.reverse_range if asked.descending else store.range)(low, high)
     return entries if after is None else _without(entries, serde, after.key)
 
@@ -105,7 +107,8 @@ def _with_prefix(store: Any, prefix: Any, after: RowPlace | None) -> Iterable[En
     if after is None:
         found: Iterable[Entry] = store.prefix_scan(prefix, serde)
         return found
-    begin, left = serde.serialize(prefix), store.range(serde.deserialize(after.key))
+    begin = serde.serialize(prefix)
+    left = store.range(serde.deserialize(after.key))
     return takewhile(lambda entry: serde.serialize(entry[0]).startswith(begin), _without(left, serde, after.key))
 
 
@@ -175,7 +178,8 @@ def _versions_of_keys(store: Any, asked: Asked, after: RowPlace | None) -> Itera
     if after is None:
         found: Iterable[Entry] = find(asked.low, asked.high, *times)
         return found
-    serde, since = store.builder.key, LAST_MS if is_one else after.first_ms
+    serde = store.builder.key
+    since = LAST_MS if is_one else after.first_ms
     last = serde.deserialize(after.key)
     low, high = (asked.low, last) if asked.descending else (last, asked.high)
     left = find(low, high, *times)
@@ -188,7 +192,8 @@ def _behind(
     """The entries behind a place; the row of it may be gone since, as sessions go that grow."""
     if after is None:
         return iter(entries)
-    builder, last = store.builder, order(after)
+    builder = store.builder
+    last = order(after)
     place = READINGS[builder.kind.name].place
     if asked.descending:
         return dropwhile(lambda entry: order(place(builder, *entry)) >= last, entries)

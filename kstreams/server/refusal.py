@@ -21,7 +21,9 @@ class Refusal(Exception):
 
     def __init__(self, status: int, reason: str, retry_after_s: int | None = None) -> None:
         super().__init__(reason)
-        self.status, self.reason, self.retry_after_s = status, reason, retry_after_s
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
 
     def response(self) -> Response:
         """The answer that says so."""

@@ -52,7 +52,8 @@ class Server:
             raise ConfigError(f"{address!r} is no address to answer at: write HOST:PORT, with port 0 for a free one")
         if (config["server.tls.certificate"] is None) != (config["server.tls.key"] is None):
             raise ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither")
-        self._socket, self._limits = _bound(wanted), limits or Limits()
+        self._socket = _bound(wanted)
+        self._limits = limits or Limits()
         self.address = HostInfo(wanted.host, self._socket.getsockname()[1])
         told = config["application.server"] or ("" if wanted.host in _EVERY_ADDRESS else str(self.address))
         if not told:
@@ -94,7 +95,8 @@ class Server:
                 app.close()
 
     def _settings(self, app: QueryApplication) -> uvicorn.Config:
-        certificate, key = self.config["server.tls.certificate"], self.config["server.tls.key"]
+        certificate = self.config["server.tls.certificate"]
+        key = self.config["server.tls.key"]
         return uvicorn.Config(
             app,
             http=partial(HttpConnection, self._limits, app.key_answers),  # type: ignore[arg-type]

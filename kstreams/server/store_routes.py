@@ -32,12 +32,16 @@ class StoreRoutes:
     """
 
     def __init__(self, asking: Asking, questions: Questions) -> None:
-        self._asking, self._questions, self._watches = asking, questions, 0
+        self._asking = asking
+        self._questions = questions
+        self._watches = 0
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
-        store, both = "/v1/stores/{store}", (JSON, ARROW)
-        key, rows = (*HOW, *PAGES, *TIMES), (*HOW, *PAGES, *TIMES, *KEYS)
+        store = "/v1/stores/{store}"
+        both = (JSON, ARROW)
+        key = (*HOW, *PAGES, *TIMES)
+        rows = (*HOW, *PAGES, *TIMES, *KEYS)
         watched = tuple(each for each in (*rows, ONE_KEY) if each.name not in ("cursor", "local"))
         found = (
             Endpoint("/v1/stores", "The stores that may be asked, and their types.", self.stores),
@@ -54,7 +58,8 @@ class StoreRoutes:
 
     async def stores(self, request: Request) -> Response:
         """All that are declared queryable."""
-        reader, known = request.scope[READER], self._asking.streams.topology.stores.values()
+        reader = request.scope[READER]
+        known = self._asking.streams.topology.stores.values()
         found = [_described(store) for store in known if store.queryable and reader.may_read(store.name)]
         return _json({"stores": sorted(found, key=lambda store: str(store["name"]))})
 

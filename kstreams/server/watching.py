@@ -48,8 +48,11 @@ class Watch(Response):
 
     def __init__(self, asking: Asking, question: Question, first: Page, on_end: Callable[[], None]) -> None:
         super().__init__(None, media_type=EVENTS)
-        self._asking, self._question, self._on_end = asking, question, on_end
-        self._first, self._limits = first, asking.limits
+        self._asking = asking
+        self._question = question
+        self._on_end = on_end
+        self._first = first
+        self._limits = asking.limits
         self._known: dict[bytes, Row] = {}
         self._position: dict[str, int] = {}
         self._told_at = 0.0
@@ -80,7 +83,9 @@ class Watch(Response):
             logger.error("a watch of %s failed", store, exc_info=error)
 
     async def _send_all(self, send: Send, limits: Limits) -> None:
-        loop, woken, name = asyncio.get_running_loop(), asyncio.Event(), self._question.store.name
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+        name = self._question.store.name
         await self._tell(self._first, send, limits)
         while not self._has_ended:  # Python 3.11 can lose a cancellation in `wait_for`
             woken.clear()
@@ -127,7 +132,8 @@ class Watch(Response):
         rows = {msgspec.json.encode(identity(row), enc_hook=str): row for row in page.rows}
         changed = [row for place, row in rows.items() if self._known.get(place) != row]
         gone = [identity(row) for place, row in self._known.items() if place not in rows]
-        self._known, self._position = rows, self._position | page.position
+        self._known = rows
+        self._position = self._position | page.position
         told = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
         return b"".join(_event(name, {**row, "position": page.position}) for name, row in told)
 

@@ -12,10 +12,9 @@ from typing import TypeVar
 from kstreams.server.refusal import Refusal
 
 Result = TypeVar("Result")
-_RESTS, _LONGEST_REST_S = (
-    5,
-    0.2,
-)  # all scans together take at most a sixth of the time, and their JSON about as much less
+# all scans together take at most a sixth of the time, and their JSON about as much less
+_RESTS = 5
+_LONGEST_REST_S = 0.2
 
 
 class Work:
@@ -28,7 +27,8 @@ class Work:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._busy = most, 0
+        self._most = most
+        self._busy = 0
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="kstreams-server")
 
     async def do(self, question: Callable[[], Result], seconds: float) -> Result:
@@ -71,7 +71,8 @@ class OneAtATime:
     """
 
     def __init__(self, work: Work, is_busy: Callable[[], bool]) -> None:
-        self._work, self._is_busy = work, is_busy
+        self._work = work
+        self._is_busy = is_busy
         self._turn = asyncio.Lock()
 
     async def do(self, question: Callable[[], Result], seconds: float) -> Result:

@@ -137,7 +137,8 @@ class Bundle:
             raise StateError(f"{folder} holds no state: write it with `kstreams state export --to {folder}`.") from None
         except (OSError, msgspec.DecodeError) as error:
             raise StateError(f"{path} cannot be read: {error}. Export the state again.") from error
-        self.origin, self.tasks = contents.origin, contents.tasks
+        self.origin = contents.origin
+        self.tasks = contents.tasks
         for name in (*self.tasks, *(store for task in self.tasks.values() for store in task.stores)):
             if Path(name).name != name:
                 raise StateError(f"{path} names {name!r}, which is no task and no store.")
@@ -154,7 +155,8 @@ class Bundle:
         return TaskRows(task, held.metadata, {name: self._rows(task, name, file) for name, file in held.stores.items()})
 
     def _rows(self, task: str, store: str, said: StoreFile) -> Changes:
-        raw, path = self._checked(task, store, said), _path(self.folder, task, store)
+        raw = self._checked(task, store, said)
+        path = _path(self.folder, task, store)
         try:
             with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
                 table = reader.read_all()

@@ -36,7 +36,8 @@ class KeyCodec:
     def __init__(self, store: str, serde: Serde[Any] | None) -> None:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its keys: declare it with key=")
-        self.serde, self._store = serde, store
+        self.serde = serde
+        self._store = store
         self.direct = same_bytes_when_equal(serde)
         self.live: Callable[[Any], Any] | None = None if self.direct else self._serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
@@ -115,7 +116,8 @@ class PlainValueCodec:
     def __init__(self, store: str, serde: Serde[Any] | None) -> None:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its values: declare it with value=")
-        self.serde, self._store = serde, store
+        self.serde = serde
+        self._store = store
         self.direct = has_immutable_values(serde)
         self.live: Callable[[Any], Any] | None = None if self.direct else serde.serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize

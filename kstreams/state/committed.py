@@ -54,7 +54,9 @@ class CommittedView:
         builders: Mapping[str, StoreBuilder],
         position: Mapping[TopicPartition, int],
     ) -> None:
-        self._families, self._builders, self.position = families, builders, position
+        self._families = families
+        self._builders = builders
+        self.position = position
         self._stores: dict[str, Any] = {}
         self._opening = threading.Lock()
         self.readers = 0
@@ -67,7 +69,8 @@ class CommittedView:
     def _open(self, name: str) -> Any:
         with self._opening:
             if name not in self._stores:
-                builder, budget = self._builders[name], LiveBudget(_READER_BYTES).loading(0)
+                builder = self._builders[name]
+                budget = LiveBudget(_READER_BYTES).loading(0)
                 self._stores[name] = builder.kind.open(builder, self._families[name], budget)
             return self._stores[name]
 

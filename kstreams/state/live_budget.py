@@ -53,12 +53,16 @@ class LiveBudget:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._load_limit, self._used, self._lock = limit, limit, dict[Any, int](), threading.Lock()
+        self._limit = limit
+        self._load_limit = limit
+        self._used = dict[Any, int]()
+        self._lock = threading.Lock()
 
     def loading(self, at_most: int | None) -> LiveBudget:
         """The same budget for stores each of which loads no more bytes at once; None: as many as there is room for."""
         other = LiveBudget(self._limit)
-        other._used, other._lock = self._used, self._lock
+        other._used = self._used
+        other._lock = self._lock
         other._load_limit = self._limit if at_most is None else at_most
         return other
 

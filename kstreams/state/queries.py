@@ -48,8 +48,11 @@ class _OfKey:
             raise StateError(f"{type(self).__name__} needs a key: no store has a row of a null key")
 
 
-_KEY_VALUE, _WINDOW, _SESSION = "key-value", "window", "session"
-_TIMESTAMPED, _WITH_HEADERS = "timestamped-", "-with-headers"
+_KEY_VALUE = "key-value"
+_WINDOW = "window"
+_SESSION = "session"
+_TIMESTAMPED = "timestamped-"
+_WITH_HEADERS = "-with-headers"
 _TIMESTAMPED_KEY_VALUES = (_TIMESTAMPED + _KEY_VALUE, _TIMESTAMPED + _KEY_VALUE + _WITH_HEADERS)
 _TIMESTAMPED_WINDOWS = (_TIMESTAMPED + _WINDOW, _TIMESTAMPED + _WINDOW + _WITH_HEADERS)
 _SESSIONS = (_SESSION, _SESSION + _WITH_HEADERS)

@@ -25,7 +25,8 @@ class ReadOnlyView:
     __slots__ = ("_store", "name")
 
     def __init__(self, store: Any) -> None:
-        self._store, self.name = store, store.name
+        self._store = store
+        self.name = store.name
 
     def __getattr__(self, method: str) -> Any:
         if method in self._store.builder.kind.writes:

@@ -104,7 +104,10 @@ class ReadOnlyStore:
         partition_of: PartitionOf = _nowhere,
         told: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.name, self._partitions, self._partition_of, self._told = name, partitions, partition_of, told
+        self.name = name
+        self._partitions = partitions
+        self._partition_of = partition_of
+        self._told = told
 
     if not TYPE_CHECKING:  # a type checker would take every name to be there
 

@@ -277,7 +277,8 @@ class Stores(Advised, metaclass=Advising):
         >>> Stores.session("visits", retention=3_600_000, key=str, value=int).kind
         <StoreKind session>
         """
-        retention_ms, kind = _positive(name, "retention", retention), store_kinds.SESSION
+        retention_ms = _positive(name, "retention", retention)
+        kind = store_kinds.SESSION
         return _builder(
             name, kind, key, value, store=store, logging=logging, caching=caching, retention_ms=retention_ms
         )
@@ -453,7 +454,8 @@ def _positive(name: str, what: str, duration: Duration, least: int = 1) -> int:
 
 
 def _window_times(name: str, retention: Duration, size: Duration) -> dict[str, Any]:
-    retention_ms, size_ms = _positive(name, "retention", retention), _positive(name, "size", size, least=0)
+    retention_ms = _positive(name, "retention", retention)
+    size_ms = _positive(name, "size", size, least=0)
     if retention_ms < size_ms:
         raise StateError(
             f"window store {name!r}: its retention ({retention_ms} ms) is shorter than its windows ({size_ms} ms), "

@@ -55,7 +55,10 @@ class OpenTaskState:
             name: self._measured.get(name, store) if store.handle is store else store.handle
             for name, store in stores.items()
         }
-        self._live, self._database, self._is_open, self.directory = stores, database, True, directory
+        self._live = stores
+        self._database = database
+        self._is_open = True
+        self.directory = directory
         viewed = [store for store in stores.values() if store.family.durable and store.builder.kind.reads_committed]
         families: dict[str, Any] = {store.name: store.family for store in viewed}
         self.committed = views = CommittedViews([store.builder for store in viewed], families)
@@ -205,7 +208,8 @@ def open_task_state(
     stores = stores if caching else [replace(builder, caching=False) for builder in stores]
     on_disk = [builder.name for builder in stores if keep_all or builder.store == "rocksdb"]
     extra = [name for builder in stores for name in _extra_families(builder)]
-    families, database = {}, None
+    families = {}
+    database = None
     if directory is not None and on_disk:
         database = _open_database(directory, [*on_disk, *extra], limits, measured)
         families = {name: database.family(name) for name in (*on_disk, *extra)}

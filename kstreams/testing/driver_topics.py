@@ -22,7 +22,8 @@ class DriverTopics:
     """
 
     def __init__(self, is_input: Callable[[str], bool], enqueue: Callable[[Batch], None]) -> None:
-        self._is_input, self._enqueue = is_input, enqueue
+        self._is_input = is_input
+        self._enqueue = enqueue
         self._offsets: Counter[str] = Counter()
         self.queues: dict[str, deque[Row]] = defaultdict(deque)
         self.written: set[str] = set()

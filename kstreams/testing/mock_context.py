@@ -70,13 +70,15 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         state_dir: str | Path | None = None,
     ) -> None:
         self._config = Config.of({"application.id": "test", **(config or {})})
-        self._task_id, self._state_dir = task_id, state_dir
+        self._task_id = task_id
+        self._state_dir = state_dir
         self._forwards: list[CapturedForward] = []
         self._punctuators: list[CapturedPunctuator] = []
         self._stores: dict[str, Any] = {}
         self._sensors: dict[tuple[str, str], Sensor] = {}
         self._metadata: RecordMetadata | None = None
-        self._stream_time_ms, self._system_time_ms = -1, 0
+        self._stream_time_ms = -1
+        self._system_time_ms = 0
         self._committed = False
 
     # what the test sets and asks

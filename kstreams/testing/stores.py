@@ -23,11 +23,13 @@ class StoreViews:
     """
 
     def __init__(self, builders: Mapping[str, StoreBuilder], stores: Mapping[str, Any]) -> None:
-        self._builders, self._stores = builders, stores
+        self._builders = builders
+        self._stores = stores
 
     def get(self, name: str, wanted: StoreKind, *others: StoreKind) -> Any:
         """The store of this name, of the kind that is wanted, or of another that will do."""
-        store, kind = self.any(name), self._builders[name].kind
+        store = self.any(name)
+        kind = self._builders[name].kind
         if kind not in (wanted, *others):
             raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
         return store
@@ -53,11 +55,13 @@ class ValuesOnly:
     _lacks = "timestamps"
 
     def __init__(self, store: Any) -> None:
-        self._store, self._view = store, store.builder.kind.view
+        self._store = store
+        self._view = store.builder.kind.view
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if not hasattr(self._view, method):
-            name, lacks = self._store.name, self._lacks
+            name = self._store.name
+            lacks = self._lacks
             raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {lacks}")
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))

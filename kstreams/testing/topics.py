@@ -35,8 +35,11 @@ class TestInputTopic(AdvisedCalls):
         auto_advance_ms: int,
     ) -> None:
         self.name = name
-        self._key, self._value, self._pipe = key, value, pipe
-        self._now_ms, self._step_ms = start_ms, auto_advance_ms
+        self._key = key
+        self._value = value
+        self._pipe = pipe
+        self._now_ms = start_ms
+        self._step_ms = auto_advance_ms
 
     def pipe_input(self, key: Any, value: Any, timestamp: Time | None = None, headers: Headers = ()) -> None:
         """Process one record; `timestamp` is a datetime, or in milliseconds."""
@@ -73,7 +76,8 @@ class TestInputTopic(AdvisedCalls):
         advance : timedelta or int (ms)
             How much later each further one is than the one before, counted from `start`.
         """
-        first_ms, step_ms = None if start is None else time_ms(start), to_ms(advance)
+        first_ms = None if start is None else time_ms(start)
+        step_ms = to_ms(advance)
         for number, row in enumerate(rows.items() if isinstance(rows, Mapping) else rows):
             if not (isinstance(row, tuple | list) and len(row) == 2):
                 raise TypeError(f"pipe_key_values() takes (key, value) pairs, not {row!r}: write pipe_values(...)")
@@ -95,7 +99,8 @@ class TestInputTopic(AdvisedCalls):
 
     def row_of(self, record: Record[Any, Any]) -> Row:
         """The record in bytes."""
-        key, value = self._bytes(self._key, record.key, "key"), self._bytes(self._value, record.value, "value")
+        key = self._bytes(self._key, record.key, "key")
+        value = self._bytes(self._value, record.value, "value")
         at_ms = time_ms(record.timestamp)
         if not (self._key.asks_registry or self._value.asks_registry):
             return Row(key, value, at_ms, record.headers)
@@ -128,7 +133,9 @@ class TestOutputTopic(AdvisedCalls):
 
     def __init__(self, name: str, key: Serde[Any], value: Serde[Any], queue: deque[Row]) -> None:
         self.name = name
-        self._key, self._value, self._queue = key, value, queue
+        self._key = key
+        self._value = value
+        self._queue = queue
 
     @property
     def queue_size(self) -> int:
@@ -145,7 +152,8 @@ class TestOutputTopic(AdvisedCalls):
         if not self._queue:
             raise LookupError(f"Topic {self.name} holds no further record: check is_empty before reading.")
         row = self._queue.popleft()
-        key, value = self._read(self._key, row.key, row.headers), self._read(self._value, row.value, row.headers)
+        key = self._read(self._key, row.key, row.headers)
+        value = self._read(self._value, row.value, row.headers)
         return Record(key=key, value=value, timestamp=row.timestamp, headers=row.headers)
 
     def _read(self, serde: Serde[Any], data: bytes | None, headers: Headers) -> Any:

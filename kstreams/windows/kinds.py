@@ -289,7 +289,8 @@ class JoinWindows(Advised, metaclass=Advising):
     grace_ms: int
 
     def __init__(self, *, before: Duration, after: Duration, grace: Duration = 0) -> None:
-        before_ms, after_ms = to_ms(before), to_ms(after)
+        before_ms = to_ms(before)
+        after_ms = to_ms(after)
         if before_ms + after_ms < 0:
             raise ValueError(f"a join window must not end ({after_ms} ms) before it starts ({-before_ms} ms)")
         object.__setattr__(self, "before_ms", before_ms)

@@ -46,7 +46,8 @@ def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[P
 
 
 def _placed(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
-    left_ms, right_ms = time_ms - difference_ms, time_ms + 1
+    left_ms = time_ms - difference_ms
+    right_ms = time_ms + 1
     found: list[Placement] = []
     starts: set[int] = set()
     around: Kept | None = None  # the latest window that the record lies in, but not at its end

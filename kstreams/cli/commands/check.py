@@ -46,7 +46,8 @@ def check(
     loaded = [load_app(name, settings_of(config)) for name in (old, new) if name is not None]
     state = _state(*loaded) if new is not None else []
     app = loaded[-1]
-    schemas, has_schemas = _schemas(app), _has_schemas(app)
+    schemas = _schemas(app)
+    has_schemas = _has_schemas(app)
     rows = ({"state": "goes on" if row.fits else "refused", "change": row.text} for row in (*state, *schemas))
     print_rows(rows, as_json=as_json)
     if new is not None:

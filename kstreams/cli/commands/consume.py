@@ -90,7 +90,8 @@ def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
     """The topic, as soon as it is there, and whether it had to be waited for: then all its records are new."""
     from kstreams.clock import SystemClock
 
-    clock, missing = SystemClock(), False
+    clock = SystemClock()
+    missing = False
     while True:
         try:
             return _described(home, topic), missing

@@ -64,7 +64,8 @@ def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> Non
     Example: `kstreams groups lag flight-counts`
     """
     with opened(home_named(log_dir)) as log, log.admin() as admin:
-        group, committed = _known(admin, name), admin.committed(name, _everything(admin))
+        group = _known(admin, name)
+        committed = admin.committed(name, _everything(admin))
         bounds = _bounds(log, admin, {name: group}, {name: committed})
         print_rows(_lags(group, committed, bounds), as_json=as_json, title=name)
 
@@ -129,7 +130,8 @@ def _known(admin: Admin, name: str) -> GroupDescription:
 
 def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, Any]]:
     """A row per group; the ends of partitions are asked for once, for all groups."""
-    groups, everything = admin.describe_groups(admin.groups()), _everything(admin)
+    groups = admin.describe_groups(admin.groups())
+    everything = _everything(admin)
     committed = committed_by(admin, groups, everything)
     bounds = _bounds(log, admin, groups, committed)
     for name, group in groups.items():
@@ -164,7 +166,8 @@ def _bounds(
 ) -> dict[TopicPartition, Bounds]:
     """Where the partitions begin and end that the groups have committed or read."""
     sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
-    begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
+    begins = admin.beginning_offsets(sources)
+    ends = admin.end_offsets(sources)
     positions = {source: [of[source].offset for of in committed.values() if source in of] for source in sources}
     first = {source: min(at, default=begins[source]) for source, at in positions.items()}
     readable = readable_ends(log, first, ends)
@@ -177,7 +180,8 @@ def _lags(
     bounds: Mapping[TopicPartition, Bounds],
 ) -> Iterator[dict[str, Any]]:
     """A row per partition that is committed or read; every process reads the assignments, so that they are nobody's."""
-    readers, assignments = _readers(group), assignment_topic(group.name)
+    readers = _readers(group)
+    assignments = assignment_topic(group.name)
     for source in sorted(readers.keys() | committed.keys()):
         if source.topic == assignments:
             continue
@@ -194,7 +198,8 @@ def _lags(
 
 
 def _offsets(log: Log, admin: Admin, sources: Collection[TopicPartition], to: str) -> dict[TopicPartition, int]:
-    begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
+    begins = admin.beginning_offsets(sources)
+    ends = admin.end_offsets(sources)
     if to.isdecimal():
         return {source: min(max(int(to), begins[source]), ends[source]) for source in sources}
     where = _reset(to)

@@ -250,7 +250,8 @@ def _whole(inputs: Iterable[IO[bytes]]) -> Iterator[bytes]:
 
 def _told(written: Iterator[int]) -> int:
     """How many records were written; of many it is told how far it is."""
-    count, until = 0, monotonic() + _TELL_EVERY_S
+    count = 0
+    until = monotonic() + _TELL_EVERY_S
     for count in written:
         if count % _LOOK_EVERY == 0 and monotonic() > until:
             sys.stderr.write(f"{count:,} records so far\n")
@@ -276,7 +277,8 @@ def _at_line(line: int) -> Iterator[None]:
 
 def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, written: Written) -> Iterator[int]:
     require_columns(table.named(), rows.columns)
-    key_bytes, value_bytes = written.key.line, written.value.line
+    key_bytes = written.key.line
+    value_bytes = written.value.line
     for number, row in enumerate(rows, 1):
         key = row.cells[table.key] if table.key else ""
         with _at_line(row.line):
@@ -289,7 +291,8 @@ def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, writ
 
 
 def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, written: Written) -> Send:
-    key_bytes, value_bytes = written.key.line, written.value.line
+    key_bytes = written.key.line
+    value_bytes = written.value.line
     parts_at = None if separator is None else separator.encode()
     fixed = None if key is None else key_bytes(key.encode())
 

@@ -99,7 +99,8 @@ def run(
     if workers > 1:
         ended_by = _run_workers(_command(app, threads, state_dir, log_dir, serve, log_format, config), workers)
     else:
-        line, (loaded, around) = ProgressLine(lines.stream()), _served(loaded, serve)
+        line = ProgressLine(lines.stream())
+        (loaded, around) = _served(loaded, serve)
         ended_by = application.run(
             loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show, around=around
         )
@@ -145,7 +146,8 @@ def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
     where = f"topics in {home_of(config)}"
     if engine is not EngineName.NATIVE:
         return f"{config.application_id} on {engine.value}: {where}"
-    processes, threads = f"{workers} processes", counted(config["num.stream.threads"], "thread")
+    processes = f"{workers} processes"
+    threads = counted(config["num.stream.threads"], "thread")
     each = f" ({threads} each)" if workers > 1 else ""
     interval = config["commit.interval.ms"] / 1000
     results = "" if ends else f"; results at once, then at least every {interval:g} s (commit.interval.ms)"

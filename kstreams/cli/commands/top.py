@@ -58,7 +58,9 @@ def top(
 
 def _looks(config: Config, interval: float) -> Iterator[dict[str, Any]]:
     """What there is to see, again and again; the first has rates too."""
-    rates, totals, answers = Rates(), Totals(), _answers(config)
+    rates = Rates()
+    totals = Totals()
+    answers = _answers(config)
     before = next(answers)["instances"]
     rates.of(before)
     totals.of(before)

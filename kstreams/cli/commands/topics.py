@@ -173,7 +173,8 @@ def _changed(topic: TopicDescription, defaults: Mapping[str, str]) -> dict[str, 
 def _partitions(admin: Admin, topics: Sequence[TopicDescription]) -> Iterator[dict[str, Any]]:
     """A row per partition; all are asked for together."""
     members = [source for topic in topics for source in _sources(topic)]
-    begin, end = admin.beginning_offsets(members), admin.end_offsets(members)
+    begin = admin.beginning_offsets(members)
+    end = admin.end_offsets(members)
     for member in members:
         yield {
             "topic": member.topic,

@@ -50,7 +50,8 @@ def _of_field(field: FieldDescriptor, value: Any, place: str) -> Any:
     if entry is not None and entry.GetOptions().map_entry:
         if not isinstance(value, dict):
             raise misfit(value, "map", place)
-        keys, values = entry.fields_by_name["key"], entry.fields_by_name["value"]
+        keys = entry.fields_by_name["key"]
+        values = entry.fields_by_name["value"]
         return {_key(keys, key, place): _of_one(values, each, within(place, key)) for key, each in value.items()}
     if field.is_repeated:
         if not isinstance(value, list):

@@ -163,7 +163,8 @@ class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
     __slots__ = ("_cogrouped", "_windows")
 
     def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
-        self._cogrouped, self._windows = cogrouped, windows
+        self._cogrouped = cogrouped
+        self._windows = windows
 
     @overload
     def aggregate(
@@ -207,7 +208,8 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
     __slots__ = ("_cogrouped", "_windows")
 
     def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
-        self._cogrouped, self._windows = cogrouped, windows
+        self._cogrouped = cogrouped
+        self._windows = windows
 
     @overload
     def aggregate(

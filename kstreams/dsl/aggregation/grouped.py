@@ -51,7 +51,8 @@ class KGroupedStream(Handle, Generic[K, V]):
 
     def __init__(self, graph: GraphBuilder, node: Node, grouped: Grouped, name: str | None) -> None:
         super().__init__(graph, node)
-        self._grouped, self._topic_prefix = grouped, name if name is None else validate_name(name)
+        self._grouped = grouped
+        self._topic_prefix = name if name is None else validate_name(name)
 
     def count(
         self,

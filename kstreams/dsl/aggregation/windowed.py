@@ -38,7 +38,9 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         windows: Windows,
         emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
     ) -> None:
-        self._grouped, self._windows, self._emit = grouped, windows, emit
+        self._grouped = grouped
+        self._windows = windows
+        self._emit = emit
 
     def emit_strategy(self, emit: EmitStrategy) -> Self:
         """When results are emitted; every update by default. Kafka Streams: `emitStrategy`.
@@ -183,7 +185,8 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
         >>> per_second = clicks.windowed_by(TimeWindows(size=timedelta(minutes=1))).rate(per=timedelta(seconds=1))
         """
-        windows, size_ms = self._windows, window_kind(self._windows).size_ms
+        windows = self._windows
+        size_ms = window_kind(self._windows).size_ms
         if size_ms is None:
             raise TopologyError(f"rate() at {declared_at()} is over windows of one size, not {windows!r}")
         if to_ms(per) < 1:

@@ -38,8 +38,10 @@ def can_be_equal(left: Any, right: Any) -> bool:
     >>> can_be_equal(str, int), can_be_equal(str, None), can_be_equal(bool, int), can_be_equal(int | str, str)
     (False, True, False, True)
     """
-    left, right = _plain(left), _plain(right)
-    one, other = _class_of(left), _class_of(right)
+    left = _plain(left)
+    right = _plain(right)
+    one = _class_of(left)
+    other = _class_of(right)
     if one is None or other is None:
         return True
     if one is other is Windowed:

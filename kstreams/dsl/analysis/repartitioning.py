@@ -17,7 +17,8 @@ def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
     node : Node
         Whose output is to be grouped or joined.
     """
-    waiting, seen = [node], {node.name}
+    waiting = [node]
+    seen = {node.name}
     while waiting:
         current = waiting.pop()
         if current.keys is Keys.CHANGED:

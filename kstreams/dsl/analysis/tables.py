@@ -47,7 +47,8 @@ class TableDemands:
     """
 
     def __init__(self, graph: LogicalGraph, keeping: Mapping[str, Keeping | None]) -> None:
-        self._graph, self._keeping = graph, keeping
+        self._graph = graph
+        self._keeping = keeping
         self.materialized: set[str] = set()
         self.sending_old_values: set[str] = set()
 

@@ -55,7 +55,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _fits(given: Any, hint: Any) -> bool:
-    origin, inner = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    inner = get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(given, each) for each in inner)
     if origin is Callable:
@@ -76,7 +77,8 @@ def _said(hint: Any) -> str:
     >>> _said(Callable[..., Any] | Expr | None)
     'a function or an expression'
     """
-    origin, inner = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    inner = get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(_said(each) for each in inner if each is not types.NoneType)
     if origin is Callable:

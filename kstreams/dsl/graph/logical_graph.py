@@ -59,7 +59,8 @@ class LogicalGraph:
     def _walk(
         node: Node, neighbours: Callable[[Node], tuple[Node, ...]], through: Callable[[Node], bool]
     ) -> Iterator[Node]:
-        seen, waiting = {node.name}, [node]
+        seen = {node.name}
+        waiting = [node]
         while waiting:
             current = waiting.pop()
             yield current

@@ -53,7 +53,8 @@ class _Flow:
 
         Kafka Streams looks in this order, so the first of several streams merged decides.
         """
-        waiting, seen = [name], set[str]()
+        waiting = [name]
+        seen = set[str]()
         while waiting:
             current = waiting.pop()
             if wanted(current):

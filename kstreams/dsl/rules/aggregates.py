@@ -99,7 +99,8 @@ def _no_value() -> object:
 def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     reduce = node.aggregation
     assert isinstance(reduce, Reduce)
-    reducer, serde = reduce.reducer, build.value_serde(node, "to keep its aggregates")
+    reducer = reduce.reducer
+    serde = build.value_serde(node, "to keep its aggregates")
 
     def step(key: Any, value: Any, aggregate: Any) -> Any:
         return value if aggregate is NoValue else reducer(aggregate, value)

@@ -28,7 +28,9 @@ def cogroup(node: Cogroup, build: Lowering) -> str:
 
 
 def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
-    windows, merger, kind = node.windows, node.merger, window_kind(node.windows)
+    windows = node.windows
+    merger = node.merger
+    kind = window_kind(node.windows)
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
 
     def operator(aggregator: Aggregator, kept: KeptRows) -> Operator:

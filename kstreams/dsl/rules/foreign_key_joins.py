@@ -35,7 +35,8 @@ PURPOSE = "to join by foreign key"
 
 def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     """The steps in the order of their numbers: send, receive, answer, resolve."""
-    left, right = build.input_types(node, 0), build.input_types(node, 1)
+    left = build.input_types(node, 0)
+    right = build.input_types(node, 1)
     foreign_key = build.key_serde(node, PURPOSE, right)
     row = build.value_serde(node, PURPOSE, left)
     versioned = build.is_versioned(build.parent(node))
@@ -44,7 +45,8 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, versioned)
     build.processor(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
-    view, names = build.view_of_table(node), node.names
+    view = build.view_of_table(node)
+    names = node.names
     primary_key = build.key_serde(node, PURPOSE, left)
     resolve = ResponseJoinOperator(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
     build.processor(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
@@ -52,9 +54,12 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
 
 
 def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> None:
-    names, view = node.names, build.view_of_table(node, 1)
-    foreign_key, primary_key = build.key_serde(node, PURPOSE, right), build.key_serde(node, PURPOSE, left)
-    kind, subscriptions = store_kinds.TIMESTAMPED_KEY_VALUE, SubscriptionSerde(primary_key)
+    names = node.names
+    view = build.view_of_table(node, 1)
+    foreign_key = build.key_serde(node, PURPOSE, right)
+    primary_key = build.key_serde(node, PURPOSE, left)
+    kind = store_kinds.TIMESTAMPED_KEY_VALUE
+    subscriptions = SubscriptionSerde(primary_key)
     registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
     _through_topic(
         node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered

@@ -81,14 +81,17 @@ def _stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
 
 
 def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoinSide]:
-    joiner, windows, names = keyed(node, build), node.windows, node.names
+    joiner = keyed(node, build)
+    windows = node.windows
+    names = node.names
     left = StreamJoinSide(True, names.other_store, windows.before_ms, windows.after_ms, joiner)
     return left, StreamJoinSide(False, names.this_store, windows.after_ms, windows.before_ms, joiner)
 
 
 def _join(node: StreamJoin, build: Lowering, this: Any, other: Any, *shared_stores: str) -> str:
     """Each side keeps its records behind its join; both joins meet in the node's own name."""
-    names, (left, right) = node.names, build.outputs(node)
+    names = node.names
+    (left, right) = build.outputs(node)
     copartition(node, build)
     _step(node, build, names.this_windowed, JoinWindowOperator(names.this_store), left, names.this_store)
     _step(node, build, names.other_windowed, JoinWindowOperator(names.other_store), right, names.other_store)
@@ -103,17 +106,18 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
-    view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
-    join, parents = (
-        LookupJoinOperator(view, with_table_key(node, build), node.left, as_of=versioned),
-        build.outputs(node)[:1],
-    )
+    view = build.view_of_table(node, 1)
+    versioned = build.is_versioned(build.parent(node, 1))
+    join = LookupJoinOperator(view, with_table_key(node, build), node.left, as_of=versioned)
+    parents = build.outputs(node)[:1]
     if node.grace_ms is None:
         columns = None if versioned else _look_up(node, key_of_record, build)
         return build.processor(node, join, parents=parents, stores=view.stores, columns=columns)
     _check_grace(node, build, view, node.grace_ms, versioned=versioned)
-    buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
-    key, value = build.key_serde(node, TO_KEEP, left), build.value_serde(node, TO_KEEP, left)
+    buffer = f"{node.name}-Buffer"
+    left = side_types(node, build.input_types(node), build.input_types(node, 1))[0]
+    key = build.key_serde(node, TO_KEEP, left)
+    value = build.value_serde(node, TO_KEEP, left)
     build.store(buffer, store_kinds.RECORD_BUFFER, Materialized(), key=key, value=value)
     operator = GraceLookupJoinOperator(join, buffer, node.grace_ms)
     return build.processor(node, operator, parents=parents, stores=(*view.stores, buffer))

@@ -31,7 +31,8 @@ def global_store(node: GlobalStore, build: Lowering) -> str:
 
 
 def transform_values(node: TableTransformValues, build: Lowering) -> str:
-    transformation, sends_old = Transformation(node.supplier), build.sends_old(node)
+    transformation = Transformation(node.supplier)
+    sends_old = build.sends_old(node)
     if node.materialized.name is not None:
         kept = kept_rows(node, node.materialized.name, build)
         operator = TransformOperator(transformation, kept, sends_old)
@@ -45,7 +46,8 @@ def transform_values(node: TableTransformValues, build: Lowering) -> str:
 def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *kept: str) -> str:
     for builder in node.brought:
         build.topology.add_state_store(builder)
-    name, stores = build.processor(node, operator, stores=kept), _stores(node)
+    name = build.processor(node, operator, stores=kept)
+    stores = _stores(node)
     if stores:
         build.topology.connect_processor_and_state_stores(name, *stores)
     return name

@@ -14,7 +14,8 @@ from kstreams.state import store_kinds
 
 
 def self_join(node: SelfJoin, build: Lowering) -> str:
-    windows, (kept, _) = node.windows, side_types(node, build.input_types(node), build.input_types(node))
+    windows = node.windows
+    (kept, _) = side_types(node, build.input_types(node), build.input_types(node))
     store = build.store(
         node.store,
         store_kinds.WINDOW,

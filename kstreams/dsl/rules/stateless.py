@@ -60,7 +60,8 @@ def filter_(node: Filter, build: Lowering) -> str:
 
 
 def map_values(node: MapValues, build: Lowering) -> str:
-    given, made = takes(node.function, with_key=node.with_key), build.types[node.name].value
+    given = takes(node.function, with_key=node.with_key)
+    made = build.types[node.name].value
     columns = None
     if isinstance(node.function, Expr):
         columns = ProjectForm(value=node.function, value_type=made.python)
@@ -69,7 +70,8 @@ def map_values(node: MapValues, build: Lowering) -> str:
 
 
 def map_batch(node: MapBatch, build: Lowering) -> str:
-    taken, made = build.input_types(node), build.types[node.name].value.python
+    taken = build.input_types(node)
+    made = build.types[node.name].value.python
     frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
     columns = BatchForm(frames.fields, frames.with_key) if frames.is_columnar else None
     return build.processor(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
@@ -89,7 +91,8 @@ def gave_text(node: FlatMapValues) -> FirstWarning:
 
 
 def select_key(node: SelectKey, build: Lowering) -> str:
-    given, made = takes(node.function, with_key=True), build.types[node.name].key
+    given = takes(node.function, with_key=True)
+    made = build.types[node.name].key
     columns = None
     if isinstance(node.function, Expr):
         columns = ProjectForm(key=node.function, key_type=made.python)
@@ -100,7 +103,8 @@ def select_key(node: SelectKey, build: Lowering) -> str:
 def map_(node: Map, build: Lowering) -> str:
     if not isinstance(node.function, tuple):
         return build.processor(node, op.MapOperator(node.function, takes(node.function, with_key=True)))
-    types, functions = build.types[node.name], build.record_pair(node, node.function, Takes.RECORD.value)
+    types = build.types[node.name]
+    functions = build.record_pair(node, node.function, Takes.RECORD.value)
     key, value = node.function
     columns = ProjectForm(key=key, value=value, key_type=types.key.python, value_type=types.value.python)
     return build.processor(node, op.MapRecordOperator(*functions), columns=columns)

@@ -71,7 +71,8 @@ def _no_row() -> object:
 
 
 def _reduce(reduce: TableReduce) -> Functions:
-    adder, subtractor = reduce.adder, reduce.subtractor
+    adder = reduce.adder
+    subtractor = reduce.subtractor
 
     def add(key: Any, row: Any, aggregate: Any) -> Any:
         return row if aggregate is _NoRow else adder(aggregate, row)

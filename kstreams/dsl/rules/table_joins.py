@@ -30,8 +30,10 @@ def table_join(node: TableJoin, build: Lowering) -> str:
 
 
 def _side(node: TableJoin, build: Lowering, position: int) -> None:
-    other, joiner = build.view_of_table(node, 1 - position), keyed_joiner(node, build)
-    outer, other_outer = node.left_outer, node.right_outer
+    other = build.view_of_table(node, 1 - position)
+    joiner = keyed_joiner(node, build)
+    outer = node.left_outer
+    other_outer = node.right_outer
     if position == 1:
         joiner, outer, other_outer = _reversed(joiner), other_outer, outer
     versioned = build.is_versioned(build.parent(node, position))

@@ -69,10 +69,12 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
 
 def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:
     """The store of a table, with or without history, into which others look from now on."""
-    settings, kind = {**settings, **build.serdes(node, "to keep its rows")}, store_kinds.TIMESTAMPED_KEY_VALUE
+    settings = {**settings, **build.serdes(node, "to keep its rows")}
+    kind = store_kinds.TIMESTAMPED_KEY_VALUE
     versioned = build.is_versioned(node)
     if versioned:
-        settings["history_retention_ms"], kind = node.materialized.history_retention_ms, store_kinds.VERSIONED
+        settings["history_retention_ms"] = node.materialized.history_retention_ms
+        kind = store_kinds.VERSIONED
     build.set_view(node, op.StoreView(name))
     build.store(name, kind, node.materialized, **settings)
     return op.KeptRows(name, node.materialized.caching, build.sends_old(node), versioned)

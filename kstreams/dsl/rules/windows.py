@@ -23,7 +23,9 @@ from kstreams.windows import Windows
 
 
 def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
-    lowered, windows, kind = lower(node, build), node.windows, window_kind(node.windows)
+    lowered = lower(node, build)
+    windows = node.windows
+    kind = window_kind(node.windows)
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
     kept_as = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.kept()}

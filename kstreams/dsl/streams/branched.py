@@ -65,7 +65,9 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
     def __init__(
         self, stream: KStream[K, V], prefix: str, branches: tuple[tuple[Function, str, Chain | None], ...] = ()
     ) -> None:
-        self._stream, self._prefix, self._branches = stream, prefix, branches
+        self._stream = stream
+        self._prefix = prefix
+        self._branches = branches
 
     def __getitem__(self, name: object) -> NoReturn:
         raise TypeError(

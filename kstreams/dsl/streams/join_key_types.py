@@ -22,7 +22,8 @@ def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> Non
 
 def check_selected(join: str, selector: Function, left: Handle, right: Handle) -> None:
     """The same for a join by what a function of the left side gives; a `ks.struct` is built as the right side's key."""
-    place, key = f"{join} at {declared_at()}", types_of(right._graph, right._node).key
+    place = f"{join} at {declared_at()}"
+    key = types_of(right._graph, right._node).key
     with naming(place):
         kind = type_given_by(selector, types_of(left._graph, left._node))
     if not (isinstance(selector, Expr) and gives_struct(selector)):

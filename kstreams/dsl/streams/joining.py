@@ -89,7 +89,9 @@ def join_streams(
             f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
         )
     check_sides("the join of two streams", left, right, joined.key)
-    graph, name, value = left._graph, joined.name, _left_value(left, joined)
+    graph = left._graph
+    name = joined.name
+    value = _left_value(left, joined)
     this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=value))
     other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
     names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
@@ -134,7 +136,8 @@ def stream_join_names(
     this_suffix = "-outer-this-join" if right_outer else "-this-join"
     other_suffix = "-outer-other-join" if left_outer else "-other-join"
     shared_suffix = "-outer-shared-join" if right_outer else "-left-shared-join"
-    this, other = names.next(this_prefix), names.next(other_prefix)
+    this = names.next(this_prefix)
+    other = names.next(other_prefix)
     shared = names.sibling(this, "KSTREAM-OUTERSHARED-")
     return StreamJoinNames(
         this_windowed,

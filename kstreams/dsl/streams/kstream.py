@@ -220,7 +220,8 @@ class KStream(
         >>> import kstreams as ks
         >>> cities = ks.StreamsBuilder().stream("moves", key=str, value=str).to_table(materialized="city-of-user")
         """
-        names, kept = self._graph.names, Materialized.of(materialized, history=True)
+        names = self._graph.names
+        kept = Materialized.of(materialized, history=True)
         table = names.given_or_next(name, "KSTREAM-TOTABLE-")
         store = kept.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
         parent = self._placed(table, Grouped(key=key, value=value))

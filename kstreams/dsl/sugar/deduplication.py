@@ -53,7 +53,8 @@ class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
         self._settings = settings
 
     def init(self, context: FixedKeyProcessorContext) -> None:
-        self._context, self._seen = context, context.get_state_store(self._settings.store)
+        self._context = context
+        self._seen = context.get_state_store(self._settings.store)
 
     def process(self, record: FixedKeyRecord[Any, Any]) -> None:
         mark = self._settings.mark(record.key, record.value)
@@ -64,5 +65,6 @@ class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
         self._context.forward(record)
 
     def _was_seen(self, mark: Any, timestamp: int) -> bool:
-        first, last = max(0, timestamp - self._settings.within_ms), timestamp + self._settings.within_ms
+        first = max(0, timestamp - self._settings.within_ms)
+        last = timestamp + self._settings.within_ms
         return next(iter(self._seen.fetch(mark, first, last)), None) is not None

@@ -21,7 +21,8 @@ def in_sample(
     >>> sum(keep(str(number), None) for number in range(1_000))
     246
     """
-    below, salt = int(fraction * 2**32), seed.to_bytes(8, "big", signed=True)
+    below = int(fraction * 2**32)
+    salt = seed.to_bytes(8, "big", signed=True)
     serialize = serde.serialize
 
     def keep(key: Any, value: Any) -> bool:

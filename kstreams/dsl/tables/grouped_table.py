@@ -185,9 +185,11 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        names, kept = self._graph.names, Materialized.of(materialized)
+        names = self._graph.names
+        kept = Materialized.of(materialized)
         store = kept.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
-        sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
+        sink = names.next("KSTREAM-SINK-")
+        source = names.next("KSTREAM-SOURCE-")
         operator = names.given_or_next(name, f"KTABLE-{kind}-")
         topic = repartition_topic(self._topic_prefix or store)
         repartition = self._graph.table_repartition_of(self._node, topic)

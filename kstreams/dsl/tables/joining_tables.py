@@ -62,7 +62,8 @@ def join_tables(left: Handle, right: Handle, options: TableJoinOptions, by: Fore
 
 def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin:
     check_sides(f"{options.operator}()", left, right, None)
-    graph, kept = left._graph, Materialized.of(options.materialized, history=True)
+    graph = left._graph
+    kept = Materialized.of(options.materialized, history=True)
     if kept.name is None and options.keeps_result:
         kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
     names = _JoinNames(graph.names, options.name)
@@ -84,7 +85,8 @@ def _by_foreign_key(
     left: Handle, right: Handle, options: TableJoinOptions, by: ForeignKey, foreign_key: Function
 ) -> ForeignKeyJoin:
     check_selected(f"{options.operator}()", foreign_key, left, right)
-    graph, kept = left._graph, Materialized.of(options.materialized, history=True)
+    graph = left._graph
+    kept = Materialized.of(options.materialized, history=True)
     names = foreign_key_names(graph.names, options.name)
     result = _JoinNames(graph.names, options.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
     node = ForeignKeyJoin(
@@ -118,7 +120,8 @@ def foreign_key_names(names: Names, name: str | None) -> ForeignKeyNames:
     >>> found.response.topic
     'KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000008-topic'
     """
-    join_names, join = _JoinNames(names, name), "KTABLE-FK-JOIN-SUBSCRIPTION"
+    join_names = _JoinNames(names, name)
+    join = "KTABLE-FK-JOIN-SUBSCRIPTION"
     topic = join_names.next("-subscription-registration", f"{join}-REGISTRATION-")
     send = join_names.next("-subscription-registration-processor", f"{join}-REGISTRATION-")
     registration = join_names.internal_topic(topic, "-subscription-registration")
@@ -137,7 +140,8 @@ class _JoinNames:
     """Names after the one that the user gave, or generated ones; both take their numbers."""
 
     def __init__(self, names: Names, name: str | None) -> None:
-        self._names, self._name = names, name if name is None else validate_name(name)
+        self._names = names
+        self._name = name if name is None else validate_name(name)
 
     def next(self, suffix: str, prefix: str) -> str:
         return self._names.given_or_next(None if self._name is None else f"{self._name}{suffix}", prefix)

@@ -182,11 +182,13 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
         >>> sessions = StreamsBuilder().table("sessions", key=str, value=str)
         >>> live = sessions.expire(after=timedelta(minutes=30))
         """
-        after_ms, types = to_ms(after), types_of(self._graph, self._node)
+        after_ms = to_ms(after)
+        types = types_of(self._graph, self._node)
         if after_ms < 1:
             raise TopologyError(f"expire() at {declared_at()} needs a time of at least 1 ms, not {after_ms} ms")
         serde = serde_of(known(types.key.or_declared(key, self._node), "key", "expire()"))
-        changes, name = self.to_stream(), self._graph.names.given_or_next(name, "KTABLE-EXPIRE-")
+        changes = self.to_stream()
+        name = self._graph.names.given_or_next(name, "KTABLE-EXPIRE-")
         node = ProcessValues(supplier=Expiry(f"{name}-store", after_ms, serde), value=value or types.value.kind)
         expired: KStream[K, V] = KStream(self._graph, self._graph.add(node, name, (changes._node.name,)))
         return expired.to_table(key=serde, value=value, materialized=materialized)

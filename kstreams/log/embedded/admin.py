@@ -27,7 +27,8 @@ class EmbeddedAdmin:
     """See `kstreams.log.api.Admin`."""
 
     def __init__(self, home: LogResources) -> None:
-        self._home, self._catalogue = home, home.catalogue
+        self._home = home
+        self._catalogue = home.catalogue
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic; raises TopicExistsError, or ConfigError for a name or setting that cannot be."""

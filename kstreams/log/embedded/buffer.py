@@ -56,7 +56,8 @@ class BufferedRows:
     )
 
     def __init__(self, topic: Topic, settings: TopicSettings) -> None:
-        self.count, self.needs_key = topic.partitions, settings.compact
+        self.count = topic.partitions
+        self.needs_key = settings.compact
         self.most_bytes = settings.max_message_bytes - _FRAME_SHARE
         self.keys: list[bytes | None] = []
         self.values: list[bytes | None] = []
@@ -92,7 +93,10 @@ class PendingBatch:
     __slots__ = ("batch", "callbacks", "completed", "size", "whole")
 
     def __init__(self, batch: Batch, size: int, callbacks: Sequence[tuple[int, DeliveryCallback]], whole: bool) -> None:
-        self.batch, self.size, self.callbacks, self.whole = batch, size, callbacks, whole
+        self.batch = batch
+        self.size = size
+        self.callbacks = callbacks
+        self.whole = whole
         self.completed = False
 
     def fail(self, error: LogError) -> None:
@@ -166,7 +170,8 @@ class SendBuffer:
             self.waiting.setdefault(pending.batch.source, []).append(pending)
 
     def _cut(self, topic: str, rows: BufferedRows) -> Iterator[PendingBatch]:
-        keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
+        keys = pa.array(rows.keys, pa.binary())
+        values = pa.array(rows.values, pa.binary())
         sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % rows.count
         chosen = rows.chosen_partitions(sticky, keys)
         timestamps = pa.array(rows.timestamps, pa.int64())

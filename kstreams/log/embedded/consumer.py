@@ -29,7 +29,9 @@ CONSUMER_SETTINGS = MEMBER_SETTINGS | {
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
 }
 _MOST_FINISHED = 10_000
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
+# seconds: an idle reader looks a hundred times a second
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.01
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
 
 
@@ -166,7 +168,8 @@ class EmbeddedConsumer:
 
     def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
         """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
-        reader, end = self._reader(partition), self._end(partition)
+        reader = self._reader(partition)
+        end = self._end(partition)
         found = reader.offset_at_time(time_ms(time))
         reader.seek(end if found is None else min(found, end))
         self._ended.discard(partition)

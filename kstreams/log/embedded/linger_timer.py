@@ -23,8 +23,11 @@ class LingerTimer:
     """
 
     def __init__(self, linger_ms: int, write: Callable[[], None], idle: Callable[[], object]) -> None:
-        self._linger_ms, self._write, self._idle = linger_ms, write, idle
-        self._wanted, self._closed = threading.Event(), threading.Event()
+        self._linger_ms = linger_ms
+        self._write = write
+        self._idle = idle
+        self._wanted = threading.Event()
+        self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:

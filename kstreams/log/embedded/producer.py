@@ -56,13 +56,17 @@ class EmbeddedProducer:
 
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
         self._settings = settings = read_settings("producer", PRODUCER_SETTINGS, config)
-        self._home, self._catalogue, self._clock = home, home.catalogue, home.clock
-        self._batch_size, self._most = settings["batch.size"], settings["buffer.memory"]
+        self._home = home
+        self._catalogue = home.catalogue
+        self._clock = home.clock
+        self._batch_size = settings["batch.size"]
+        self._most = settings["buffer.memory"]
         self._coordinated = settings["transaction.coordinator"] is not None
         self._identity = _identity(self._catalogue, settings["transactional.id"], settings["transaction.coordinator"])
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"], settings["metadata.max.age.ms"])
-        self._buffer, self._write_at = SendBuffer(self._note), self._batch_size
+        self._buffer = SendBuffer(self._note)
+        self._write_at = self._batch_size
         self._error: LogError | None = None  # the first since the last flush
         self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
         self._closed = False
@@ -188,7 +192,8 @@ class EmbeddedProducer:
             raise LogError("Offsets are committed for a group: name it.")
         if self._coordinated:
             raise LogError("This producer has a `transaction.coordinator`, which commits: call prepare_transaction.")
-        identity, transaction = self._transactional(), self._written_transaction()
+        identity = self._transactional()
+        transaction = self._written_transaction()
         name, committer = (group.group, group) if isinstance(group, GroupMetadata) else (group, None)
         transactions.commit(self._catalogue, transaction, identity, offsets or {}, name, committer)
         self._end()
@@ -299,7 +304,8 @@ class EmbeddedProducer:
 
     def _note(self, error: LogError) -> None:
         """Remember what went wrong for the next `flush`, and for the end of the transaction."""
-        self._error, self._spoilt = self._error or error, self._spoilt or error
+        self._error = self._error or error
+        self._spoilt = self._spoilt or error
 
     def _next_completed(self) -> DeliveryCallback | None:
         with self._mutex:

@@ -45,19 +45,23 @@ class Writer:
     """
 
     def __init__(self, home: LogResources, compression: str, max_age_ms: int) -> None:
-        self._home, self._compression, self._max_age_ms = home, compression, max_age_ms
+        self._home = home
+        self._compression = compression
+        self._max_age_ms = max_age_ms
         self._topics: dict[str, KnownTopic] = {}
         self._appenders: dict[TopicPartition, Appender] = {}
         self._touched: set[TopicPartition] = set()
         self._rolled: dict[str, Topic] = {}
-        self._stamp, self._who = UNSTAMPED, ""
+        self._stamp = UNSTAMPED
+        self._who = ""
         self._guard: AppendGuard | None = None
         self._sequence = uuid.uuid4().int % _SEQUENCES
         self._begun: dict[TopicPartition, tuple[int, Sequence[PendingBatch]]] = {}  # appends, until their end is known
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
         """What is written from now on belongs to a transaction."""
-        self._stamp, self._who = TransactionStamp(producer.id, transaction, producer.epoch), producer.transactional_id
+        self._stamp = TransactionStamp(producer.id, transaction, producer.epoch)
+        self._who = producer.transactional_id
         self._touched.clear()
         self._begun.clear()
 
@@ -165,7 +169,9 @@ class Writer:
         try:
             return waiting, encode([pending.batch for pending in waiting]), []
         except UnwritableError:
-            sound, bodies, refused = [], [], []
+            sound = []
+            bodies = []
+            refused = []
         for pending in waiting:
             try:
                 bodies += encode([pending.batch])

@@ -39,7 +39,8 @@ MEMBER_SETTINGS = {
 
 def check_times(settings: Mapping[str, Any]) -> None:
     """Raise ConfigError for a heart that beats too slowly."""
-    beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
+    beat_ms = settings["heartbeat.interval.ms"]
+    session_ms = settings["session.timeout.ms"]
     if beat_ms >= session_ms:
         raise ConfigError(
             f"`heartbeat.interval.ms` ({beat_ms}) is less than `session.timeout.ms` ({session_ms}), best a third of it."

@@ -24,7 +24,8 @@ def assign_in_turn(partitions: Mapping[str, int], members: Members) -> Assignmen
     (['a-0', 'a-2', 'b-1'], ['a-1', 'b-0', 'b-2'])
     """
     shares: Assignment = {member: [] for member in members}
-    order, turn = in_order(members), 0
+    order = in_order(members)
+    turn = 0
     for topic in wanted_topics(members):
         for source in partitions_of(partitions, topic):
             while topic not in members[order[turn % len(order)]].topics:

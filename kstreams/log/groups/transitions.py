@@ -232,7 +232,8 @@ def _is_as_before(before: Member, now: Member) -> bool:
 
 
 def _wants_the_same(before: Member, now: Member) -> bool:
-    wanted, wants = before.subscription.topics, now.subscription.topics
+    wanted = before.subscription.topics
+    wants = now.subscription.topics
     return (before.strategies, wanted) == (now.strategies, wants)
 
 

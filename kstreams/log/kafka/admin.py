@@ -153,7 +153,8 @@ class KafkaAdmin:
         """
         if not partitions:
             return {}
-        client, places = self._connection.group(group), [Place(*each) for each in partitions]
+        client = self._connection.group(group)
+        places = [Place(*each) for each in partitions]
         try:
             found = self._connection.again(lambda: client.committed(places, timeout=ASK_S))
         except KafkaException as error:
@@ -238,7 +239,8 @@ class SettingsLater(Mapping[str, str]):
     """The settings of one topic, asked for when somebody looks at them; `ask` gives those of all."""
 
     def __init__(self, topic: str, ask: Callable[[], Mapping[str, Mapping[str, str]]]) -> None:
-        self._topic, self._ask = topic, ask
+        self._topic = topic
+        self._ask = ask
 
     def __getitem__(self, key: str) -> str:
         return self._ask()[self._topic][key]

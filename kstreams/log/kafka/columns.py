@@ -37,7 +37,8 @@ def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
-    count, headers = len(messages), list(map(Message.headers, messages))
+    count = len(messages)
+    headers = list(map(Message.headers, messages))
     return Batch(
         source,
         _offsets(messages),
@@ -50,7 +51,9 @@ def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
 
 def _offsets(messages: Sequence[Any]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """They ascend: from first to last mostly without a gap."""
-    first, last, count = messages[0].offset(), messages[-1].offset(), len(messages)
+    first = messages[0].offset()
+    last = messages[-1].offset()
+    count = len(messages)
     if last - first == count - 1:
         return np.arange(first, last + 1, dtype=np.int64)
     return np.fromiter(map(Message.offset, messages), np.int64, count)

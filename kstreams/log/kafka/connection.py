@@ -65,8 +65,10 @@ class Connection:
     def __init__(
         self, settings: Mapping[str, Any], admin_settings: Mapping[str, Any], replication: int, clock: Clock
     ) -> None:
-        self.replication, self.clock = replication, clock
-        self._settings, self._admin_settings = dict(settings), dict(admin_settings)
+        self.replication = replication
+        self.clock = clock
+        self._settings = dict(settings)
+        self._admin_settings = dict(admin_settings)
         self._mutex = threading.RLock()
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
@@ -275,7 +277,8 @@ class Connection:
         if not partitions:
             raise self.unknown(name)
         config = self.configs([name])[name]
-        policy, most = config["cleanup.policy"].value, int(config["max.message.bytes"].value)
+        policy = config["cleanup.policy"].value
+        most = int(config["max.message.bytes"].value)
         self._facts[name] = TopicFacts(partitions, most, "compact" in policy)
         return self._facts[name]
 

@@ -294,7 +294,8 @@ class KafkaConsumer:
 
     def _note(self, event: Any) -> None:
         """An end was reached, or something went wrong."""
-        source, error = TopicPartition(event.topic(), event.partition()), event.error()
+        source = TopicPartition(event.topic(), event.partition())
+        error = event.error()
         if source not in self._reading:
             return
         if error.code() == KafkaError._PARTITION_EOF:

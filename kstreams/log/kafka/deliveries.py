@@ -19,8 +19,11 @@ class PendingDelivery:
     """A record or a batch whose sender wants to be told."""
 
     def __init__(self, source: TopicPartition, count: int, on_delivery: OnDelivery) -> None:
-        self._source, self._count, self.on_delivery = source, count, on_delivery
-        self._missing, self._first = count, -1
+        self._source = source
+        self._count = count
+        self.on_delivery = on_delivery
+        self._missing = count
+        self._first = -1
         self._error: LogError | None = None
 
     @property
@@ -41,7 +44,8 @@ class PendingDelivery:
 
     def fail(self, error: LogError) -> None:
         """It was never sent."""
-        self._missing, self._error = 0, error
+        self._missing = 0
+        self._error = error
 
 
 class Deliveries:
@@ -62,7 +66,8 @@ class Deliveries:
 
     def note(self, error: LogError) -> None:
         """Something could not be written."""
-        self.error, self.spoilt = self.error or error, self.spoilt or error
+        self.error = self.error or error
+        self.spoilt = self.spoilt or error
 
     def report(self, error: Any, message: Any, pending: PendingDelivery | None = None) -> None:
         """The client's report of one record."""

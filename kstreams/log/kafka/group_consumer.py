@@ -38,7 +38,8 @@ class KafkaGroupConsumer(KafkaConsumer):
     """
 
     def __init__(self, connection: Connection, config: Mapping[str, Any]) -> None:
-        self._given, self._settings = dict(config), read_member_settings(config)
+        self._given = dict(config)
+        self._settings = read_member_settings(config)
         super().__init__(connection, client_of_reader(self._given, self._settings))
         self._group: str = self._settings["group.id"]
         self._membership: KafkaMembership | None = None

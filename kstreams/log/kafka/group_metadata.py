@@ -11,7 +11,8 @@ import sys
 from kstreams.errors import LogError
 from kstreams.log.api import GroupMetadata
 
-_FORMAT, _GENERATION_BYTES = b"CGMDv2:", 4
+_FORMAT = b"CGMDv2:"
+_GENERATION_BYTES = 4
 
 
 def read_metadata(raw: bytes) -> GroupMetadata:

@@ -26,7 +26,8 @@ def read_member_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = {name: given[name] for name in MEMBER_SETTINGS if given.get(name) is not None}
     settings = read_settings("consumer", MEMBER_SETTINGS, known)
-    poll_ms, session_ms = settings["max.poll.interval.ms"], settings["session.timeout.ms"]
+    poll_ms = settings["max.poll.interval.ms"]
+    session_ms = settings["session.timeout.ms"]
     if "session.timeout.ms" in known and session_ms > poll_ms:
         raise ConfigError(
             f"Kafka's client takes a `session.timeout.ms` ({session_ms}) of at most `max.poll.interval.ms` ({poll_ms})."

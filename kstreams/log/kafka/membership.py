@@ -66,7 +66,9 @@ class KafkaMembership:
         wanted: Collection[str] | re.Pattern[str],
         listeners: Listeners,
     ) -> None:
-        self._connection, self._settings, self._reading = connection, settings, reading
+        self._connection = connection
+        self._settings = settings
+        self._reading = reading
         self._listeners = listeners
         self._is_cooperative = settings["partition.assignment.strategy"][0].cooperative
         self._topics = WantedTopics(connection, wanted, settings["metadata.max.age.ms"])
@@ -127,7 +129,8 @@ class KafkaMembership:
 
     def _committer(self) -> GroupMetadata:
         """Who commits; raises CommitFailedError for who is out, whom the client would let commit as a stranger."""
-        known, now = self.metadata(), self._metadata_now()
+        known = self.metadata()
+        now = self._metadata_now()
         if not now.member or now.generation < 0:
             raise self._refused or no_member(known.group, known.member)
         return known
@@ -205,7 +208,8 @@ class KafkaMembership:
 
     def _fatal(self, error: Any) -> LogError:
         """After which the client does nothing more; its reason is in the text alone."""
-        group, instance = self._settings["group.id"], self._settings["group.instance.id"]
+        group = self._settings["group.id"]
+        instance = self._settings["group.instance.id"]
         if instance is not None and "fenced" in error.str():
             return replaced(group, instance)
         return log_error(f"The member of the group {group!r} has failed", error)

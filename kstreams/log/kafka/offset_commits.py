@@ -49,7 +49,8 @@ def is_between_generations(error: BaseException) -> bool:
 
 def commit_refused(committer: GroupMetadata, error: BaseException) -> LogError:
     """The error for a commit that the cluster has not taken."""
-    group, reason = committer.group, reason_of(error)
+    group = committer.group
+    reason = reason_of(error)
     code = None if reason is None else reason.code()
     if code == KafkaError.UNKNOWN_MEMBER_ID:
         return no_member(group, committer.member) if committer.member else for_members_alone(group)

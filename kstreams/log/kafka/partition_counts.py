@@ -27,7 +27,9 @@ class PartitionCounts:
     """
 
     def __init__(self, client: Any, connection: Connection, max_age_s: float) -> None:
-        self._client, self._connection, self._max_age_s = client, connection, max_age_s
+        self._client = client
+        self._connection = connection
+        self._max_age_s = max_age_s
         self._known: dict[str, _Count] = {}
 
     def of(self, topic: str, partition: int | None = None) -> int:

@@ -66,14 +66,17 @@ class KafkaProducer:
         if int(given["linger.ms"]) < 0:
             given["linger.ms"] = _LONGEST_LINGER_MS
         only_failures = str(given.pop("delivery.report.only.error", False)).lower() == "true"
-        self._connection, self._deliveries = connection, Deliveries()
+        self._connection = connection
+        self._deliveries = Deliveries()
         ours = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
         self._batch_size = int(given["batch.size"])
         self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
         of_one_process(self, "This producer", LogError)
         self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
-        self._turn, self._closed, self._is_abandoned = 0, False, False
+        self._turn = 0
+        self._closed = False
+        self._is_abandoned = False
         name = given.get("transactional.id")
         self._transactions = None if name is None else Transactions(self._client, name, self._block_s, connection)
 
@@ -97,7 +100,8 @@ class KafkaProducer:
             When the record can never be written: it is too large, lacks a key that its topic asks for, has the time 0
             or one beyond 64 bits, or a header whose name is no text or holds the character 0. And as for transactions.
         """
-        facts, partitions = self._ready(topic), self._partitions.of(topic, partition)
+        facts = self._ready(topic)
+        partitions = self._partitions.of(topic, partition)
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise not_bytes(key, value)
         named = whole_names(checked_headers(headers)) or None
@@ -321,7 +325,8 @@ class KafkaProducer:
 
 def _columns(batch: Batch) -> tuple[list[Any], ...]:
     """The rows of a batch as the client takes them: values, keys, times and headers."""
-    count, columns = len(batch), (batch.keys, batch.values, batch.timestamps)
+    count = len(batch)
+    columns = (batch.keys, batch.values, batch.timestamps)
     if any(len(column) != count for column in columns) or batch.timestamps.null_count:
         raise LogError(f"A batch for {batch.source} cannot be written: columns differ in length, or times are missing.")
     try:

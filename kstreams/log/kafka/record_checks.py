@@ -16,7 +16,10 @@ from kstreams.log.kafka.connection import TopicFacts
 from kstreams.log.record_parts import checked_time
 from kstreams.record import Headers
 
-_BATCH_BYTES, _ROW_BYTES, _HEADER_BYTES = 61, 30, 10  # what Kafka's format adds, at most
+# what Kafka's format adds, at most
+_BATCH_BYTES = 61
+_ROW_BYTES = 30
+_HEADER_BYTES = 10
 
 
 def nonzero_time(timestamp: Time) -> int:
@@ -95,7 +98,8 @@ def _too_large_rows(batch: Batch, most_bytes: int) -> Iterator[tuple[int, LogErr
 
 def _header_bytes(headers: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Of the headers of every row, at most."""
-    structs, counts = headers.flatten(), np.asarray(pc.list_value_length(headers).fill_null(0), dtype=np.int64)
+    structs = headers.flatten()
+    counts = np.asarray(pc.list_value_length(headers).fill_null(0), dtype=np.int64)
     names, values = (pc.binary_length(structs.field(name)).fill_null(0) for name in ("name", "value"))
     ends = np.cumsum(counts)
     so_far = np.concatenate(

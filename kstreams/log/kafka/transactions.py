@@ -37,7 +37,10 @@ class Transactions:
     """
 
     def __init__(self, client: Any, name: str, timeout_s: float, connection: Connection) -> None:
-        self._client, self._name, self._timeout_s, self._connection = client, name, timeout_s, connection
+        self._client = client
+        self._name = name
+        self._timeout_s = timeout_s
+        self._connection = connection
         self._lost: LogError | None = None
         self.is_open = False
         # Nothing depends on it yet: it may wait for the cluster, which ends what an earlier producer left open.
@@ -69,7 +72,8 @@ class Transactions:
         """Make what was sent and the offsets visible as one."""
         self.require_open()
         if offsets:
-            metadata, send = metadata_bytes(_checked(committer)), self._client.send_offsets_to_transaction
+            metadata = metadata_bytes(_checked(committer))
+            send = self._client.send_offsets_to_transaction
             self._call(
                 "send_offsets_to_transaction",
                 lambda timeout: send(places_of(offsets), metadata, timeout),

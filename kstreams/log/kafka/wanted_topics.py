@@ -27,7 +27,8 @@ class WantedTopics:
     """
 
     def __init__(self, connection: Connection, wanted: Collection[str] | re.Pattern[str], max_age_ms: int) -> None:
-        self._connection, self._max_age_ms = connection, max_age_ms
+        self._connection = connection
+        self._max_age_ms = max_age_ms
         self._pattern = wanted if isinstance(wanted, re.Pattern) else None
         self._names = [] if isinstance(wanted, re.Pattern) else sorted(set(wanted))
         self._looked_ms: int | None = None

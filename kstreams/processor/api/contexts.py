@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar
 
-    KOut, VOut = TypeVar("KOut"), TypeVar("VOut", contravariant=True)
+    KOut = TypeVar("KOut")
+    VOut = TypeVar("VOut")
 
 
 class ProcessingContext(ABC):

@@ -134,7 +134,8 @@ def described(error: BaseException) -> str:
     >>> described(ValueError("no")), described(KeyError())
     ('ValueError: no', 'KeyError')
     """
-    kind, text = type(error).__qualname__, str(error)
+    kind = type(error).__qualname__
+    text = str(error)
     return f"{kind}: {text}" if text else kind
 
 

@@ -56,7 +56,8 @@ class ProcessorMetrics:
     __slots__ = ("_node", "_sensors")
 
     def __init__(self, node: str, sensors: dict[tuple[str, str], Sensor]) -> None:
-        self._node, self._sensors = node, sensors
+        self._node = node
+        self._sensors = sensors
 
     def add_sensor(self, name: str) -> Sensor:
         """The sensor of this name, made when it is asked for first."""

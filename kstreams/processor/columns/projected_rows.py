@@ -25,7 +25,9 @@ class _Structs:
     """
 
     def __init__(self, struct: Expr, made: Any) -> None:
-        self._parts, self._names, self._class = struct.inputs, struct.detail, made or dict
+        self._parts = struct.inputs
+        self._names = struct.detail
+        self._class = made or dict
         self._by_position = _positional(self._class) == self._names
 
     def built(self, selected: SelectedRows) -> list[Any]:
@@ -63,7 +65,8 @@ class ProjectedRows:
 
     def __init__(self, view: SourceProjection, source: SourceNode) -> None:
         self._view = view
-        self._source_key, self._source_value = source.key or BytesSerde(), source.value or BytesSerde()
+        self._source_key = source.key or BytesSerde()
+        self._source_value = source.value or BytesSerde()
         self._key_structs = _Structs(view.key, view.key_class) if is_struct(view.key) else None
         self._value_structs = _Structs(view.value, view.value_class) if is_struct(view.value) else None
 

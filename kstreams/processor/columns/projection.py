@@ -61,7 +61,8 @@ class SourceProjection:
         TopologyError
             When the operator reads something that no column holds, such as a field of a value that is no struct.
         """
-        new, where = self, self.where
+        new = self
+        where = self.where
         if step.where is not None:
             kept = self.over_source(step.where)
             refused = (~kept if where is None else where & ~kept,) if step.counts else ()
@@ -76,7 +77,8 @@ class SourceProjection:
 
     def joined(self, name: str, step: LookupForm) -> SourceProjection:
         """The view after a lookup in a table, by the step of this name; raises as `then` does."""
-        place, where = self.over_source(step.key), self.where
+        place = self.over_source(step.key)
+        where = self.where
         refused = self.over_source(value.is_null())
         if not step.left:
             refused = refused | self.over_source(step.key.is_null())

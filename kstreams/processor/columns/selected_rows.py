@@ -27,7 +27,8 @@ class SelectedRows:
     __slots__ = ("_columns", "_mask", "batch")
 
     def __init__(self, batch: Batch, columns: Columns, where: Expr | None) -> None:
-        self.batch, self._columns = batch, columns
+        self.batch = batch
+        self._columns = columns
         self._mask: pa.Array | None = None
         if where is not None:
             self._mask = columns[repr(where)].fill_null(False)

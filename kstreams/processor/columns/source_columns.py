@@ -36,9 +36,11 @@ class SourceColumns:
     """
 
     def __init__(self, source: SourceNode, leaves: Collection[Expr]) -> None:
-        self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
+        self._key = source.key or BytesSerde()
+        self._value = source.value or BytesSerde()
         reads = {leaf.operation for leaf in leaves}
-        self._reads_key, self._reads_value = Operation.KEY in reads, Operation.VALUE in reads
+        self._reads_key = Operation.KEY in reads
+        self._reads_value = Operation.VALUE in reads
         if self._reads_key:
             _demand_columns(self._key, "key")
         self._of_place = {repr(leaf): _PLACES[leaf.operation] for leaf in leaves if leaf.operation in _PLACES}

@@ -38,7 +38,8 @@ class Target:
     @property
     def values(self) -> tuple[Expr, ...]:
         """What is made of the values: the columns of a sink's value, or what the aggregations read."""
-        fold, batched = aggregate_of(self.node), batch_of(self.node)
+        fold = aggregate_of(self.node)
+        batched = batch_of(self.node)
         if batched is not None and batched.fields is not None:
             return tuple(self.view.over_source(col(name)) for name in batched.fields)
         if fold is None:

@@ -49,7 +49,8 @@ def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> Window
     >>> place(np.array([0, 7]), np.array([0, 7]), TimeWindows(size=10, advance=5)).starts.tolist()
     [0, 0, 5]
     """
-    advance, size = windows.advance_ms, windows.size_ms
+    advance = windows.advance_ms
+    size = windows.size_ms
     rows = np.arange(len(timestamps))
     last = timestamps // advance * advance
     if advance == size:

@@ -50,7 +50,9 @@ class CurrentRecord:
     __slots__ = ("_partition", "_reached", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
 
     def __init__(self, task_id: str, partition: int, stream_time: int, reached: int) -> None:
-        self._task_id, self._partition, self._stream_time = task_id, partition, stream_time
+        self._task_id = task_id
+        self._partition = partition
+        self._stream_time = stream_time
         self.reached = self._reached = reached
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
@@ -132,7 +134,9 @@ class CurrentRecord:
         # One that was held back stands before others: stream time does not go back to it.
         self._stream_time = max(self._stream_time, self.stream_time)
         self.reached = self._reached = max(self._reached, self.reached)
-        self.cursor, self.headers, self.emitted_key = None, (), None
+        self.cursor = None
+        self.headers = ()
+        self.emitted_key = None
 
     def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
         """The loop was interrupted: stream time is that of the records which were taken, and no record is current."""
@@ -175,7 +179,13 @@ class CurrentRecord:
 
         After a failure it stays the current record, which errors name.
         """
-        cursor, headers, reached = self.cursor, self.headers, self.reached
-        self.cursor, self.headers, self.reached = held.cursor, held.headers, held.reached
+        cursor = self.cursor
+        headers = self.headers
+        reached = self.reached
+        self.cursor = held.cursor
+        self.headers = held.headers
+        self.reached = held.reached
         forward(held.key, value, held.timestamp)
-        self.cursor, self.headers, self.reached = cursor, headers, reached
+        self.cursor = cursor
+        self.headers = headers
+        self.reached = reached

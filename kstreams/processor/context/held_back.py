@@ -38,7 +38,8 @@ class HeldBack(ABC, Generic[W]):
     def __init__(self, current: CurrentRecord) -> None:
         self.waiting: deque[W] = deque()
         self.is_releasing = False
-        self.hold, self.forward_held = current.hold, current.forward_held
+        self.hold = current.hold
+        self.forward_held = current.forward_held
 
     def release_all(self) -> None:
         """Forward all results that still wait."""

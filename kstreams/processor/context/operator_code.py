@@ -27,7 +27,8 @@ class OperatorCode:
     __slots__ = ("_chains", "_current", "_failures", "_nodes")
 
     def __init__(self, failures: Failures, current: CurrentRecord) -> None:
-        self._failures, self._current = failures, current
+        self._failures = failures
+        self._current = current
         self._nodes: dict[CodeType, str] = {}
         self._chains: dict[CodeType, tuple[str, ...]] = {}  # of chains: the operator of each line below the first
 
@@ -72,7 +73,8 @@ class OperatorCode:
 
     def _on_error(self) -> OnError:
         """What chains call when an operator in them fails."""
-        failures, current = self._failures, self._current
+        failures = self._failures
+        current = self._current
 
         def on_error(error: Exception, key: Any, value: Any, timestamp: int) -> None:
             at = cast("TracebackType", error.__traceback__)

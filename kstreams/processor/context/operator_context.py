@@ -52,9 +52,13 @@ class OperatorContext:
         code: OperatorCode,
         connected: tuple[str, ...] = (),
     ) -> None:
-        self.node, self.task, self.children, self.connected = node, task, children, connected
+        self.node = node
+        self.task = task
+        self.children = children
+        self.connected = connected
         self.current: CurrentRecord = task.current
-        self._registrations, self._code = registrations, code
+        self._registrations = registrations
+        self._code = code
 
     # stores and what operators share
 
@@ -96,7 +100,8 @@ class OperatorContext:
 
     def guarded(self, closure: Forward) -> Forward:
         """The closure of this operator under its name; handlers are asked about what fails in it."""
-        closure, failures = self._code.named(self.node, closure), self.task.failures
+        closure = self._code.named(self.node, closure)
+        failures = self.task.failures
         if not failures.guards_processing:
             return closure
         return failures.guarded(self.node, closure, self.current.error_context)
@@ -132,7 +137,8 @@ class OperatorContext:
 
     def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Call `callback(time)` at intervals; the first time as Kafka Streams does."""
-        failures, named = self.task.failures, self._code.named(self.node, callback)
+        failures = self.task.failures
+        named = self._code.named(self.node, callback)
         if failures.guards_processing:
             named = failures.guarded_call(self.node, named, self.current.error_context)
         return self.task.punctuations.schedule(self.node, interval_ms, kind, named)

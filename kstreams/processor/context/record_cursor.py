@@ -35,7 +35,9 @@ class RecordCursor:
         stream_times: np.ndarray[Any, np.dtype[np.int64]],
         timestamps: list[int],
     ) -> None:
-        self.batch, self.offsets, self.stream_times = batch, offsets, stream_times
+        self.batch = batch
+        self.offsets = offsets
+        self.stream_times = stream_times
         self.timestamps = iter(timestamps)
 
     @property

@@ -23,8 +23,11 @@ class TaskPunctuations:
     __slots__ = ("_clock", "_deadlines", "_in_init", "_is_bound", "stream_time", "wall_clock")
 
     def __init__(self, clock: Clock, deadlines: Mapping[str, int]) -> None:
-        self.stream_time, self.wall_clock = Punctuations(), Punctuations()
-        self._clock, self._deadlines, self._is_bound = clock, deadlines, False
+        self.stream_time = Punctuations()
+        self.wall_clock = Punctuations()
+        self._clock = clock
+        self._deadlines = deadlines
+        self._is_bound = False
         self._in_init: dict[str, _InInit] = {}
 
     def schedule(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
-_PARENT, _STATE = "traceparent", "tracestate"
+_PARENT = "traceparent"
+_STATE = "tracestate"
 _SAMPLED = 0x01
 
 
@@ -41,13 +42,15 @@ class Tracing:
     """
 
     def __init__(self, current: CurrentRecord, application_id: str, task_id: str, *, begins: bool) -> None:
-        self._current, self._begins = current, begins
+        self._current = current
+        self._begins = begins
         self._of_task = {"messaging.consumer.group.name": application_id, "kstreams.task.id": task_id}
         self._tracer = _tracer()
 
     def traced(self, node: TopologyNode, forward: Forward) -> Forward:
         """The closure of a node; each record that carries a trace is a span of it."""
-        start, current = self._start_of(node), self._current
+        start = self._start_of(node)
+        current = self._current
         begins = self._begins and isinstance(node, SourceNode)
 
         def trace(key: Any, value: Any, timestamp: int) -> None:
@@ -68,7 +71,9 @@ class Tracing:
     def _start_of(self, node: TopologyNode) -> Callable[[Context | None], Any]:
         from opentelemetry.trace import SpanKind
 
-        tracer, current, common = self._tracer, self._current, {**self._of_task, "kstreams.operator": node.name}
+        tracer = self._tracer
+        current = self._current
+        common = {**self._of_task, "kstreams.operator": node.name}
         if isinstance(node, ProcessorNode):
             return lambda above: tracer.start_as_current_span(node.name, above, attributes=common)
         if isinstance(node, SinkNode):

@@ -20,7 +20,8 @@ class FirstWarning:
     __slots__ = ("_is_given", "_text")
 
     def __init__(self, text: str) -> None:
-        self._text, self._is_given = text, False
+        self._text = text
+        self._is_given = False
 
     def __call__(self) -> None:
         if not self._is_given:

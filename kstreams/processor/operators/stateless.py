@@ -281,7 +281,8 @@ class PrintOperator(ClosureOperator):
     file: str | Path | TextIO | None = None
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        label, file = self.label, self._opened(context)
+        label = self.label
+        file = self._opened(context)
         shown = self.mapper or (lambda key, value: f"{key}, {value}")
 
         def process(key: Any, value: Any, timestamp: int) -> None:

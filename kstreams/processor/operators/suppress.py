@@ -45,7 +45,9 @@ class SuppressOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         buffer: TimeOrderedBuffer = context.state_store(self.store)
         emit = self._emitter(context, forward)
-        wait_ms, windowed, current = self.wait_ms, self.until_window_closes, context.current
+        wait_ms = self.wait_ms
+        windowed = self.until_window_closes
+        current = context.current
         enforce_bounds = self._bounds(buffer, emit)
         stream_time = -1
 
@@ -79,7 +81,8 @@ class SuppressOperator(ClosureOperator):
         return suppress
 
     def _emitter(self, context: OperatorContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:
-        current, drop_deletions = context.current, self.until_window_closes
+        current = context.current
+        drop_deletions = self.until_window_closes
 
         def emit(key: Any, kept: BufferedChange) -> None:
             if kept.new is None and drop_deletions:
@@ -89,7 +92,8 @@ class SuppressOperator(ClosureOperator):
         return emit
 
     def _bounds(self, buffer: TimeOrderedBuffer, emit: Callable[[Any, BufferedChange], None]) -> Callable[[], None]:
-        max_records, max_bytes = self.max_records, self.max_bytes
+        max_records = self.max_records
+        max_bytes = self.max_bytes
 
         def over() -> bool:
             return (max_records is not None and buffer.num_records() > max_records) or (

@@ -50,10 +50,15 @@ class _Closures(dict[str, Forward]):
         code: OperatorCode,
         tracing: Tracing | None,
     ) -> None:
-        self._tracing, self._nodes = tracing, {node.name: node for node in sub_topology.nodes}
-        self._context, self._outputs, self._registrations, self._code = context, outputs, registrations, code
+        self._tracing = tracing
+        self._nodes = {node.name: node for node in sub_topology.nodes}
+        self._context = context
+        self._outputs = outputs
+        self._registrations = registrations
+        self._code = code
         self._children = children_of(sub_topology)
-        held_back, waits = registrations.held_back, barriers(sub_topology)
+        held_back = registrations.held_back
+        waits = barriers(sub_topology)
         self._barriers = {name: release_before(found, held_back) for name, found in waits.items()}
         self._chains: dict[str, tuple[Link, ...]] = {}
         for node in reversed(sub_topology.nodes):

@@ -13,7 +13,8 @@ from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.reach import feeding
 
 NEVER_IDLE = -1
-_SINCE, _MOVED = "idle_since:", "idle_moved:"
+_SINCE = "idle_since:"
+_MOVED = "idle_moved:"
 WHOLE_TASK = ""
 """Stands among the steps for the task itself: the stream time that processors see."""
 

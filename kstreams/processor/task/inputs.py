@@ -31,7 +31,8 @@ from kstreams.timestamps import (
     extractor_of,
 )
 
-NEGATIVE_TIMESTAMP, OUT_OF_RANGE = "negative timestamp", "timestamp out of range"
+NEGATIVE_TIMESTAMP = "negative timestamp"
+OUT_OF_RANGE = "timestamp out of range"
 TOO_FAR_AHEAD = "timestamp too far ahead of the clock"
 _CURE = (
     "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that tells the time of "
@@ -69,9 +70,13 @@ class TopicInput:
     def __init__(
         self, source: SourceNode, forward: Forward, context: TaskContext, partition_time: int, most_ahead_ms: int
     ) -> None:
-        self.source, self.forward, self.partition_time = source, forward, partition_time
+        self.source = source
+        self.forward = forward
+        self.partition_time = partition_time
         self.records_in = 0
-        self._failures, self._clock, self._task_id = context.failures, context.application.clock, context.task_id
+        self._failures = context.failures
+        self._clock = context.application.clock
+        self._task_id = context.task_id
         default = context.application.settings.timestamp_extractor
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._most_ahead_ms = most_ahead_ms  # of the clock; negative: any distance
@@ -86,7 +91,8 @@ class TopicInput:
         if self._failures.guards_deserialization:
             batch = self._decodable(batch)
         batch = self._timed(batch)
-        latest, limit_ms = _latest(batch), self._limit_ms()
+        latest = _latest(batch)
+        limit_ms = self._limit_ms()
         if latest > limit_ms:
             batch = self._valid(batch, limit_ms)
             latest = _latest(batch)
@@ -166,7 +172,8 @@ class TopicInput:
 
     def _valid(self, batch: Batch, limit_ms: int) -> Batch:
         """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
-        times, report = batch.timestamps.to_numpy(), partial(self._invalid, batch)
+        times = batch.timestamps.to_numpy()
+        report = partial(self._invalid, batch)
         valid = are_valid(times)
         if not self._failures.guards_deserialization:
             for row in np.flatnonzero(~valid).tolist():
@@ -230,7 +237,8 @@ class TopicInput:
         self._failures.deserialization(context, _raw(context), errors[row])
 
     def _invalid(self, batch: Batch, row: int) -> None:
-        context, failures = self._context_of(batch, row), self._failures
+        context = self._context_of(batch, row)
+        failures = self._failures
         if 0 <= context.timestamp <= LATEST_MS:
             failures.dropped(context, TOO_FAR_AHEAD)
         elif self._is_failure(context.timestamp):
@@ -262,7 +270,8 @@ class TopicInput:
         return self._failure(batch, what, row, serde, cause)
 
     def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
-        source, record = operator_at(self.source.name, self.source.declared_at), _place(batch, row)
+        source = operator_at(self.source.name, self.source.declared_at)
+        record = _place(batch, row)
         return SerdeError(f"{source} cannot decode the {what} of {record} with {serde}: {cause}")
 
 
@@ -276,7 +285,10 @@ class TaskInputs:
         context: TaskContext,
         metadata: Mapping[str, int],
     ) -> None:
-        self._sources, self._forwards, self._context, self._metadata = sources, forwards, context, metadata
+        self._sources = sources
+        self._forwards = forwards
+        self._context = context
+        self._metadata = metadata
         self._by_topic: dict[str, TopicInput] = {}
         topic_names = context.application.topic_names
         self._internal = frozenset(topic_names.values())
@@ -331,7 +343,9 @@ def _latest(batch: Batch) -> int:
 
 def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
     """The input record as it was read."""
-    key, value, time = context.source_raw_key, context.source_raw_value, context.timestamp
+    key = context.source_raw_key
+    value = context.source_raw_value
+    time = context.timestamp
     return Record(key=key, value=value, timestamp=time, headers=context.headers)
 
 

@@ -26,7 +26,9 @@ class OperatorErrors:
     """
 
     def __init__(self, task_id: str, sub_topology: SubTopology, current: CurrentRecord, code: OperatorCode) -> None:
-        self._task_id, self._current, self._code = task_id, current, code
+        self._task_id = task_id
+        self._current = current
+        self._code = code
         self._declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
 
     @contextmanager

@@ -80,9 +80,14 @@ class OutputBuffers:
         *,
         in_order: bool = False,
     ) -> None:
-        self._in_order, self._noted = in_order, dict[str, None]()  # topics in the order of their first rows
-        self._current, self._failures, self._guards = current, failures, failures.guards_production
-        self._collector, self._topic_names = collector, topic_names
+        # topics in the order of their first rows
+        self._in_order = in_order
+        self._noted = dict[str, None]()
+        self._current = current
+        self._failures = failures
+        self._guards = failures.guards_production
+        self._collector = collector
+        self._topic_names = topic_names
         self._topics: dict[str, TopicBuffer] = {}
         fixed = [sink.topic for sink in sinks if isinstance(sink.topic, str)]
         dynamic = len(fixed) < len(sinks)
@@ -110,11 +115,14 @@ class OutputBuffers:
         names |= {f"add_{name}": column.append for name, column in columns.items()}
         text = _APPEND
         if self._guards:
-            text, names = _ADD_ORIGIN + text, {**names, "add_origin": rows.origins.append}
+            text = _ADD_ORIGIN + text
+            names = {**names, "add_origin": rows.origins.append}
         if self._in_order:
-            text, names = _NOTE_TOPIC + text, {**names, "topics": self._noted, "topic": sink.topic}
+            text = _NOTE_TOPIC + text
+            names = {**names, "topics": self._noted, "topic": sink.topic}
         if self.merges(sink.topic):
-            text, names = _NOTE_REACHED + text, {**names, "reached": rows.reached}
+            text = _NOTE_REACHED + text
+            names = {**names, "reached": rows.reached}
         return Statement(text, names)
 
     def send_if_many(self) -> None:
@@ -176,7 +184,8 @@ class OutputBuffers:
     def _leave_out_unwritable(self, topic: str, rows: SinkRows) -> None:
         """Ask the handler about each row that does not encode, or that no topic can hold; those it leaves out go."""
         sides: tuple[Side, Side] = ("value", "key")
-        failures, failed = self._failures, dict[int, Callable[[ErrorHandlerContext, ProducerRecord], None]]()
+        failures = self._failures
+        failed = dict[int, Callable[[ErrorHandlerContext, ProducerRecord], None]]()
         for side in sides:
             for row, error in unencodable(rows, topic, side):
                 failed[row] = partial(failures.serialization, error=error, origin=side)
@@ -192,7 +201,8 @@ class OutputBuffers:
         """Ask the handler about each row that the topic refuses; the rows that it leaves out go. Whether some went."""
         refused = self._collector.refused(topic, columns)
         for row, error in refused.items():
-            key, value = columns.keys[row].as_py(), columns.values[row].as_py()
+            key = columns.keys[row].as_py()
+            value = columns.values[row].as_py()
             record = ProducerRecord(topic, key, value, *rows.record(row)[2:])
             origin = self._current.error_context_of(rows.origin(row), rows.sink.name, record.timestamp)
             self._failures.refused(origin, record, error)
@@ -214,7 +224,10 @@ class OutputBuffers:
         return None
 
     def _shared(self, sink: SinkNode, topic: str, rows_of_topic: TopicBuffer) -> Forward:
-        current, guards, noted, merges = self._current, self._guards, self._noted, self.merges(topic)
+        current = self._current
+        guards = self._guards
+        noted = self._noted
+        merges = self.merges(topic)
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
             noted[topic] = None
@@ -232,7 +245,9 @@ class OutputBuffers:
         return shared_sink
 
     def _chosen(self, sink: SinkNode, choose: Callable[..., str]) -> Forward:
-        current, topics, sinks = self._current, self._topics, dict[str, SinkNode]()
+        current = self._current
+        topics = self._topics
+        sinks = dict[str, SinkNode]()
 
         def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:
             topic = choose(key, value, current.context(timestamp))

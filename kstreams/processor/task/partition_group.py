@@ -30,7 +30,8 @@ class Queue:
     __slots__ = ("at", "batches", "bytes_taken", "count", "partition", "rank", "row_bytes")
 
     def __init__(self, partition: TopicPartition, rank: int) -> None:
-        self.partition, self.rank = partition, rank
+        self.partition = partition
+        self.rank = rank
         self.batches: deque[tuple[Batch, Timestamps, int]] = deque()  # with the size of its keys and values
         self.at = 0  # of the first batch: the row that is the head
         self.count = 0
@@ -48,10 +49,13 @@ class Queue:
 
     def latest_ms(self, records: int) -> int:
         """The greatest timestamp among the first `records`."""
-        latest, at = 0, self.at
+        latest = 0
+        at = self.at
         for _, timestamps, _ in self.batches:
             part = timestamps[at : at + records]
-            latest, records, at = max(latest, int(part.max())), records - len(part), 0
+            latest = max(latest, int(part.max()))
+            records = records - len(part)
+            at = 0
             if records <= 0:
                 break
         return latest
@@ -68,7 +72,9 @@ class Queue:
 
     def take_rows(self, count: int) -> Batch:
         """That many rows of the first batch."""
-        (batch, _, size), start, stop = self.batches[0], self.at, self.at + count
+        (batch, _, size) = self.batches[0]
+        start = self.at
+        stop = self.at + count
         self.count -= count
         self.at = stop
         if stop == len(batch):
@@ -243,11 +249,14 @@ def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int
     >>> run_end(np.array([1, 9, 2, 10, 3]), 0, 5, 9)
     3
     """
-    begin, step = start + 1, _FIRST_LOOK  # short looks first, so that many short runs do not each scan the batch
+    # short looks first, so that many short runs do not each scan the batch
+    begin = start + 1
+    step = _FIRST_LOOK
     while begin < stop:
         end = min(begin + step, stop)
         above = np.flatnonzero(timestamps[begin:end] > limit_ms)
         if len(above):
             return begin + int(above[0])
-        begin, step = end, step * 2
+        begin = end
+        step = step * 2
     return stop

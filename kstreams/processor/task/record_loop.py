@@ -45,8 +45,11 @@ class RecordLoop:
         follows_stream_time: bool,
         notes_reached: bool,
     ) -> None:
-        self._current, self._time, self._interrupt = current, time, interrupt
-        self._follows_stream_time, self._notes_reached = follows_stream_time, notes_reached
+        self._current = current
+        self._time = time
+        self._interrupt = interrupt
+        self._follows_stream_time = follows_stream_time
+        self._notes_reached = notes_reached
 
     def run(self, batch: Batch, rows: DecodedRows, forward: Forward) -> int:
         """Process the records of a batch; how many were taken before an interrupt."""
@@ -78,7 +81,8 @@ class RecordLoop:
             zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
         ]
         if self._notes_reached:
-            following, reached = self._current.following, given.reached(self._current.reached)
+            following = self._current.following
+            reached = given.reached(self._current.reached)
             records = [following(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)]
         for part, count in given.turns():
             self._current.move_to(cursors[part])
@@ -89,7 +93,9 @@ class RecordLoop:
         return [cursor.taken for cursor in cursors]
 
     def _run_with_headers(self, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:
-        current, time, by_stream_time = self._current, self._time, self._time.by_stream_time
+        current = self._current
+        time = self._time
+        by_stream_time = self._time.by_stream_time
         for (key, value, timestamp), current.headers in zip(records, headers, strict=False):
             forward(key, value, timestamp)
             if by_stream_time.deadline_ms <= timestamp:  # what was due before this record has been called before it

@@ -33,8 +33,10 @@ class RestoreDeserializer:
     def __init__(self, source: SourceNode, default_extractor: Any, clock: Clock) -> None:
         default = extractor_of(default_extractor)
         self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
-        self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
-        self._clock, self._partition_time = clock, -1
+        self._key = source.key or BytesSerde()
+        self._value = source.value or BytesSerde()
+        self._clock = clock
+        self._partition_time = -1
 
     def __call__(self, batch: Batch) -> Batch:
         """The records with a key that decode, under their event times; keys in the bytes that their serde writes.

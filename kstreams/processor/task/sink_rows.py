@@ -126,7 +126,8 @@ def unwritable(rows: SinkRows) -> Iterator[tuple[int, str]]:
 
 def described(rows: SinkRows, row: int) -> str:
     """A row, as error messages name it."""
-    key, value = shown(rows.keys[row]), shown(rows.values[row])
+    key = shown(rows.keys[row])
+    value = shown(rows.values[row])
     return f"the record with key {key}, value {value} and timestamp {rows.timestamps[row]}"
 
 

@@ -63,7 +63,8 @@ class Task:
         resume: ResumePoint = START,
     ) -> None:
         self.id = TaskId(sub_topology.id, partition)
-        self.sub_topology, self.state = sub_topology, resources.state
+        self.sub_topology = sub_topology
+        self.state = resources.state
         self._context, self._outputs = context, outputs = open_context(
             sub_topology, partition, application, resources, resume
         )
@@ -89,7 +90,8 @@ class Task:
         )
         self._complete_regions = completions = [region.complete for region in self._regions.values()]
         # Operator by operator: what one still holds must reach the next before that one ends.
-        flush, end = registrations.at_flush, registrations.at_end_of_input
+        flush = registrations.at_flush
+        end = registrations.at_end_of_input
         self._at_flush = [*completions, *in_order_of(sub_topology, flush)]
         self._at_end_of_input = [*completions, *in_order_of(sub_topology, [*flush, *end, *flush])]
         self._at_close = in_order_of(sub_topology, registrations.at_close)
@@ -199,7 +201,8 @@ class Task:
         given = self._inputs.of(batch.source.topic)
         self._time.seen(given.source.name)
         given.report_skipped(int(batch.offsets[0]))
-        region, count = self._regions.get(given.source.name), len(batch)
+        region = self._regions.get(given.source.name)
+        count = len(batch)
         if region is None or not self._process_columns(batch, region):
             count = self._process_rows(batch, given)
         given.count_processed(count)

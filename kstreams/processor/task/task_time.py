@@ -36,7 +36,8 @@ class TaskTime:
     ) -> None:
         self._clock: Clock = context.application.clock
         self._current: CurrentRecord = context.current
-        self._punctuations, self._release_held_back = context.punctuations, release_held_back
+        self._punctuations = context.punctuations
+        self._release_held_back = release_held_back
         self._at_idle: dict[str, Callable[[int], bool]] = {**dict(at_idle), WHOLE_TASK: self._advance}
         limit_ms = context.application.settings.idle_timeout_ms
         self._idle = idle_input(sub_topology, self._at_idle, limit_ms, self._clock.uptime_ms(), deadlines)

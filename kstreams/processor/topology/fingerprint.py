@@ -143,7 +143,8 @@ def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFi
 
 def _types(store: StoreBuilder) -> tuple[str, str] | None:
     """How others can read its rows: not where they are shown by a function, or are of a kind with settings."""
-    key, value = type_name(store.key), type_name(store.value)
+    key = type_name(store.key)
+    value = type_name(store.value)
     is_plain = store.result is None and store.right_value is None and not store.options
     return (key, value) if key is not None and value is not None and is_plain else None
 
@@ -175,7 +176,9 @@ def _topics(part: SubTopology) -> set[str]:
 
 def _origins(part: SubTopology, parts: Iterable[SubTopology], internal: set[str]) -> set[str]:
     """The user's topics that a part reads, or those that write the internal topics it reads."""
-    parts, seen, waiting = list(parts), {part.id}, [part]
+    parts = list(parts)
+    seen = {part.id}
+    waiting = [part]
     found: set[str] = set()
     while waiting:
         read = _topics(waiting.pop())

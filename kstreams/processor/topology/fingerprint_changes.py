@@ -115,7 +115,8 @@ def _moved(
 ) -> Iterator[FingerprintChange]:
     """Stores that move to another sub-topology: with all others of theirs, or else through their changelogs."""
     for name in before.keys() & after.keys():
-        old, new = before[name], after[name]
+        old = before[name]
+        new = after[name]
         if old.sub_topology != new.sub_topology:
             keeps = old.sub_topology in whole or (new.restored_from is not None and not by_number)
             text = f"store {name!r} moves from sub-topology {old.sub_topology} to {new.sub_topology}"

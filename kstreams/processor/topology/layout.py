@@ -209,10 +209,12 @@ class _Counts:
         existing: Mapping[str, int],
     ) -> None:
         real = {**names, **feeds}
-        self._subs, self._inputs = topology.sub_topologies, inputs
+        self._subs = topology.sub_topologies
+        self._inputs = inputs
         self._internal: dict[str, InternalTopic] = {names[topic.name]: topic for topic in topology.repartition_topics}
         self._groups = [frozenset(real.get(t, t) for t in group) for group in topology.copartition_groups]
-        self._names, self._existing = names, existing
+        self._names = names
+        self._existing = existing
         made = {*self._internal, *feeds.values()}
         self.counts = {t: existing[t] for topics in inputs.values() for t in topics if t not in made}
         self.counts |= {real: topic.partitions for real, topic in self._internal.items() if topic.partitions}

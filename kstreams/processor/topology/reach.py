@@ -7,7 +7,8 @@ from kstreams.processor.topology.nodes import SinkNode, SubTopology, TopologyNod
 
 def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
     """All nodes that a record may reach from a node, parents before children."""
-    names, found = {start.name}, []
+    names = {start.name}
+    found = []
     for node in sub_topology.nodes:
         if not names.isdisjoint(parents_of(node)):
             names.add(node.name)

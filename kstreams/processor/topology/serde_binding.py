@@ -93,12 +93,14 @@ class SerdeBinding:
     def feed(self, feed: Feed) -> Feed:
         """What a DataFrame is written with."""
         old_key, old_value = feed.serdes
-        key, value = self.serde(old_key, feed.topic, is_key=True), self.serde(old_value, feed.topic, is_key=False)
+        key = self.serde(old_key, feed.topic, is_key=True)
+        value = self.serde(old_value, feed.topic, is_key=False)
         return feed if key is old_key and value is old_value else replace(feed, serdes=(key, value))
 
     def _both(self, part: Part, topic: str) -> Part:
         """A node or store with both its serdes bound to a topic."""
-        key, value = self.serde(part.key, topic, is_key=True), self.serde(part.value, topic, is_key=False)
+        key = self.serde(part.key, topic, is_key=True)
+        value = self.serde(part.value, topic, is_key=False)
         return part if key is part.key and value is part.value else replace(part, key=key, value=value)
 
 

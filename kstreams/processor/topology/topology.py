@@ -103,7 +103,8 @@ class Topology:
         """
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
-        extractor, reset = extractor_of(timestamp_extractor), offset_reset_of(offset_reset)
+        extractor = extractor_of(timestamp_extractor)
+        reset = offset_reset_of(offset_reset)
         self.add(SourceNode(name, names, pattern, serde_of(key), serde_of(value), extractor, reset, declared_at()))
         return self
 

@@ -46,7 +46,8 @@ class Activity:
     __slots__ = ("records", "seconds")
 
     def __init__(self, windows: SampleWindows) -> None:
-        self.seconds, self.records = windows.samples(), windows.samples()
+        self.seconds = windows.samples()
+        self.records = windows.samples()
 
     def took(self, since: float, records: int = 1) -> None:
         """A turn has ended that began at this second of the monotonic clock."""

@@ -7,9 +7,14 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
-CLIENT, THREAD, TASK = "stream-metrics", "stream-thread-metrics", "stream-task-metrics"
-NODE, TOPIC, STATE = "stream-processor-node-metrics", "stream-topic-metrics", "stream-state-metrics"
-UPDATER, CONSUMER = "stream-state-updater-metrics", "consumer-fetch-manager-metrics"
+CLIENT = "stream-metrics"
+THREAD = "stream-thread-metrics"
+TASK = "stream-task-metrics"
+NODE = "stream-processor-node-metrics"
+TOPIC = "stream-topic-metrics"
+STATE = "stream-state-metrics"
+UPDATER = "stream-state-updater-metrics"
+CONSUMER = "consumer-fetch-manager-metrics"
 CACHE = "stream-record-cache-metrics"
 
 
@@ -55,7 +60,9 @@ class MetricTemplate(NamedTuple):
     ours: bool = False
 
 
-_GAUGE, _COUNTER, _TEXT = MetricKind.GAUGE, MetricKind.COUNTER, MetricKind.TEXT
+_GAUGE = MetricKind.GAUGE
+_COUNTER = MetricKind.COUNTER
+_TEXT = MetricKind.TEXT
 
 
 _DEBUG = " (DEBUG)"

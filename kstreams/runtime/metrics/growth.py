@@ -26,7 +26,8 @@ class Growth:
     __slots__ = ("_samples", "total")
 
     def __init__(self, windows: SampleWindows) -> None:
-        self._samples, self.total = windows.samples(), 0
+        self._samples = windows.samples()
+        self.total = 0
 
     def reached(self, total: int) -> None:
         """So high is it now."""

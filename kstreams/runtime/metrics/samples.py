@@ -13,8 +13,11 @@ class Sample:
     __slots__ = ("count", "highest", "lowest", "since", "total")
 
     def __init__(self, since: float) -> None:
-        self.since, self.count, self.total = since, 0, 0.0
-        self.lowest, self.highest = float("inf"), float("-inf")
+        self.since = since
+        self.count = 0
+        self.total = 0.0
+        self.lowest = float("inf")
+        self.highest = float("-inf")
 
 
 class Samples:
@@ -44,10 +47,13 @@ class Samples:
 
     def __init__(self, window_s: float, windows: int, now: float | None = None) -> None:
         begun = monotonic() if now is None else now
-        self._window_s, self._until = window_s, begun + window_s
+        self._window_s = window_s
+        self._until = begun + window_s
         self._now = Sample(begun)
         self._kept: deque[Sample] = deque([self._now], maxlen=windows)
-        self.count, self.total = 0, 0.0  # since the start
+        # since the start
+        self.count = 0
+        self.total = 0.0
 
     def record(self, value: float, now: float) -> None:
         """Take a value."""
@@ -56,12 +62,14 @@ class Samples:
     def record_many(self, count: int, total: float, lowest: float, highest: float, now: float) -> None:
         """Take several values: how many, their sum, and the extremes."""
         if now >= self._until:
-            self._now, self._until = Sample(now), now + self._window_s
+            self._now = Sample(now)
+            self._until = now + self._window_s
             self._kept.append(self._now)
         sample = self._now
         sample.count += count
         sample.total += total
-        sample.lowest, sample.highest = min(lowest, sample.lowest), max(highest, sample.highest)
+        sample.lowest = min(lowest, sample.lowest)
+        sample.highest = max(highest, sample.highest)
         self.count += count
         self.total += total
 

@@ -58,7 +58,8 @@ def _of_topics(job: Job, tasks: Sequence[tuple[StreamThread, ActiveTask]], tags:
 
 
 def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
-    progress, alive = client.progress(with_lag=False), [each for each in client.threads if each.state not in _ENDED]
+    progress = client.progress(with_lag=False)
+    alive = [each for each in client.threads if each.state not in _ENDED]
     yield MetricName(CLIENT, "version", tags), version(PACKAGE)
     yield MetricName(CLIENT, "application-id", tags), application_id
     yield MetricName(CLIENT, "state", tags), client.life.state.value
@@ -75,7 +76,8 @@ def _lags(tasks: Sequence[ActiveTask], job: Job, of_client: Tags) -> Found:
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
     for source, end in _ends(list(positions), job.admin).items():
         tags = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
-        lag, last = max(0, end - positions[source]), last_ms[source]
+        lag = max(0, end - positions[source])
+        last = last_ms[source]
         yield MetricName(CONSUMER, "records-lag", tags), lag
         yield MetricName(CONSUMER, "records-lag-ms", tags), 0 if not lag else None if last is None else now_ms - last
 

@@ -66,7 +66,8 @@ class BoundedRun:
     """
 
     def __init__(self, layout: Layout, until_end: bool, ends: NextOffsets, end_offsets: EndOffsets) -> None:
-        self._until_end, self._end_offsets = until_end, end_offsets
+        self._until_end = until_end
+        self._end_offsets = end_offsets
         self._lock = threading.Lock()
         self._groups = _groups(layout)
         self._group_of = {sub: group for group in self._groups for sub in group.sub_topologies}

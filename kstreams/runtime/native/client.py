@@ -97,10 +97,13 @@ class Client:
     ) -> None:
         self._registry = ApplicationRegistry(config)
         self.topology = topology.bound(config, self._registry)
-        self.config, self._clock, self._given_log = config, clock, log
+        self.config = config
+        self._clock = clock
+        self._given_log = log
         self._on_restore = on_restore
         self.restores: dict[tuple[str, str], RestoreProgress] = {}
-        self.life, self.threads = Lifecycle(), list[StreamThread]()
+        self.life = Lifecycle()
+        self.threads = list[StreamThread]()
         self.job: Job | None = None
         self.error: BaseException | None = None
         self.died = 0
@@ -108,7 +111,9 @@ class Client:
         self._alive: set[str] = set()
         self._final_progress: Progress | None = None
         self._change = threading.Lock()
-        self._stop_globals, self.paused, self._resources = threading.Event(), threading.Event(), ExitStack()
+        self._stop_globals = threading.Event()
+        self.paused = threading.Event()
+        self._resources = ExitStack()
         self.former = FormerThreads()
         self._is_reassigning = False
         self.manager: TaskManager | None = None
@@ -161,7 +166,8 @@ class Client:
             return self._final_progress or self._count(with_lag)
 
     def _count(self, with_lag: bool = True) -> Progress:
-        job, restored = self.job, sum(restore.restored for restore in self.restores.values())
+        job = self.job
+        restored = sum(restore.restored for restore in self.restores.values())
         asked = job.admin if job and with_lag else None
         now = progress_of(self.threads, asked, restored, job.rebuilds.count) if job else progress_of([], None)
         reassigned = job.handovers.again if job else 0
@@ -205,7 +211,9 @@ class Client:
 
     def add_thread(self) -> str | None:
         """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
-        job, manager, member = self.job, self.manager, self.member
+        job = self.job
+        manager = self.manager
+        member = self.member
         if job is None or manager is None or member is None or not self.life.is_alive():
             return None
         with self._change:
@@ -219,10 +227,13 @@ class Client:
 
     def remove_thread(self, timeout: float) -> str | None:
         """Stop the thread that came last, when others have its tasks; its name, or None where it is to stay."""
-        manager, member, threads = self.manager, self.member, self.threads
+        manager = self.manager
+        member = self.member
+        threads = self.threads
         if manager is None or member is None or len(threads) < 2 or not self.life.is_alive():
             return None
-        thread, until = threads[-1], monotonic() + timeout
+        thread = threads[-1]
+        until = monotonic() + timeout
         manager.remove(thread.index)
         while manager.share(thread.index):
             if monotonic() > until:
@@ -294,7 +305,8 @@ class Client:
         self.life.move(State.REBALANCING)
         with self.job.log.admin() as admin:
             layout = prepare_topics(self.topology, self.config, admin)
-        tables, manager = self.job.global_tables, self.manager
+        tables = self.job.global_tables
+        manager = self.manager
         if manager is not None:
             manager.close()
         with self._change, self.former.leaving(self.threads):
@@ -385,7 +397,8 @@ class Client:
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
             self._alive.discard(thread.name)
-            last, goes_on = not self._alive, self._is_reassigning and self.life.is_alive()
+            last = not self._alive
+            goes_on = self._is_reassigning and self.life.is_alive()
         if last and not (goes_on and self._has_restarted()):
             self._end()
 
@@ -409,7 +422,8 @@ class Client:
                 self._final_progress = self._count()
         except BaseException as error:
             logger.error("closing failed: %s", error)
-            self.error, final = self.error or error, State.ERROR
+            self.error = self.error or error
+            final = State.ERROR
             self.life.move(State.PENDING_ERROR)
         self.life.move(final)
 

@@ -25,7 +25,8 @@ class HungThreads:
     """
 
     def __init__(self, clock: Clock, timeout_ms: int) -> None:
-        self._clock, self._after_ms = clock, min(timeout_ms, _MOST_MS)
+        self._clock = clock
+        self._after_ms = min(timeout_ms, _MOST_MS)
         self._reported: dict[str, int] = {}
 
     def look(self, threads: Sequence[StreamThread]) -> None:

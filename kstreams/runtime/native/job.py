@@ -143,7 +143,8 @@ def open_job(
     folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
-    known, shape = TopologyFile(folder), fingerprint_of(topology)
+    known = TopologyFile(folder)
+    shape = fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
     if config.application_id not in admin.groups():
         known.drop_waiting()
@@ -157,7 +158,8 @@ def open_job(
     aligned = aligned_sub_topologies(layout)
     shared = tables, bounds, aligned, on_restore, rebuilds, Handovers()
     named = UpdaterSensors(SampleWindows.of(config)), uuid.uuid4().hex[:16]
-    of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
+    of_threads = ThreadSettings.of(config)
+    of_tasks = TaskSettings.of(config)
     return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared, *named)
 
 

@@ -86,7 +86,8 @@ class LocalStores:
     def partition_of(self, store: StoreBuilder) -> PartitionOf:
         """The partition in which Kafka's default partitioner puts a key of a store; -1 where that is not known."""
         tasks = [task for task in self.job.layout.tasks if store in task.sub_topology.stores]
-        serde, count = store.key, len(tasks)
+        serde = store.key
+        count = len(tasks)
         if serde is None or not count:
             return lambda key: -1
         return lambda key: partition_of(serde.serialize(key), count)
@@ -108,7 +109,8 @@ class LocalStores:
                 if name in task.state.stores and isolation == "read_committed":
                     yield CommittedPartition(task.plan.partition, task.state.committed, name)
                 elif name in task.state.stores:
-                    number, live = task.plan.partition, task.state.stores[name]
+                    number = task.plan.partition
+                    live = task.state.stores[name]
                     yield CurrentPartition(number, thread.store_queries, live, task.position)
 
     def _standby(self, store: StoreBuilder) -> Iterator[StorePartition]:

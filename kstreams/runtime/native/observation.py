@@ -31,7 +31,8 @@ def observe(
         Gives the records that wait.
     stopping : Event
     """
-    hung, growing = HungThreads(job.clock, job.settings.task_timeout_ms), GrowingLag()
+    hung = HungThreads(job.clock, job.settings.task_timeout_ms)
+    growing = GrowingLag()
     loop = RebalanceLoop(job.clock)
     if job.config["metrics.recording.level"] == "DEBUG":
         threading.Thread(target=_look_at_operators, args=(threads, stopping), daemon=True).start()

@@ -65,7 +65,8 @@ class ThreadSettings:
     @classmethod
     def of(cls, config: Config) -> ThreadSettings:
         """The settings in a configuration."""
-        memory, threads = MemoryShares.of(config), int(config["num.stream.threads"])
+        memory = MemoryShares.of(config)
+        threads = int(config["num.stream.threads"])
         return cls(
             name=config["client.id"] or config.application_id,
             commit_interval_ms=config["commit.interval.ms"],

@@ -26,7 +26,8 @@ class SourceMonitor:
     """
 
     def __init__(self, topology: Topology, interval_s: float, log: Log) -> None:
-        self._log, self._interval_s = log, interval_s
+        self._log = log
+        self._interval_s = interval_s
         self._subs = [sub for sub in topology.sub_topologies if not sub.is_global]
 
     def watch(self, layout: Layout, stopping: threading.Event, on_change: Callable[[], None]) -> None:

@@ -77,7 +77,9 @@ class KafkaStreams(AskedStores, metaclass=Advising):
         settings = Config.of(config)
         flow: Topology = built(topology, settings, "KafkaStreams")
         refuse_feeds(flow.feeds, "native")
-        self._application_id, self._settings, self._source = settings.application_id, settings, topology
+        self._application_id = settings.application_id
+        self._settings = settings
+        self._source = topology
         client = Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore)
         super().__init__(client.topology, client)
         of_one_process(self, f"The application {settings.application_id!r}", StateError)
@@ -151,7 +153,8 @@ class KafkaStreams(AskedStores, metaclass=Advising):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
-        ended, error = self._client.life.wait_for_end(timeout), self.error or self._client.life.failure
+        ended = self._client.life.wait_for_end(timeout)
+        error = self.error or self._client.life.failure
         if error is not None and ended:
             raise error
         return ended

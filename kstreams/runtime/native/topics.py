@@ -53,7 +53,8 @@ def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]
             f"The changelog topic {topic.name} has {topic.partitions} partitions, but there are {partitions} tasks: "
             "run once with --reset to start anew, or give the application another id."
         )
-    has, wanted = topic.config["cleanup.policy"], settings.get("cleanup.policy", "delete")
+    has = topic.config["cleanup.policy"]
+    wanted = settings.get("cleanup.policy", "delete")
     if ("compact" in has) != ("compact" in wanted):
         raise TopologyError(
             f"The topic {topic.name} of the application has cleanup.policy={has}, which would lose records: set it to "
@@ -110,7 +111,8 @@ def _wanted(topology: Topology, layout: Layout, config: Config) -> Iterator[tupl
 
 def _types(topology: Topology, layout: Layout, application_id: str) -> dict[str, TopicTypes]:
     """What is written to all topics, by their real names."""
-    subs, names = topology.sub_topologies, layout.topic_names
+    subs = topology.sub_topologies
+    names = layout.topic_names
     sinks = {names.get(topic, topic): types for topic, types in types_written(subs).items()}
     logs = {changelog_topic(application_id, store.name): types_in_changelog(store) for _, store in _logged(subs)}
     return sinks | logs

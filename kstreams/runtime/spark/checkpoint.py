@@ -21,7 +21,8 @@ from kstreams.runtime.spark.tasks.manifests import MANIFESTS
 
 CHECKPOINT_ID = "id"
 _TOPOLOGY = "topology.json"
-_NOTE, _QUERY = "sub-topology {} is a relational query of {}", re.compile(r"sub-topology (\d+) is a relational query")
+_NOTE = "sub-topology {} is a relational query of {}"
+_QUERY = re.compile(r"sub-topology (\d+) is a relational query")
 logger = logging.getLogger(__name__)
 
 

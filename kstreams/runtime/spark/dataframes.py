@@ -110,7 +110,9 @@ class _Sources:
     ) -> None:
         settings = SparkSettings.of(config)
         self._session = session or spark_session(settings, quiet)
-        self._home, self._max_records, self._delay_ms = HomePlace.of(config), settings.max_records, delay_ms
+        self._home = HomePlace.of(config)
+        self._max_records = settings.max_records
+        self._delay_ms = delay_ms
         streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
         tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
         self.topics = tuple(dict.fromkeys([*streams, *tables]))

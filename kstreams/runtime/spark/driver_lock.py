@@ -11,6 +11,7 @@ from kstreams.state.process_lock import ProcessLock
 
 def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
     """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
-    name, home = config.application_id, home_of(config)
+    name = config.application_id
+    home = home_of(config)
     path = home.lock_file(f"{name}-spark")
     return ProcessLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()

@@ -58,22 +58,28 @@ class Feeding:
     def __init__(
         self, session: SparkSession, feeds: Sequence[Feed], program: Program, log: Log, clock: Clock, commits: Commits
     ) -> None:
-        self._session, self._feeds, self._program = session, feeds, program
-        self._log, self._clock, self._commits = log, clock, commits
+        self._session = session
+        self._feeds = feeds
+        self._program = program
+        self._log = log
+        self._clock = clock
+        self._commits = commits
 
     def create_topics(self) -> None:
         """Make the topics that are not there yet."""
         with self._log.admin() as admin:
             there = admin.topics()
             for feed in self._feeds:
-                topic, (key, value) = self._program.feeds[feed.topic], feed.serdes
+                topic = self._program.feeds[feed.topic]
+                (key, value) = feed.serdes
                 if topic not in there:
                     types = TopicTypes(type_name(key), type_name(value))
                     create_typed(admin, topic, self._program.partitions[topic], _KEPT, types)
 
     def queries(self) -> tuple[list[StepLoop], list[StepQuery]]:
         """Those of static DataFrames, which end, and those of streaming ones."""
-        static, streaming = list[StepLoop](), list[StepQuery]()
+        static = list[StepLoop]()
+        streaming = list[StepQuery]()
         for feed in self._feeds:
             try:
                 frame = feed.of(self._session)
@@ -86,16 +92,19 @@ class Feeding:
         return static, streaming
 
     def _streaming(self, feed: Feed, frame: Any) -> StepQuery:
-        mark, storage = self._mark(feed), self._program.storage
+        mark = self._mark(feed)
+        storage = self._program.storage
         called = f"{self._program.application_id}, {feed.name}"
-        steps, explained = self._steps(feed), partial(unreadable, feed)
+        steps = self._steps(feed)
+        explained = partial(unreadable, feed)
         name = f"feed-{feed.topic}"
         return StepQuery(
             storage, name, frame, steps, lambda batch: {mark: batch + 1}, called=called, explained=explained
         )
 
     def _static(self, feed: Feed, frame: Any) -> StepLoop:
-        reader, limit = OneOffset(self._mark(feed)), ReadAllAvailable()
+        reader = OneOffset(self._mark(feed))
+        limit = ReadAllAvailable()
         return StepLoop(
             frame.sparkSession, reader, limit, lambda step, last: None, lambda start, end: frame, self._steps(feed)
         )
@@ -109,7 +118,8 @@ class Feeding:
         return TopicPartition(self._program.feeds[feed.topic], 0)
 
     def _steps(self, feed: Feed) -> AppliedOnce:
-        program, mark = self._program, self._mark(feed)
+        program = self._program
+        mark = self._mark(feed)
         group = feed_group_of(program.application_id, feed.topic)
         committed = CommittedSteps(self._log, group, [mark], program.checkpoint_id)
         count = program.partitions[mark.topic]

@@ -29,7 +29,8 @@ def forget(config: Config, log: Log) -> list[Forgotten]:
 
     Its id goes first. If the rest stays, the next run finds steps that are not its own, and is refused.
     """
-    found, storage = remains(config, log), _storage(config)
+    found = remains(config, log)
+    storage = _storage(config)
     storage.delete([CHECKPOINT_ID])
     storage.clear()
     with log.admin() as admin:

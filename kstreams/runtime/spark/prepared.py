@@ -92,7 +92,8 @@ def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
     UnknownTopicError, TopologyError
         As `laid_out`; and when the checkpoint belongs to another topology.
     """
-    settings, (layout, plan, existing) = SparkSettings.of(config), laid_out(topology, config, log)
+    settings = SparkSettings.of(config)
+    (layout, plan, existing) = laid_out(topology, config, log)
     storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
     checkpoint = Checkpoint(storage, topology, plan.described())
     program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint.id)

@@ -188,7 +188,8 @@ class Program:
         return [topic for topic in self.inputs[number] if topic in self.internal]
 
     def _writers_for(self, number: int) -> frozenset[int]:
-        topics, names = self.read_within(number), self.topic_names
+        topics = self.read_within(number)
+        names = self.topic_names
         written = {
             sub.id: {names.get(str(sink.topic), sink.topic) for sink in sub.sinks} for sub in self.sub_topologies
         }

@@ -80,14 +80,20 @@ class AppliedOnce:
         on_begin: OnBegin,
         sensors: StepSensors | None = None,
     ) -> None:
-        self._work, self.sink, self._delta, self._deleted = work, sink, delta, deleted
-        self._on_step, self._on_begin, self._sensors = on_step, on_begin, sensors
+        self._work = work
+        self.sink = sink
+        self._delta = delta
+        self._deleted = deleted
+        self._on_step = on_step
+        self._on_begin = on_begin
+        self._sensors = sensors
 
     def apply(
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
     ) -> None:
         """Run a step that goes on from its parent and ends at these positions, and commit it."""
-        begun, before = monotonic(), self.sink.positions()
+        begun = monotonic()
+        before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         self._on_begin(step, ranges)
         with ExitStack() as resources:
@@ -137,8 +143,14 @@ class StepQuery:
         mode: str = "append",
         explained: Callable[[Exception], KStreamsError] = as_kstreams_error,
     ) -> None:
-        self._storage, self._name, self._rows, self._steps = storage, name, rows, steps
-        self._positions, self._called, self._mode, self._explained = positions, called, mode, explained
+        self._storage = storage
+        self._name = name
+        self._rows = rows
+        self._steps = steps
+        self._positions = positions
+        self._called = called
+        self._mode = mode
+        self._explained = explained
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
         self._starts = 0
@@ -180,7 +192,8 @@ class StepQuery:
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
         """What Spark calls for every micro-batch, again for one that it does not know to be done."""
-        step, last = batch_step(batch_id), self._steps.sink.last_step()
+        step = batch_step(batch_id)
+        last = self._steps.sink.last_step()
         try:
             if step <= last.number:
                 return

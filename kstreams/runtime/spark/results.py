@@ -29,7 +29,8 @@ class Results:
     """
 
     def __init__(self, session: SparkSession, topology: Topology, config: Config, prefix: str) -> None:
-        self._session, self._home = session, HomePlace.of(config)
+        self._session = session
+        self._home = HomePlace.of(config)
         written = serdes_written(topology.sub_topologies)
         fed = {feed.topic: f"{config.application_id}-{feed.topic}" for feed in topology.feeds}
         internal = {topic.name for topic in topology.internal_topics}

@@ -58,8 +58,11 @@ class SparkRun:
         until_end: bool,
     ) -> None:
         self._application_id = application_id
-        self._runner, self._results, self._resources = runner, results, resources
-        self._stop, self._error = threading.Event(), list[BaseException]()
+        self._runner = runner
+        self._results = results
+        self._resources = resources
+        self._stop = threading.Event()
+        self._error = list[BaseException]()
         arguments = {"once": once, "until_end": until_end, "stop": self._stop}
         self._thread = InheritableThread(target=self._run, kwargs=arguments, name="kstreams-spark", daemon=True)
         self._thread.start()

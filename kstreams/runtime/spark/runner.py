@@ -89,18 +89,24 @@ class SparkRunner:
         on_progress: OnProgress | None = None,
         watching: SparkSession | None = None,
     ) -> None:
-        self._session, self._log, self._clock, self._config = session, log, clock, config
+        self._session = session
+        self._log = log
+        self._clock = clock
+        self._config = config
         self._settings = SparkSettings.of(config)
         self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
-        self._on_progress, self.progress = on_progress, SparkProgress(dropped=self._drops.counts)
+        self._on_progress = on_progress
+        self.progress = SparkProgress(dropped=self._drops.counts)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
         of_query = config.application_id, self._checkpoint.id
-        self._watch, self.sensors = StepWatch(watching or session, *of_query, in_tasks, clock), StepSensors.of(config)
+        self._watch = StepWatch(watching or session, *of_query, in_tasks, clock)
+        self.sensors = StepSensors.of(config)
         self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
         self._feeding.create_topics()
-        purged, every_ms = set(self._program.feeds.values()), config["repartition.purge.interval.ms"]
+        purged = set(self._program.feeds.values())
+        every_ms = config["repartition.purge.interval.ms"]
         self._purge = FeedPurge(log, purged, every_ms, clock)
         self._starts = starting_offsets(self._program, log, clock)
 
@@ -109,7 +115,8 @@ class SparkRunner:
 
         With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
         """
-        bounded, stop = once or until_end, stop or threading.Event()
+        bounded = once or until_end
+        stop = stop or threading.Event()
         static, streaming = self._feeding.queries()
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.queries)]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
@@ -147,17 +154,21 @@ class SparkRunner:
     def _tasks(self, *, bounded: bool) -> StepLoop:
         numbers = self._prepared.in_tasks
         session = self._session if self._program.delta else session_for_steps(self._session)
-        packed, storage = pack(self._program), self._checkpoint.storage
+        packed = pack(self._program)
+        storage = self._checkpoint.storage
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
         work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
-        home, missing = HomePlace.of(self._config), topics_to_miss(self._program)
+        home = HomePlace.of(self._config)
+        missing = topics_to_miss(self._program)
         topics = TopicReader(home, _topics(sources), ROWS_PER_TASK, missing)
-        cut, starts = self._program.admissions(numbers), positions_of(self._starts)
+        cut = self._program.admissions(numbers)
+        starts = positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
-        group, place = self._prepared.group, self._program.checkpoint
+        group = self._prepared.group
+        place = self._program.checkpoint
         steps = self._steps(work, numbers, group, place, self._watch.begin, self._done)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
@@ -168,7 +179,8 @@ class SparkRunner:
         rows = windowed_stream(*parts, until_end=until_end)
         group = windowed_group_of(self._config.application_id, number)
         work = WindowedSteps(self._plan, number, self._program)
-        storage, name = self._checkpoint.storage, f"query-{number}"
+        storage = self._checkpoint.storage
+        name = f"query-{number}"
         ends = partial(batch_end, storage, name)
         place = below(self._program.checkpoint, f"queries/{number}")
         steps = self._steps(work, self._plan.members(number), group, place, lambda step, ranges: None, self._count)
@@ -180,9 +192,11 @@ class SparkRunner:
         self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, done: OnStep
     ) -> AppliedOnce:
         """Steps that commit as a group; every query stages at a place of its own, as its numbers of steps are."""
-        program, settings = self._program, self._settings
+        program = self._program
+        settings = self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
-        sources, id_ = source_partitions(program, numbers), self._checkpoint.id
+        sources = source_partitions(program, numbers)
+        id_ = self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
         output = self._output(subs)
         self._purge.follow(committed)
@@ -195,7 +209,8 @@ class SparkRunner:
         return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), done, begin, self.sensors)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
-        program, settings = self._program, self._settings
+        program = self._program
+        settings = self._settings
         return OutputTopics(
             HomePlace.of(self._config),
             settings.prefix,
@@ -208,7 +223,8 @@ class SparkRunner:
         self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition], place: str
     ) -> StepCommits:
         """How the steps are committed: as one with what executors wrote, where the home can do that."""
-        timeout_ms, group = self._settings.transaction_timeout_ms, committed.group
+        timeout_ms = self._settings.transaction_timeout_ms
+        group = committed.group
         if Ability.COORDINATOR in self._log.abilities:
             return CoordinatedCommits(self._log, committed, output, timeout_ms)
         rows = StagedRows(place, self._settings.conf)

@@ -72,9 +72,14 @@ class StepLoop:
         rows: RowsBetween,
         steps: AppliedOnce,
     ) -> None:
-        self._spark, self._reader, self._limit, self._steps = session.sparkContext, reader, limit, steps
-        self._planned, self._rows = planned, rows
-        self._stopped, self._jobs = threading.Event(), f"kstreams-{uuid.uuid4()}"
+        self._spark = session.sparkContext
+        self._reader = reader
+        self._limit = limit
+        self._steps = steps
+        self._planned = planned
+        self._rows = rows
+        self._stopped = threading.Event()
+        self._jobs = f"kstreams-{uuid.uuid4()}"
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
 
@@ -123,8 +128,10 @@ class StepLoop:
 
     def _next(self) -> bool:
         """Run the next step; False when there is no input for it."""
-        last, begin = self._steps.sink.last_step(), self._steps.sink.positions()
-        step, start = batch_step((last.number >> 1) + 1), offsets_of(begin)
+        last = self._steps.sink.last_step()
+        begin = self._steps.sink.positions()
+        step = batch_step((last.number >> 1) + 1)
+        start = offsets_of(begin)
         ends = self._planned(step, last)
         if ends is None:
             ends = positions_of(self._reader.latestOffset(start, self._limit))

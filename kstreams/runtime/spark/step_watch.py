@@ -54,11 +54,14 @@ class StepWatch:
         sub_topologies: Collection[SubTopology],
         clock: Clock,
     ) -> None:
-        self._session, self._name, self._clock = session, name, clock
+        self._session = session
+        self._name = name
+        self._clock = clock
         self._of_query = {"id": str(uuid.UUID(checkpoint_id)), "runId": str(uuid.uuid4()), "name": name}
         self._what = "; ".join(f"sub-topology {sub.id}: {_operators(sub)}" for sub in sub_topologies)
         self._operators = _operators_by_store(sub_topologies)
-        self._step, self._ranges = 0, dict[TopicPartition, tuple[int, int]]()
+        self._step = 0
+        self._ranges = dict[TopicPartition, tuple[int, int]]()
         self._began_ms = self._ended_ms = clock.uptime_ms()
         self._runs = False
         self._stream_times = dict[str, int]()
@@ -66,7 +69,9 @@ class StepWatch:
 
     def begin(self, step: int, ranges: OffsetRanges) -> None:
         """A step begins: its jobs say so."""
-        self._step, self._ranges, self._began_ms = step, dict(ranges), self._clock.uptime_ms()
+        self._step = step
+        self._ranges = dict(ranges)
+        self._began_ms = self._clock.uptime_ms()
         if not self._runs:
             self._runs = True
             self._post("QueryStartedEvent", {**self._of_query, "timestamp": _at(self._began_ms), "jobTags": []})
@@ -78,7 +83,8 @@ class StepWatch:
     def done(self, reports: list[TaskReport], progress: SparkProgress) -> None:
         """A step is done."""
         now_ms = self._clock.uptime_ms()
-        between, took = max(now_ms - self._ended_ms, 1), max(now_ms - self._began_ms, 1)
+        between = max(now_ms - self._ended_ms, 1)
+        took = max(now_ms - self._began_ms, 1)
         self._ended_ms = now_ms
         for report in reports:
             self._stream_times |= report.stream_times
@@ -110,7 +116,8 @@ class StepWatch:
         return {"watermark": _at(min(times)), "max": _at(max(times))} if times else {}
 
     def _store(self, name: str, progress: SparkProgress) -> dict[str, Any]:
-        size, users = progress.stores[name], self._operators.get(name, ())
+        size = progress.stores[name]
+        users = self._operators.get(name, ())
         late = [n for (user, why), n in progress.dropped.items() if user in users and why.startswith("late")]
         return {
             **dict.fromkeys(("allUpdatesTimeMs", "numRowsRemoved", "allRemovalsTimeMs", "commitTimeMs"), 0),

@@ -123,7 +123,8 @@ class _Comparison:
         if pair in self._compared:
             return
         self._compared.add(pair)
-        read, written = self._reader.followed(read), self._writer.followed(written)
+        read = self._reader.followed(read)
+        written = self._writer.followed(written)
         if written is False or read is True or read == {}:
             return
         if read is False:
@@ -208,7 +209,8 @@ class _Comparison:
         yield from _dependencies(path, read, written)
 
     def _items(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
-        (first_read, rest_read), (first_written, rest_written) = _tuple(read), _tuple(written)
+        (first_read, rest_read) = _tuple(read)
+        (first_written, rest_written) = _tuple(written)
         for place in range(max(len(first_read), len(first_written))):
             one = first_read[place] if place < len(first_read) else rest_read
             other = first_written[place] if place < len(first_written) else rest_written

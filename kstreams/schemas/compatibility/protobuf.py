@@ -143,7 +143,8 @@ def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Incompatibilities:
 
 def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
     for number in sorted(reader.fields.keys() | writer.fields.keys()):
-        read, written = reader.fields.get(number), writer.fields.get(number)
+        read = reader.fields.get(number)
+        written = writer.fields.get(number)
         if read is not None and written is not None:
             yield from _compare_fields(f"{name}.{written.name}", read, written)
         elif read is not None and read.label == "REQUIRED":
@@ -176,7 +177,8 @@ def _said(field: ProtoField) -> str:
 
 def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
     """Fields that enter a `oneof` would take each other's value; fields that leave one that stays would be lost."""
-    read, written = _oneofs(reader), _oneofs(writer)
+    read = _oneofs(reader)
+    written = _oneofs(writer)
     for oneof, numbers in written.items():
         for number in sorted(numbers - read.get(oneof, numbers)):
             yield Incompatibility(f"{name}.{writer.fields[number].name}", f"has left the oneof {oneof}")

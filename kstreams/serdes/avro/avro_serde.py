@@ -108,7 +108,8 @@ class Avro(SchemaSerde[Any]):
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
 
-        by_writer, declared = loaded(written.schema, registry), self.declared_schema()
+        by_writer = loaded(written.schema, registry)
+        declared = self.declared_schema()
         wanted = by_writer if declared is None else loaded(declared, registry)
         try:
             reader = AvroReader(by_writer, wanted, self._kind, start)
@@ -179,5 +180,6 @@ def _name_in(text: str) -> str:
     schema = json.loads(text)
     if not isinstance(schema, dict):
         return "union" if isinstance(schema, list) else str(schema)
-    name, namespace = str(schema.get("name", schema.get("type"))), schema.get("namespace")
+    name = str(schema.get("name", schema.get("type")))
+    namespace = schema.get("namespace")
     return f"{namespace}.{name}" if namespace and "." not in name else name

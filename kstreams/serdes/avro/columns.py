@@ -47,7 +47,8 @@ class AvroColumnReader:
     def __init__(self, schema: AvroSchema, start: int, fields: Sequence[str]) -> None:
         node = _record(schema, schema.node(schema.root))
         types = {field["name"]: schema.node(field["type"]) for field in node["fields"]}
-        self._start, self._asked = start, {*fields}
+        self._start = start
+        self._asked = {*fields}
         if not self._asked <= types.keys():
             raise NoColumnsError(f"the schema has not all of the fields {', '.join(fields)}")
         self._readers = {name: _reader(schema, part, name in self._asked) for name, part in types.items()}

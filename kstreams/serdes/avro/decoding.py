@@ -48,7 +48,9 @@ def decoder(written: Prepared, wanted: Prepared | None, *, tagged: bool, careful
     careful : bool
         For a schema that is endless.
     """
-    root, new_root, options = written.root, wanted and wanted.root, {"return_named_type": tagged}
+    root = written.root
+    new_root = wanted and wanted.root
+    options = {"return_named_type": tagged}
     names = {"writer": written.names, "reader": wanted.names if wanted else {}}
     if careful:
         return lambda stream: read_in_python(_Decoder(stream), root, names, new_root, options)  # type: ignore[no-untyped-call]

@@ -15,7 +15,8 @@ from kstreams.serdes.avro.kinds import MISSING, ClassShape, FieldOfClass, Kind, 
 from kstreams.serdes.avro.logical import AvroDuration
 from kstreams.serdes.avro.mapping import COLLECTIONS
 
-PRECISION, SCALE = 38, 9
+PRECISION = 38
+SCALE = 9
 """Of decimals, unless `msgspec.Meta(extra={"precision": ..., "scale": ...})` says otherwise."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -104,7 +105,8 @@ class _Derivation:
             name = "local-timestamp-micros" if kind.is_naive else "timestamp-micros"
             return {"type": "long", "logicalType": kind.extra.get("logicalType", name)}
         if kind.base is decimal.Decimal:
-            precision, scale = kind.extra.get("precision", PRECISION), kind.extra.get("scale", SCALE)
+            precision = kind.extra.get("precision", PRECISION)
+            scale = kind.extra.get("scale", SCALE)
             return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
         duration = {"type": "fixed", "name": "Duration", "size": 12, "logicalType": "duration"}
         return self._once("Duration", Kind(AvroDuration, AvroDuration), lambda: duration)

@@ -119,7 +119,8 @@ class Kind:
 
     def resolved(self) -> Kind:
         """The same, with all classes within it looked into: where it is sent, names in annotations may be unknown."""
-        waiting, seen = [self], set[int]()
+        waiting = [self]
+        seen = set[int]()
         while waiting:
             kind = waiting.pop()
             if id(kind) not in seen:
@@ -136,7 +137,8 @@ def kind_of(hint: Any) -> Kind:
     """An annotation taken apart."""
     if isinstance(hint, typing.NewType):
         return kind_of(hint.__supertype__)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin is None:
         return PLAIN if hint in (Any, object) else Kind(hint, type(None) if hint is None else hint, _bare(hint))
     make = _OF_FORM.get(origin)
@@ -174,8 +176,11 @@ _CHECKED = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max
 
 
 def _annotated(hint: Any, arguments: tuple[Any, ...]) -> Kind:
-    inner, metadata = kind_of(arguments[0]), arguments[1:]
-    extra, is_limited, is_naive = dict(inner.extra), inner.is_limited, inner.is_naive
+    inner = kind_of(arguments[0])
+    metadata = arguments[1:]
+    extra = dict(inner.extra)
+    is_limited = inner.is_limited
+    is_naive = inner.is_naive
     for meta in (each for each in metadata if isinstance(each, msgspec.Meta)):
         extra |= meta.extra or {}
         is_limited |= any(getattr(meta, name) is not None for name in _CHECKED)

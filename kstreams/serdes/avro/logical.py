@@ -85,7 +85,8 @@ def _time(unit: int) -> Callable[[Any], Logical]:
 
 def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
     """A moment, aware or naive as the epoch is, in units of so many microseconds."""
-    is_naive, since = epoch.tzinfo is None, dt.timedelta
+    is_naive = epoch.tzinfo is None
+    since = dt.timedelta
 
     def read(number: int) -> dt.datetime:
         return epoch + since(0, 0, number * unit)
@@ -107,10 +108,12 @@ def _whole(microseconds: int, unit: int, value: Any) -> int:
 
 
 def _decimal(node: Any) -> Logical:
-    precision, scale = node["precision"], node.get("scale", 0)
+    precision = node["precision"]
+    scale = node.get("scale", 0)
     size = node.get("size") or (10**precision).bit_length() // 8 + 1
     context = decimal.Context(prec=precision + scale + 1, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-    limit, is_fixed = 10**precision, node["type"] == "fixed"
+    limit = 10**precision
+    is_fixed = node["type"] == "fixed"
 
     def read(data: bytes) -> decimal.Decimal:
         number = int.from_bytes(data, "big", signed=True) if len(data) <= size else limit

@@ -21,7 +21,8 @@ class FieldError(ValueError):
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.path = reason, path
+        self.reason = reason
+        self.path = path
 
     def __str__(self) -> str:
         return f"field {self.path}: {self.reason}" if self.path else self.reason

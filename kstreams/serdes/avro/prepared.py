@@ -76,8 +76,10 @@ class _Copy:
         marks_defaults: bool = False,
         written: Mapping[str, set[str]] = MappingProxyType({}),
     ) -> None:
-        self._schema, self._written = schema, written
-        self._counts_from_zero, self._marks_defaults = counts_from_zero, marks_defaults
+        self._schema = schema
+        self._written = written
+        self._counts_from_zero = counts_from_zero
+        self._marks_defaults = marks_defaults
         self._copies: dict[str, Any] = {}
         self._open: set[str] = set()
 
@@ -104,7 +106,8 @@ class _Copy:
         return self._copies[name] if name in self._copies else self._of_node(self._schema.names[name])
 
     def _of_node(self, node: dict[str, Any]) -> Any:
-        copy, name = dict(node), node.get("name")
+        copy = dict(node)
+        name = node.get("name")
         if name is not None:
             self._copies[name] = copy
             self._open.add(name)

@@ -48,9 +48,13 @@ class AvroReader:
     """
 
     def __init__(self, written: AvroSchema, wanted: AvroSchema, kind: Kind, start: int = 0) -> None:
-        self._written, self._wanted, self._kind, self._start = written, wanted, kind, start
+        self._written = written
+        self._wanted = wanted
+        self._kind = kind
+        self._start = start
         self._prepared = for_writer(written)
-        self._tagged, self._careful = needs_tags(wanted), is_endless(written)
+        self._tagged = needs_tags(wanted)
+        self._careful = is_endless(written)
         is_same = written.root == wanted.root or (not self._tagged and outline(written) == outline(wanted))
         self._reader_schema = None if is_same else for_reader(wanted, written)
         self._decode = self._decoder(self._prepared)
@@ -112,7 +116,8 @@ class AvroReader:
 
     def _difference(self) -> str:
         """Why the reader's schema does not take what the writer's has, in words: fastavro shows both schemas whole."""
-        written, wanted = _type_of(self._written), _type_of(self._wanted)
+        written = _type_of(self._written)
+        wanted = _type_of(self._wanted)
         reasons = [_in_words(each, wanted.name) for each in differences(wanted, written)[:_SHOWN]]
         if self._kind.shape is not None and wanted.short_name != written.short_name and written.kind == "record":
             cure = f"ks.Avro({self._kind}, name={written.name!r})"

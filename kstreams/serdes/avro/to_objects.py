@@ -75,7 +75,9 @@ class Conversions:
     """
 
     def __init__(self, schema: AvroSchema, written: AvroSchema | None, *, tagged: bool) -> None:
-        self._schema, self._tagged, self._resolves = schema, tagged, written is not None
+        self._schema = schema
+        self._tagged = tagged
+        self._resolves = written is not None
         parts = [node for node in all_parts(written) if isinstance(node, dict)] if written else []
         self._records = [node for node in parts if is_record(node)]
         self._has_logical = any(map(logical_of, parts))
@@ -237,7 +239,8 @@ class _Members:
     """The members of an enum by the symbols that stand for them."""
 
     def __init__(self, kind: Kind, members: dict[str, Any]) -> None:
-        self._kind, self._members = kind, members
+        self._kind = kind
+        self._members = members
 
     def __call__(self, symbol: str) -> Any:
         try:
@@ -382,7 +385,9 @@ def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
     order = [name for name in shape.fields if name in keywords]
     if not shape.positional or order != list(shape.fields)[: len(order)] or len(order) < 2:
         return by_keywords
-    make, values_of, count = shape.make, itemgetter(*order), len(node["fields"])
+    make = shape.make
+    values_of = itemgetter(*order)
+    count = len(node["fields"])
 
     def by_places(datum: dict[str, Any]) -> Any:
         return make(*values_of(datum)) if len(datum) == count else by_keywords(datum)

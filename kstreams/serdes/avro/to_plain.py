@@ -48,7 +48,8 @@ class ByClass(dict[type, Change | None]):
 
     def __init__(self, choose: Callable[[type], Change | None], exact: Iterable[type] = ()) -> None:
         super().__init__()
-        self._choose, self.exact = choose, frozenset(exact)
+        self._choose = choose
+        self.exact = frozenset(exact)
 
     def __missing__(self, cls: type) -> Change | None:
         change = self[cls] = self._choose(cls)
@@ -71,7 +72,8 @@ class Plainness:
     """
 
     def __init__(self, schema: AvroSchema, *, careful: bool = False) -> None:
-        self._schema, self._careful = schema, careful
+        self._schema = schema
+        self._careful = careful
         self._recursive: dict[tuple[int, str], ByClass] = {}
         self.is_uncertain = False
         """Whether only reading back tells if a value fits: msgspec checks more than classes."""
@@ -359,7 +361,8 @@ _CLOSE: Final = ((int, float), (dt.timedelta, AvroDuration))
 
 
 def _int_of(bits: int) -> Change:
-    low, high = -(1 << bits - 1), 1 << bits - 1
+    low = -(1 << bits - 1)
+    high = 1 << bits - 1
 
     def check(value: int) -> int:
         if not low <= value < high:

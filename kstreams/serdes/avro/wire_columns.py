@@ -34,7 +34,9 @@ class Rows:
     __slots__ = ("data", "ends", "starts")
 
     def __init__(self, data: Octets, starts: Places, ends: Places) -> None:
-        self.data, self.starts, self.ends = data, starts, ends
+        self.data = data
+        self.starts = starts
+        self.ends = ends
 
     def only(self, rows: Places) -> Rows:
         """Some of the records; `resume` says how far they were read."""
@@ -78,7 +80,8 @@ class Rows:
             if shift == 63 and (following > 1).any():
                 raise SerdeError("a number has more than 64 bits")
             folded[rest] |= (following & 0x7F).astype(np.uint64) << shift
-            rest, shift = rest[following >= 0x80], shift + _SEVEN
+            rest = rest[following >= 0x80]
+            shift = shift + _SEVEN
         if bits < 64 and (folded >> np.uint64(bits)).any():
             raise SerdeError(f"a number has more than {bits} bits")
         return (folded >> np.uint64(1)).astype(np.int64) ^ -(folded & np.uint64(1)).astype(np.int64)
@@ -164,7 +167,8 @@ class Pieces:
         lengths = np.sum([lengths for lengths, _ in self._pieces], axis=0)
         ends = np.cumsum(lengths)
         offsets = np.concatenate([[0], ends])
-        octets, starts = np.empty(int(offsets[-1]), np.uint8), offsets[:-1]
+        octets = np.empty(int(offsets[-1]), np.uint8)
+        starts = offsets[:-1]
         for piece_lengths, piece in self._pieces:
             octets[_ranges(starts, piece_lengths)] = piece
             starts = starts + piece_lengths

@@ -41,7 +41,9 @@ class AvroWriter:
     """
 
     def __init__(self, schema: AvroSchema, kind: Kind, frame: bytes = b"") -> None:
-        self._schema, self._kind, self._frame = schema, kind, frame
+        self._schema = schema
+        self._kind = kind
+        self._frame = frame
         self._prepared = for_writing(schema)
         plainness = Plainness(schema)
         try:

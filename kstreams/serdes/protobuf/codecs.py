@@ -58,9 +58,11 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
         When the type cannot be written as the message.
     """
     info = info_of(kind)
-    make, to_bytes = GetMessageClass(message), serialization(message)
+    make = GetMessageClass(message)
+    to_bytes = serialization(message)
     written = writer(message, info)
-    fill, place_of = written.fill, written.place_of
+    fill = written.fill
+    place_of = written.place_of
     is_plain = _plainness(kind) if written.is_exact else _never
     is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)

@@ -41,7 +41,8 @@ class CompiledSource:
         path = []
         trace = error.__traceback__
         while trace is not None:
-            code, line = trace.tb_frame.f_code, trace.tb_lineno
+            code = trace.tb_frame.f_code
+            line = trace.tb_lineno
             if code.co_filename == self._file and code.co_name not in _WITHIN_A_LINE:
                 path += self.lines[line - 1].split(_MARK)[1:]
             trace = trace.tb_next

@@ -177,7 +177,8 @@ class _ReadingSource(CompiledSource):
     def _map(self, field: FieldDescriptor, info: Any, value: str) -> str:
         if not isinstance(info, inspect.DictType):
             raise mismatch(field, info)
-        of_key, of_value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        of_key = field.message_type.fields_by_name["key"]
+        of_value = field.message_type.fields_by_name["value"]
         key = self._single(of_key, info.key_type, "k")
         part = self._single(of_value, info.value_type, "x")
         return f"{{{key}: {part} for k, x in {value}.items()}}"

@@ -35,7 +35,8 @@ def write_timestamp(value: datetime.datetime, message: Any) -> None:
 
 def read_duration(message: Any) -> datetime.timedelta:
     """The length of a `google.protobuf.Duration`; nanoseconds are cut to microseconds."""
-    seconds, nanos = message.seconds, message.nanos
+    seconds = message.seconds
+    nanos = message.nanos
     if abs(nanos) >= _NANOS or seconds * nanos < 0:
         raise ValueError(f"a Duration of {seconds} seconds and {nanos} nanoseconds does not exist")
     micros = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)

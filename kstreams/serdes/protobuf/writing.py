@@ -167,7 +167,8 @@ class _WritingSource(CompiledSource):
     def _map(self, field: FieldDescriptor, info: Any) -> Lines:
         if not isinstance(info, inspect.DictType):
             raise mismatch(field, info)
-        of_key, of_value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        of_key = field.message_type.fields_by_name["key"]
+        of_value = field.message_type.fields_by_name["value"]
         key = self._scalar(leaf(of_key, info.key_type), "k")
         if key is None:
             raise mismatch(field, info)

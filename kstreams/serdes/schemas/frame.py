@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from kstreams.schemas import RegisteredSchema, SchemaRegistry
 from kstreams.serdes.base import decode_error
 
-_ID, _GUID = 0, 1
+_ID = 0
+_GUID = 1
 _FRAME_OF_ID = struct.Struct(">BI")
 LENGTHS: Final = {_ID: 5, _GUID: 17}
 """How long a frame is, by its first byte."""
@@ -133,7 +134,8 @@ def _first_guids(column: pa.Array, starts: pa.Array, start: bytes) -> dict[bytes
 def by_frame(rows: Iterable[bytes | None]) -> dict[bytes, list[int]]:
     """The places of rows by the frame with which they begin; raises SerdeError for a row without one."""
     places: dict[bytes, list[int]] = {}
-    frame, of_frame = b"", list[int]()
+    frame = b""
+    of_frame = list[int]()
     for place, row in enumerate(rows):
         if row is None:
             continue

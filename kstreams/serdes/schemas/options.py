@@ -11,7 +11,8 @@ from kstreams.errors import ConfigError
 from kstreams.schemas import SchemaReference
 from kstreams.serdes.schemas.subjects import SubjectName, subject_name
 
-PREFIX, HEADER = "prefix", "header"
+PREFIX = "prefix"
+HEADER = "header"
 _PLACES: Final = {
     PREFIX: PREFIX,
     HEADER: HEADER,

@@ -26,7 +26,8 @@ class SchemaColumns:
     """
 
     def __init__(self, schemas: Schemas, types: Mapping[str, FieldType]) -> None:
-        self._schemas, self._types = schemas, types
+        self._schemas = schemas
+        self._types = types
         self._readers: dict[bytes, Callable[[pa.Array], dict[str, pa.Array]]] = {}
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:

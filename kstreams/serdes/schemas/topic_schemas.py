@@ -95,7 +95,9 @@ class TopicSchemas:
     """
 
     def __init__(self, serde: SchemaFormat, use: SerdeUse) -> None:
-        self._serde, self._use, self.is_key = serde, use, use.is_key
+        self._serde = serde
+        self._use = use
+        self.is_key = use.is_key
         self._settings = WriterSettings.of(serde.options, use.config, is_key=use.is_key)
         self.in_header = self._settings.in_header
         self._readers: dict[bytes, SchemaReader] = {}
@@ -179,7 +181,9 @@ class TopicSchemas:
 
     def _registered(self) -> RegisteredSchema:
         """The schema to write with, as Confluent's serializers choose it."""
-        settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
+        settings = self._settings
+        registry = self._use.registry()
+        declared = self._serde.declared_schema()
         if settings.use_schema_id is not None:
             return self._checked(registry.schema(settings.use_schema_id), declared, "id.compatibility.strict")
         subject = self._subject(declared)
@@ -206,7 +210,9 @@ class TopicSchemas:
 
     def outlook(self) -> Outlook:
         """What will become of the declared schema; nothing is registered."""
-        settings, registry, declared = self._settings, self._use.registry(), self._serde.declared_schema()
+        settings = self._settings
+        registry = self._use.registry()
+        declared = self._serde.declared_schema()
         if settings.use_schema_id is not None or settings.use_latest_version or declared is None:
             return self._chosen_outlook(declared)
         subject = self._subject(declared)

@@ -119,7 +119,8 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         ThreadActivity(thread.name, thread.state.value, [task.task_id for task in thread.tasks])
         for thread in streams.metadata_for_local_threads()
     ]
-    found, internal = _ByName(streams.metrics()), _internal_topics(streams)
+    found = _ByName(streams.metrics())
+    internal = _internal_topics(streams)
     failed = found.all("stream-metrics", "failed-stream-threads")
     return InstanceActivity(
         instance,

@@ -15,7 +15,8 @@ from kstreams.server.page import JSON
 from kstreams.server.question import LOCAL, is_local
 from kstreams.server.ui.activity import InstanceActivity, activity_of
 
-_SVG, _PEER_S = "image/svg+xml", 2.0
+_SVG = "image/svg+xml"
+_PEER_S = 2.0
 
 
 class ActivityRoutes:
@@ -44,7 +45,8 @@ class ActivityRoutes:
 
     async def picture(self, request: Request) -> Response:
         """As `kstreams topology --format svg`."""
-        topology, seconds = self._asking.streams.topology, self._asking.limits.deadline_s
+        topology = self._asking.streams.topology
+        seconds = self._asking.limits.deadline_s
         text = await self._asking.work.do(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
         return Response(text, media_type=_SVG)
 

@@ -21,7 +21,8 @@ Record = dict[str, Any]
 PartitionNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Ends = dict[PartitionNumber, Offset]
-_LONGEST, _POLL_S = 16_384, 0.2
+_LONGEST = 16_384
+_POLL_S = 0.2
 
 
 class TailPage(msgspec.Struct):
@@ -57,7 +58,10 @@ class Tail:
         seconds: float,
         uses: tuple[SerdeUse | None, SerdeUse | None] = (None, None),
     ) -> None:
-        self._log, self._topic, self._most, self._until = log, topic, most, monotonic() + seconds
+        self._log = log
+        self._topic = topic
+        self._most = most
+        self._until = monotonic() + seconds
         self._uses = uses
 
     def after(self, ends: Ends) -> TailPage:
@@ -83,7 +87,9 @@ class Tail:
         """Go to where the page begins; how many records are left out before it."""
         consumer.seek_to_beginning(members)
         first = {member: consumer.position(member) for member in members}
-        last, share, skipped = consumer.end_offsets(members), max(1, self._most // len(members)), 0
+        last = consumer.end_offsets(members)
+        share = max(1, self._most // len(members))
+        skipped = 0
         for member in members:
             earliest = max(first[member], last[member] - share)
             wanted = ends.get(member.partition, earliest)
@@ -94,7 +100,8 @@ class Tail:
 
     def _batches(self, consumer: Consumer, members: list[TopicPartition]) -> Iterator[Batch]:
         """Batches up to where the topic ended when it began, as far as they come in time."""
-        ends, left = consumer.end_offsets(members), self._most
+        ends = consumer.end_offsets(members)
+        left = self._most
         while left > 0 and monotonic() < self._until:
             if all(consumer.position(member) >= end for member, end in ends.items()):
                 return
@@ -108,7 +115,8 @@ def _reader(noted: str | None, use: SerdeUse | None) -> Decode:
 
     A registry that is away is asked once a page.
     """
-    guess, plain = topic_decoder(AUTO, use), topic_decoder(AUTO, None)
+    guess = topic_decoder(AUTO, use)
+    plain = topic_decoder(AUTO, None)
     read = guess if noted in (None, MIXED) or not is_known(noted or "") else topic_decoder(noted or AUTO, use)
 
     def value(data: bytes | None, headers: Headers) -> Any:

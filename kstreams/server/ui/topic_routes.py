@@ -24,7 +24,9 @@ from kstreams.server.question import whole_number
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.ui.tail import Ends, Tail, TailPage
 
-_ALL, _ROWS, _MOST = "*", 50, 200
+_ALL = "*"
+_ROWS = 50
+_MOST = 200
 _PARAMETERS = (
     QueryParameter("limit", "integer", f"Greatest number of records, {_ROWS} unless given, at most {_MOST}."),
     QueryParameter("after", "string", "Only records from these offsets on: `next` of the page before, as JSON."),

@@ -30,8 +30,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, limits: Limits, key_answers: KeyAnswers, **given: Any) -> None:
         super().__init__(**given)
-        self._limits, self._key_answers = limits, key_answers
-        self._has_head, self._head_bytes, self._is_answered = False, 0, False
+        self._limits = limits
+        self._key_answers = key_answers
+        self._has_head = False
+        self._head_bytes = 0
+        self._is_answered = False
         self._has_asked = False
         self._last_request_s = self.loop.time()
         self._head_timer: asyncio.TimerHandle | None = None
@@ -69,7 +72,8 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
-        self._has_head, self._head_bytes = False, 0
+        self._has_head = False
+        self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
         """All but the body is there."""

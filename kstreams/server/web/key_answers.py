@@ -28,8 +28,11 @@ class KeyAnswers:
     """
 
     def __init__(self, guard: Guard, questions: Questions, asking: Asking) -> None:
-        self._guard, self._questions, self._asking = guard, questions, asking
-        self._defaults, self._head = Headers(), b""
+        self._guard = guard
+        self._questions = questions
+        self._asking = asking
+        self._defaults = Headers()
+        self._head = b""
 
     def answer(self, target: bytes, headers: Headers, defaults: Headers) -> bytes | None:
         """The bytes of an answer with these default headers; None where the request has to go the usual way."""
@@ -51,7 +54,8 @@ class KeyAnswers:
         """All up to the length; uvicorn has other default headers each second."""
         if defaults is not self._defaults:
             lines = [b"%s: %s\r\n" % header for header in [*defaults, (b"content-type", JSON.encode()), *ALWAYS]]
-            self._head, self._defaults = b"HTTP/1.1 200 OK\r\n%scontent-length: " % b"".join(lines), defaults
+            self._head = b"HTTP/1.1 200 OK\r\n%scontent-length: " % b"".join(lines)
+            self._defaults = defaults
         return self._head
 
 

@@ -41,7 +41,8 @@ class Reader(NamedTuple):
         return self.stores is None or store in self.stores
 
 
-OWNER, NOBODY = Reader("the server", None), Reader("nobody", frozenset())
+OWNER = Reader("the server", None)
+NOBODY = Reader("nobody", frozenset())
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,7 +80,8 @@ class Readers:
     def of(self, authorization: bytes) -> Reader | None:
         """Whose `Authorization` it is; all tokens are compared, each in constant time."""
         scheme, _, given = authorization.partition(b" ")
-        found, text = None, given.strip()
+        found = None
+        text = given.strip()
         for token, reader in self._known:
             if hmac.compare_digest(text, token):
                 found = reader

@@ -94,7 +94,9 @@ class Router:
         Refusal
             When there is none.
         """
-        parts, named, branch = path.split("/"), dict[str, str](), self._root
+        parts = path.split("/")
+        named = dict[str, str]()
+        branch = self._root
         for number, part in enumerate(parts[1:], 1):
             if (word := branch.words.get(part)) is not None:
                 branch = word

@@ -35,11 +35,14 @@ class LiveTimeOrderedBuffer(LiveStore):
         For the order of the rows that are held on disk alone (see `PersistedQueue`).
     """
 
-    row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
+    # a dict's slot, and the place in the queue, which takes as much as two
+    row_slots = 3
+    object_bytes = 600
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget, order: ColumnFamily) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = PlainValueCodec(builder.name, builder.value)
         self._waiting: dict[Any, tuple[int, BufferedChange]] = {}
         self._queue: list[tuple[int, bytes, Any]] = []  # heap of (time, serialized key, key): one entry per waiting key
         self._changed: dict[Any, None] = {}
@@ -120,7 +123,8 @@ class LiveTimeOrderedBuffer(LiveStore):
         public = self._keys.public
         if self._persisted.count and (first := self._persisted.first()) is not None and self._is_first(first):
             self._persisted.pop()
-            live, change = self._keys.of_bytes(first.key), self._of_bytes(first.value)[1]
+            live = self._keys.of_bytes(first.key)
+            change = self._of_bytes(first.value)[1]
             self._num_bytes -= 0 if self._sizes is None else _size(first.key, first.value)
         else:
             live = heapq.heappop(self._queue)[2]
@@ -196,7 +200,10 @@ class LiveTimeOrderedBuffer(LiveStore):
 
     def apply(self, changes: Changes) -> None:
         if self.family.durable:
-            self._waiting, self._queue, self._sizes, self._num_bytes = {}, [], None, 0
+            self._waiting = {}
+            self._queue = []
+            self._sizes = None
+            self._num_bytes = 0
             self.reload()
         else:
             self._take(changes.keys, changes.values)
@@ -224,13 +231,15 @@ class LiveTimeOrderedBuffer(LiveStore):
         """Make the queue of what is in memory."""
         self._queue = [(time, self._keys.to_bytes(live), live) for live, (time, _) in self._waiting.items()]
         heapq.heapify(self._queue)
-        self._sizes, self._num_bytes = None, 0
+        self._sizes = None
+        self._num_bytes = 0
 
     def dump(self) -> Changes:
         self.ready()
         here = self._records(list(self._waiting), 0)
         below = list(self._persisted.rows())
-        keys, values = [row.key for row in below], [row.value for row in below]
+        keys = [row.key for row in below]
+        values = [row.value for row in below]
         times = [_TIMES.unpack_from(value)[1] for value in values]
         columns = pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64())
         return Changes(*(pa.concat_arrays(pair) for pair in zip(here, columns, strict=True)))

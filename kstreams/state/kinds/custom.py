@@ -48,7 +48,8 @@ class LiveCustomStore(LiveStore):
 
     def _of(self, keys: list[bytes]) -> Changes:
         records = [self._records[key] for key in keys]
-        values, times = [value for value, _ in records], [timestamp for _, timestamp in records]
+        values = [value for value, _ in records]
+        times = [timestamp for _, timestamp in records]
         return Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64()))
 
     def rows(self, changes: Changes) -> ByteRows:

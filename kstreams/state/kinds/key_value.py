@@ -25,7 +25,8 @@ class LiveKeyValueStore(LiveStore):
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = value_codec(builder)
         complete = not family.durable
         self._entries = Entries(self._keys, self._values, family, complete=complete, **self._access)
         # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
@@ -97,7 +98,8 @@ class LiveKeyValueStore(LiveStore):
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         """Put many, in order."""
-        live_key, live = self._keys.live, self._values.live
+        live_key = self._keys.live
+        live = self._values.live
         lives = keys if live_key is None else list(map(live_key, keys))
         if live_key is None and None in lives:
             raise self._keys.missing()
@@ -129,7 +131,8 @@ class LiveKeyValueStore(LiveStore):
         return self._scan(data, after_prefix(data))
 
     def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        found, key_of = self._entries.scan(low, high, reverse), self._keys.public
+        found = self._entries.scan(low, high, reverse)
+        key_of = self._keys.public
         if key_of is None and self._values.public is None:
             return found
         return ((live if key_of is None else key_of(live), self._public(value)) for live, value in found)

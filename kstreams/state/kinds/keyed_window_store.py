@@ -33,7 +33,8 @@ class KeyedWindowStore(RowsByKeyStore):
         return iter(self._found(key, from_ms, to_ms)[::-1])
 
     def _found(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
-        group, public = self._groups.peek(self._key(key)), self._values.public
+        group = self._groups.peek(self._key(key))
+        public = self._values.public
         limit_ms = self.observed_ms - self._retention_ms
         places = group.span(from_ms if from_ms > limit_ms else limit_ms + 1, to_ms)
         if public is None:
@@ -50,7 +51,8 @@ class KeyedWindowStore(RowsByKeyStore):
 
     def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
-        first_ms, is_wanted = max(from_ms, self._limit_ms() + 1), self._lies_between(low, high)
+        first_ms = max(from_ms, self._limit_ms() + 1)
+        is_wanted = self._lies_between(low, high)
         return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms and is_wanted(row[0])])
 
     def backward_fetch_range(
@@ -73,7 +75,8 @@ class KeyedWindowStore(RowsByKeyStore):
         return self._limit_ms()
 
     def _sorted(self, rows: list[tuple[Any, RowPosition, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
-        to_bytes, in_order = self._keys.to_bytes, scan_order(self.builder)
+        to_bytes = self._keys.to_bytes
+        in_order = scan_order(self.builder)
         for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
             yield self._shown(key, start_ms, value)
 

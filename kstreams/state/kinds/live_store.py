@@ -45,13 +45,18 @@ class LiveStore:
     """What a row takes in addition until it is committed."""
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
-        self.name, self.builder, self.family = builder.name, builder, family
+        self.name = builder.name
+        self.builder = builder
+        self.family = family
         self.handle: Any = self
         """What operators and processors are given."""
-        self._budget, self._reads = budget, 0
-        self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
+        self._budget = budget
+        self._reads = 0
+        self._weight = RowWeight(self.sample, self.row_slots)
+        self._least_row_bytes = _FIRST_GUESS + self.object_bytes
         self._loaded = not family.durable  # as far as reads need it: `_parts` loads more
-        self._parts, self._rows_due = _NO_PARTS, 0
+        self._parts = _NO_PARTS
+        self._rows_due = 0
         self._lock = threading.RLock()
         """Held while live objects are loaded, read or evicted (see `Entries`)."""
         self.reads = StoreReads()
@@ -134,7 +139,8 @@ class LiveStore:
         """Called before so many persisted rows are read: if all of them fit, they are loaded, a part at a time."""
         with self._lock:
             if not self._loaded:
-                self._parts, self._rows_due = self.load(self._budget.loads_whole and self._fits()), AT_ONCE
+                self._parts = self.load(self._budget.loads_whole and self._fits())
+                self._rows_due = AT_ONCE
             self._load_parts(rows * _LOADED_PER_READ)
             self._loaded = True
             self._reads += 1
@@ -163,7 +169,8 @@ class LiveStore:
 
     def reload(self) -> None:
         """The persisted rows were changed from outside: live objects are out of date."""
-        self._loaded, self._parts = not self.family.durable, _NO_PARTS
+        self._loaded = not self.family.durable
+        self._parts = _NO_PARTS
 
     def close(self) -> None:
         """Give the share of the memory back."""

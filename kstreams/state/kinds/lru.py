@@ -25,7 +25,8 @@ class LruMap(LiveKeyValueStore):
             raise StateError(f"LRU map {builder.name!r} needs max_entries: how many it keeps")
         self._max_entries = builder.max_entries
         self._recent: dict[Any, None] = {}  # least recently used first
-        self.get, self.put = self._read, self._write
+        self.get = self._read
+        self.put = self._write
         self._in_turn = RowsInTurn(family)
         self._used: dict[Any, None] = {}  # since the last commit, where rows are persisted
         self._entries.complete = self._loaded = True
@@ -68,7 +69,8 @@ class LruMap(LiveKeyValueStore):
         return self._in_turn.numbered(changes)
 
     def apply(self, changes: Changes) -> None:
-        keys, rows = self._keys.decode(changes.keys), super().rows(changes)
+        keys = self._keys.decode(changes.keys)
+        rows = super().rows(changes)
         for key in keys:
             self._entries.pop(key, None)
         self._entries.load(keys, self._values.of_stored(rows.values))

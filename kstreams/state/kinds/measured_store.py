@@ -53,7 +53,8 @@ class MeasuredStore:
     has_plain_frames = False  # frames would bypass `get`
 
     def __init__(self, store: LiveStore) -> None:
-        self._store, self._reads = store, store.reads
+        self._store = store
+        self._reads = store.reads
         self.times: dict[str, OperationTime] = {}
         for methods, timed in ((_CALLS, self._timed), (_SCANS, self._timed_scan)):
             for operation, names in methods.items():
@@ -68,7 +69,8 @@ class MeasuredStore:
     def _counted(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
         if name not in _LOOK_UPS:
             return read
-        reads, many = self._reads, name in _MANY
+        reads = self._reads
+        many = name in _MANY
 
         def count_and_read(*given: Any, **named: Any) -> Any:
             reads.look_ups += len(given[0]) if many else 1

@@ -23,7 +23,9 @@ from kstreams.state.rows.unmatched_side import PLACE, UnmatchedSide
 class LiveOuterJoinStore(LiveStore):
     """Rows without a partner (see `OuterJoinStore`); `value` is the serde of left rows, `right_value` of right ones."""
 
-    row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
+    # a dict's slot, and the place in the queue, which takes as much as two
+    row_slots = 3
+    object_bytes = 600
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)

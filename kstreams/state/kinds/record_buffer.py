@@ -25,18 +25,22 @@ from kstreams.state.rows.packing import packed, packed_headers, unpacked, unpack
 RowPosition: TypeAlias = tuple[int, bytes, int]
 """Timestamp, serialized key, number."""
 
-_TIME, _NUMBER = struct.Struct(">q"), struct.Struct(">I")
+_TIME = struct.Struct(">q")
+_NUMBER = struct.Struct(">I")
 _LAST_NUMBER = 2**31 - 1
 
 
 class LiveRecordBuffer(LiveStore):
     """Records that are held back (see `RecordBuffer`)."""
 
-    row_slots, object_bytes = 4, 700  # slots of a dict and a set, and the place, which takes as much as two
+    # slots of a dict and a set, and the place, which takes as much as two
+    row_slots = 4
+    object_bytes = 700
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = PlainValueCodec(builder.name, builder.value)
         self._waiting: dict[RowPosition, tuple[Any, Any, Headers]] = {}  # the key and the value as they live in memory
         self._queue: list[RowPosition] = []
         self._logged: set[RowPosition] = set()  # a record that comes and goes between two commits leaves no trace
@@ -46,7 +50,8 @@ class LiveRecordBuffer(LiveStore):
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """Hold a record back."""
         self.ready()
-        live_key, live = self._keys.live, self._values.live
+        live_key = self._keys.live
+        live = self._values.live
         known = key if live_key is None else live_key(key)
         place = timestamp, self._keys.to_bytes(known), self._next_number
         self._next_number = (self._next_number + 1) & _LAST_NUMBER
@@ -68,7 +73,8 @@ class LiveRecordBuffer(LiveStore):
             self._changed[place] = None
         else:
             del self._changed[place]
-        key_of, value_of = self._keys.public, self._values.public
+        key_of = self._keys.public
+        value_of = self._values.public
         return BufferedRecord(
             key if key_of is None else key_of(key), value if value_of is None else value_of(value), place[0], headers
         )
@@ -102,7 +108,10 @@ class LiveRecordBuffer(LiveStore):
 
     def apply(self, changes: Changes) -> None:
         if self.family.durable:
-            self._waiting, self._queue, self._logged, self._next_number = {}, [], set(), 0
+            self._waiting = {}
+            self._queue = []
+            self._logged = set()
+            self._next_number = 0
             self.reload()
         else:
             self._take(changes.keys, changes.values)

@@ -36,7 +36,8 @@ class RowsByKeyStore(LiveStore):
         if builder.retention_ms is None:
             raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
         self._retention_ms = builder.retention_ms
-        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = value_codec(builder)
         below = family, self.second, self._times, self.on_read, self._lock, self.reads
         self._groups = RowsByKey(self._keys, self._values, *below)
         self._segment_ms = segment_ms(builder)
@@ -57,7 +58,8 @@ class RowsByKeyStore(LiveStore):
 
     def _lies_between(self, low: Any, high: Any) -> Callable[[Any], bool]:
         """Whether a key, as it is known in memory, lies from `low` to `high`, by its bytes."""
-        (first, end), to_bytes = self._keys.span(low, high), self._keys.to_bytes
+        (first, end) = self._keys.span(low, high)
+        to_bytes = self._keys.to_bytes
         return lambda live: first <= to_bytes(live) and (end is None or to_bytes(live) < end)
 
     def _key(self, key: Any) -> Any:
@@ -114,7 +116,8 @@ class RowsByKeyStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        gone_ms, pause_ms = max(-1, self._gone_ms(self.observed_ms)), self._retention_ms // 2 + 1
+        gone_ms = max(-1, self._gone_ms(self.observed_ms))
+        pause_ms = self._retention_ms // 2 + 1
         if gone_ms // pause_ms > self._swept_ms // pause_ms:
             self._sweep(gone_ms)
         self._swept_ms = gone_ms
@@ -122,7 +125,8 @@ class RowsByKeyStore(LiveStore):
     def _sweep(self, gone_ms: int) -> None:
         """Remove expired rows, in memory and on disk; seldom, since on disk every row is read."""
         self._groups.drop_until(gone_ms)
-        size, unpack = self._groups.place.size, self._groups.place.unpack
+        size = self._groups.place.size
+        unpack = self._groups.place.unpack
         gone_ms = self._gone_ms(self._handed_ms)
         for chunk in self.family.chunks(b"", None):
             expired = [key for key in chunk.keys if unpack(key[-size:])[0] <= gone_ms]
@@ -144,7 +148,8 @@ class RowsByKeyStore(LiveStore):
             self._take(self.rows(changes))
 
     def _take(self, rows: ByteRows) -> None:
-        size, unpack = self._groups.place.size, self._groups.place.unpack
+        size = self._groups.place.size
+        unpack = self._groups.place.unpack
         places = [unpack(data) for data in cut(rows.keys, -size).to_pylist()]
         self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
         self._groups.drop_until(self._gone_ms(self.observed_ms))

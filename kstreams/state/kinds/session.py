@@ -41,7 +41,8 @@ class LiveSessionStore(RowsByKeyStore):
             self.observed_ms = end_ms
         elif not self._observe(end_ms):
             return
-        live, place = self._key(key), (end_ms, start_ms)
+        live = self._key(key)
+        place = (end_ms, start_ms)
         self._groups.put(live, place, self._held(value))
         if record_ms is not None:
             self._record_ms[live, place] = record_ms
@@ -101,7 +102,8 @@ class LiveSessionStore(RowsByKeyStore):
         """`find_sessions` as a list."""
         if key is None:
             raise self._keys.missing()
-        live, public = self._keys.live, self._values.public
+        live = self._keys.live
+        public = self._values.public
         group = self._groups.peek(key if live is None else live(key))
         places = group.places
         if not places or places[-1][0] < earliest_end_ms:  # mostly so where sessions are short
@@ -139,7 +141,8 @@ class LiveSessionStore(RowsByKeyStore):
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """As `find_sessions`, of the keys from `low` to `high`, in the order of the store (see `scan_order`)."""
-        is_wanted, to_bytes = self._lies_between(low, high), self._keys.to_bytes
+        is_wanted = self._lies_between(low, high)
+        to_bytes = self._keys.to_bytes
         in_order = scan_order(self.builder, latest_start_first=True)
         first_ms = max(self._limit_ms() + 1, earliest_end_ms)
         rows = self._groups.between(first_ms, self.observed_ms)

@@ -34,7 +34,8 @@ class SparseWindowStore(KeyedWindowStore):
 
     def latest_first(self, key: Any, from_ms: int, to_ms: int) -> dict[int, Any]:
         """What `get` gives of all windows that start between two times, by start, the latest first."""
-        group, public = self._groups.peek(self._key(key)), self._values.public
+        group = self._groups.peek(self._key(key))
+        public = self._values.public
         limit_ms = self.observed_ms - self._retention_ms
         places = group.span(from_ms if from_ms > limit_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
         places.reverse()

@@ -47,7 +47,8 @@ class HistoryCodec:
 
     def of_bytes(self, data: bytes) -> History:
         """The history that `to_bytes` wrote."""
-        history, at = [], 0
+        history = []
+        at = 0
         while at < len(data):
             timestamp, length = _VERSION.unpack_from(data, at)
             at += _VERSION.size
@@ -89,7 +90,8 @@ class LiveVersionedStore(LiveStore):
                 f"versioned store {builder.name!r} needs history_retention_ms: how far back it can be asked"
             )
         self._history_ms = builder.history_retention_ms
-        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = PlainValueCodec(builder.name, builder.value)
         self._histories = HistoryCodec(self._values)
         complete = not family.durable
         self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
@@ -185,7 +187,8 @@ class LiveVersionedStore(LiveStore):
             yield from ((key, version) for version in self._held(history, from_ms, to_ms))
 
     def _held(self, history: History, from_ms: int | None, to_ms: int | None) -> Iterator[VersionedRecord]:
-        public, limit_ms = self._values.public, self._limit_ms()
+        public = self._values.public
+        limit_ms = self._limit_ms()
         ends = [*(timestamp for timestamp, _ in history[1:]), None]
         for (timestamp, held), end in zip(history, ends, strict=False):  # the latest has no end, nothing has no latest
             is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
@@ -209,7 +212,8 @@ class LiveVersionedStore(LiveStore):
         del history[:ended]
 
     def _num_ended(self, history: History) -> int:
-        limit_ms, ended = self._limit_ms(), 0
+        limit_ms = self._limit_ms()
+        ended = 0
         while ended + 1 < len(history) and history[ended + 1][0] <= limit_ms:
             ended += 1
         return ended
@@ -260,8 +264,10 @@ class LiveVersionedStore(LiveStore):
 
     def apply(self, changes: Changes) -> None:
         versions = versions_of(changes)
-        keys, values = self._keys.decode(versions.keys), self._values.of_stored(versions.values)
-        times, are_gone = versions.times.to_pylist(), versions.are_gone.to_pylist()
+        keys = self._keys.decode(versions.keys)
+        values = self._values.of_stored(versions.values)
+        times = versions.times.to_pylist()
+        are_gone = versions.are_gone.to_pylist()
         for key, timestamp, held, is_gone in zip(keys, times, values, are_gone, strict=True):
             history = self._entries[key] or []
             _set(history, timestamp, [] if is_gone else [(timestamp, held)])

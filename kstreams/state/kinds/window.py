@@ -39,9 +39,11 @@ class LiveWindowStore(LiveStore):
         super().__init__(builder, family, budget)
         if builder.retention_ms is None or builder.window_size_ms is None:
             raise StateError(f"window store {builder.name!r} needs retention_ms and window_size_ms")
-        self._retention_ms, self._size_ms = builder.retention_ms, builder.window_size_ms
+        self._retention_ms = builder.retention_ms
+        self._size_ms = builder.window_size_ms
         self._segment_ms = segment_ms(builder)
-        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = value_codec(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
         self._swept_ms = max(-1, self._gone_ms())  # starts up to here are deleted on disk too, or nearly
@@ -74,7 +76,8 @@ class LiveWindowStore(LiveStore):
         frame = self._known(start_ms)
         if frame is None:
             return None
-        live, public = self._keys.live, self._values.public
+        live = self._keys.live
+        public = self._values.public
         value = frame[key if live is None else live(key)]
         return value if public is None or value is None else public(value)
 
@@ -88,14 +91,16 @@ class LiveWindowStore(LiveStore):
 
         What is written to a window that has expired goes nowhere.
         """
-        self._starts_of, self._is_written_in_place = None, True
+        self._starts_of = None
+        self._is_written_in_place = True
         frame = self._open(start_ms)
         return Entries(self._keys, self._values, self.family) if frame is None else frame
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The values of many windows, in their order."""
         found: list[Any] = [None] * len(keys)
-        live, hidden_ms = self._keys.live, self._hidden_ms()
+        live = self._keys.live
+        hidden_ms = self._hidden_ms()
         for start_ms, places in places_by_start(starts_ms):
             frame = self._known(start_ms) if start_ms > hidden_ms else None
             if frame is None:
@@ -108,7 +113,8 @@ class LiveWindowStore(LiveStore):
 
     def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None:
         """Put many, in order; the latest window first, since what it lets expire is gone either way."""
-        live_key, live = self._keys.live, self._values.live
+        live_key = self._keys.live
+        live = self._values.live
         lives = keys if live_key is None else list(map(live_key, keys))
         if live_key is None and None in lives:
             raise self._keys.missing()
@@ -216,7 +222,9 @@ class LiveWindowStore(LiveStore):
     def _in_segment_order(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
     ) -> Iterator[tuple[Windowed[Any], Any]]:
-        length_ms, in_order, to_bytes = segment_ms(self.builder) or 1, scan_order(self.builder), self._keys.to_bytes
+        length_ms = segment_ms(self.builder) or 1
+        in_order = scan_order(self.builder)
+        to_bytes = self._keys.to_bytes
         for _, starts in groupby(self._known_starts(from_ms, to_ms, reverse), lambda start_ms: start_ms // length_ms):
             found = [(key, start_ms, value) for start_ms in starts for key, value in self._frame_rows(start_ms, span)]
             for row in sorted(found, key=lambda row: in_order(to_bytes(row[0]), row[1], 0), reverse=reverse):
@@ -234,7 +242,8 @@ class LiveWindowStore(LiveStore):
         return iter(()) if frame is None else frame.scan(*span, reverse)
 
     def _shown(self, key: Any, start_ms: int, value: Any) -> tuple[Windowed[Any], Any]:
-        key_of, value_of = self._keys.public, self._values.public
+        key_of = self._keys.public
+        value_of = self._values.public
         window = Window(start_ms, start_ms + self._size_ms)
         shown = Windowed(key if key_of is None else key_of(key), window)
         return shown, value if value_of is None else value_of(value)
@@ -285,7 +294,9 @@ class LiveWindowStore(LiveStore):
         del self._starts[:count]
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        keys, starts, values = [], [], []
+        keys = []
+        starts = []
+        values = []
         for start_ms, frame in self._frames.items():
             if frame.changed or frame.num_pending():
                 changed, held = frame.take_changes()
@@ -306,7 +317,8 @@ class LiveWindowStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        gone_ms, pause_ms = max(-1, self._gone_ms(self._handed_ms)), self._retention_ms // 8 + 1
+        gone_ms = max(-1, self._gone_ms(self._handed_ms))
+        pause_ms = self._retention_ms // 8 + 1
         if gone_ms // pause_ms > self._swept_ms // pause_ms:
             self.family.delete_range(bytes(8), (gone_ms + 1).to_bytes(8, "big"))
         self._swept_ms = gone_ms
@@ -320,7 +332,9 @@ class LiveWindowStore(LiveStore):
         starts = integers(cut(changes.keys, -12, -4))
         self.observed_ms = max(self.observed_ms, int(np.max(np.asarray(starts), initial=-1)))
         if self.family.durable:
-            self._frames, self._starts, self._starts_of = {}, [], None
+            self._frames = {}
+            self._starts = []
+            self._starts_of = None
             self.reload()
             return
         self._starts_of = None
@@ -345,7 +359,8 @@ class LiveWindowStore(LiveStore):
 
     def _load_backwards(self, low: bytes) -> Iterator[int]:
         """The latest windows first; in one go where too many starts would have to be noted before."""
-        are_noted, loaded = False, 0
+        are_noted = False
+        loaded = 0
         for chunk in self.family.chunks(low, None, reverse=True):
             keys, values = chunk.columns()
             starts = integers(cut(keys, 0, 8)).to_pylist()
@@ -396,7 +411,8 @@ class LiveWindowStore(LiveStore):
 
     def evict(self, count: int) -> int:
         """The earliest windows first."""
-        evicted, self._starts_of = 0, None
+        evicted = 0
+        self._starts_of = None
         for start_ms in self._starts:
             if evicted >= count:
                 break

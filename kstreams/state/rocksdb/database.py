@@ -66,8 +66,10 @@ class RocksDatabase:
     """
 
     def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits, *, measured: bool = False) -> None:
-        self._directory, self._measured = directory, measured
-        self._lock, self._options = DirectoryLock(directory), _options(limits)
+        self._directory = directory
+        self._measured = measured
+        self._lock = DirectoryLock(directory)
+        self._options = _options(limits)
         if measured:
             self._options.enable_statistics()
         of_one_process(self, "This state store", StateError)
@@ -92,7 +94,8 @@ class RocksDatabase:
 
     def _open(self, stores: Sequence[str]) -> Any:
         _require_threads()
-        path, options = self._directory / "rocksdb", self._options
+        path = self._directory / "rocksdb"
+        options = self._options
         is_known = (path / "CURRENT").exists()
         if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
             raise damaged(path, "the file CURRENT is missing")
@@ -145,13 +148,15 @@ class RocksColumnFamily:
     durable = True
 
     def __init__(self, db: Any, store: str, bulk_file: Path, most_gathered: int) -> None:
-        self._path, self._bulk_file = bulk_file.parent / "rocksdb", bulk_file
+        self._path = bulk_file.parent / "rocksdb"
+        self._bulk_file = bulk_file
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
         self._settling = threading.Lock()
         self._gathered: list[ByteRows] = []
-        self._bytes_gathered, self._most_gathered = 0, most_gathered
+        self._bytes_gathered = 0
+        self._most_gathered = most_gathered
         self.offset: int | None = None
         self.observed_ms = -1
 
@@ -231,7 +236,8 @@ class RocksColumnFamily:
             order = last_of_each(rows.keys)
             rows = ByteRows(rows.keys.take(order), rows.values.take(order))
         for start in range(0, max(1, len(rows.keys)), BATCH_ROWS):
-            batch, stop = rocksdict.WriteBatch(raw_mode=True), start + BATCH_ROWS
+            batch = rocksdict.WriteBatch(raw_mode=True)
+            stop = start + BATCH_ROWS
             batch.set_default_column_family(self._handle)
             for key, value in _pairs(rows, start):
                 if value is None:
@@ -260,7 +266,9 @@ class RocksColumnFamily:
         try:
             self._write(gathered) if len(gathered.keys) < _BULK_ROWS else self._ingest(gathered)
         finally:
-            self._gathered, self._bytes_gathered = [], 0  # not before: who finds none reads at once
+            # not before: who finds none reads at once
+            self._gathered = []
+            self._bytes_gathered = 0
 
     def _ingest(self, rows: ByteRows) -> None:
         """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""

@@ -9,8 +9,12 @@ from typing import Any
 
 from kstreams.state.column_family import Chunk
 
-DATA, AFTER_DATA, ABOUT = b"\x01", b"\x02", b"\x00about"
-_FIRST_SIZES, _SIZE = (64, 256, 1_024, 4_096), 8_192  # rows of the parts of a scan: few for who wants no more
+DATA = b"\x01"
+AFTER_DATA = b"\x02"
+ABOUT = b"\x00about"
+# rows of the parts of a scan: few for who wants no more
+_FIRST_SIZES = (64, 256, 1_024, 4_096)
+_SIZE = 8_192
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 
 
@@ -35,7 +39,9 @@ def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
     What cannot be read looks like the end: the iterator's status tells. A call more in each turn, as what both
     directions have in common, would take a fifth more time.
     """
-    keys, values, end = list[bytes](), list[bytes](), _end(high)
+    keys = list[bytes]()
+    values = list[bytes]()
+    end = _end(high)
     rows.seek(DATA + low)
     for _ in repeat(None, size):
         key = rows.key()
@@ -50,7 +56,10 @@ def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
 
 def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
     """`read` from before `high`, backwards, down to `low`."""
-    keys, values, begin, end = list[bytes](), list[bytes](), DATA + low, _end(high)
+    keys = list[bytes]()
+    values = list[bytes]()
+    begin = DATA + low
+    end = _end(high)
     rows.seek_for_prev(end)
     if rows.key() == end:
         rows.prev()

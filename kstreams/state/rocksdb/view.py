@@ -39,7 +39,10 @@ class RocksView:
     durable = True
 
     def __init__(self, rows: Any, path: Path, estimated_rows: int, rest: Callable[[float], None]) -> None:
-        self._rows, self._path, self._estimated_rows, self._rest = rows, path, estimated_rows, rest
+        self._rows = rows
+        self._path = path
+        self._estimated_rows = estimated_rows
+        self._rest = rest
         self._lock = threading.Lock()
         self.offset, self.observed_ms = marked(read_one(rows, ABOUT))
 
@@ -50,7 +53,8 @@ class RocksView:
         return [self.get(key) for key in keys]
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
-        take, started = partial(self._call, read_back if reverse else read), thread_time()
+        take = partial(self._call, read_back if reverse else read)
+        started = thread_time()
         for chunk in in_chunks(take, low, high, reverse):
             yield chunk
             if len(chunk.values) >= _MANY:

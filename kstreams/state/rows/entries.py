@@ -76,8 +76,13 @@ class Entries(dict[Any, Any]):
         lock: AbstractContextManager[Any] = _UNSHARED,
         reads: StoreReads | None = None,
     ) -> None:
-        self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
-        self.complete, self._on_read, self._lock = complete, on_read, lock
+        self._keys = keys
+        self._values = values
+        self._family = family
+        self._prefix = prefix
+        self.complete = complete
+        self._on_read = on_read
+        self._lock = lock
         self._reads = reads or StoreReads()
         self.changed: dict[Any, None] = {}
         self._earlier: dict[Any, None] = {}  # changed too, and in the order already
@@ -173,7 +178,8 @@ class Entries(dict[Any, Any]):
         return self._prefix + low, after_prefix(self._prefix) if high is None else self._prefix + high
 
     def _span_here(self, chunk: Chunk, high: bytes | None) -> tuple[bytes, bytes | None]:
-        start, end = len(self._prefix), chunk.high
+        start = len(self._prefix)
+        end = chunk.high
         return chunk.low[start:], end[start:] if end is not None and end.startswith(self._prefix) else high
 
     def _in_order(self) -> SortedKeys:
@@ -200,7 +206,8 @@ class Entries(dict[Any, Any]):
         for key in last:
             taken.pop(key, None)
             taken[key] = None
-        self._earlier, self.changed = {}, {}
+        self._earlier = {}
+        self.changed = {}
         self._handed = self._handed | taken if self._handed else taken
         keys = list(taken)
         values = list(map(self.get, keys))
@@ -243,14 +250,16 @@ class Entries(dict[Any, Any]):
             pending = self._pending()
             clean = list(islice((key for key in self if key not in pending), count))
             if clean and self.complete:
-                self.complete, self._ordered = False, None
+                self.complete = False
+                self._ordered = None
             for key in clean:
                 del self[key]
         return len(clean)
 
     def forget(self) -> None:
         """Drop everything live: the persisted rows were changed from outside."""
-        self.complete, self._ordered = False, None
+        self.complete = False
+        self._ordered = None
         self.clear()
 
     def load(self, keys: list[Any], values: list[Any]) -> None:

@@ -29,7 +29,8 @@ def footprint(objects: Iterable[Any], seen: set[int] | None = None) -> int:
     >>> footprint([b"0123456789"]) == footprint([b"0123456789", None, 7, int])
     True
     """
-    todo, size = list(objects), 0
+    todo = list(objects)
+    size = 0
     seen = set() if seen is None else seen
     while todo:
         one = todo.pop()
@@ -59,8 +60,10 @@ class RowWeight:
     """
 
     def __init__(self, sample: Callable[[], list[tuple[Any, ...]]], slots: int) -> None:
-        self._sample, self._fixed = sample, slots * SLOT_BYTES
-        self._bytes, self._weighed_at = 0, 0
+        self._sample = sample
+        self._fixed = slots * SLOT_BYTES
+        self._bytes = 0
+        self._weighed_at = 0
 
     def of(self, count: int) -> int:
         """The bytes of a row, when there are `count` of them."""
@@ -70,10 +73,14 @@ class RowWeight:
 
     def weigh(self, count: int) -> None:
         """Weigh anew."""
-        seen, weighed, size = set[int](), 0, 0
+        seen = set[int]()
+        weighed = 0
+        size = 0
         for row in self._sample():
-            size, weighed = size + footprint(row, seen), weighed + 1
+            size = size + footprint(row, seen)
+            weighed = weighed + 1
             if len(seen) > _MOST_OBJECTS:
                 break
         if weighed:
-            self._bytes, self._weighed_at = self._fixed + size // weighed, max(1, count)
+            self._bytes = self._fixed + size // weighed
+            self._weighed_at = max(1, count)

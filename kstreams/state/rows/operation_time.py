@@ -27,7 +27,9 @@ class OperationTime:
     __slots__ = ("count", "longest_s", "seconds")
 
     def __init__(self) -> None:
-        self.count, self.seconds, self.longest_s = 0, 0.0, 0.0
+        self.count = 0
+        self.seconds = 0.0
+        self.longest_s = 0.0
 
     def took(self, seconds: float, count: int = 1) -> None:
         """So many of them took so long together."""

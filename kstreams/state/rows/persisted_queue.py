@@ -16,7 +16,9 @@ import pyarrow as pa
 from kstreams.state.column_family import ByteRows, ColumnFamily
 
 _TIME = struct.Struct(">q")
-_FIRST, _END = b"", b"\xff" * 9  # times are not negative: no place begins like that
+# times are not negative: no place begins like that
+_FIRST = b""
+_END = b"\xff" * 9
 _NONE = _FIRST, _FIRST
 
 
@@ -57,7 +59,8 @@ class PersistedQueue:
     """
 
     def __init__(self, read: Read, is_known: Callable[[bytes], bool]) -> None:
-        self._read, self._is_known = read, is_known
+        self._read = read
+        self._is_known = is_known
         self.clear()
 
     def clear(self) -> None:
@@ -148,7 +151,9 @@ class PersistedOrder:
     """
 
     def __init__(self, family: ColumnFamily, order: ColumnFamily) -> None:
-        self._family, self._order, self._front = family, order, _FIRST
+        self._family = family
+        self._order = order
+        self._front = _FIRST
 
     def add(self, rows: list[tuple[int, bytes]]) -> list[bytes]:
         """Note the times and keys of rows; answers their places."""

@@ -106,9 +106,14 @@ class RowsByKey(dict[Any, RowsOfKey]):
         reads: StoreReads,
     ) -> None:
         self._reads = reads
-        self._keys, self._values, self._family, self._alive, self._on_read = keys, values, family, alive, on_read
+        self._keys = keys
+        self._values = values
+        self._family = family
+        self._alive = alive
+        self._on_read = on_read
         self.place = struct.Struct(">q" + second)
-        self.complete, self._lock = not family.durable, lock
+        self.complete = not family.durable
+        self._lock = lock
         self.num_rows = 0
         self._changed: dict[tuple[Any, RowPosition], Any] = {}  # values of rows
         self._fresh: set[tuple[Any, RowPosition]] = (
@@ -130,9 +135,12 @@ class RowsByKey(dict[Any, RowsOfKey]):
 
     def _read(self, key: Any) -> RowsOfKey:
         self._reads.misses += 1
-        group, data, size = RowsOfKey(), self._keys.to_bytes(key), self.place.size
+        group = RowsOfKey()
+        data = self._keys.to_bytes(key)
+        size = self.place.size
         first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
-        low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)
+        low = self.place.pack(max(0, first_ms), 0)
+        high = self.place.pack(last_ms + 1, 0)
         for chunk in self._family.chunks(data + low, data + high):
             for found, value in chunk.rows():
                 if len(found) == len(data) + size:
@@ -142,14 +150,17 @@ class RowsByKey(dict[Any, RowsOfKey]):
 
     def peek(self, key: Any) -> RowsOfKey:
         """The group of a key, to be read only: a key that has none gets none."""
-        was_complete, found = self.complete, self.get(key)
+        was_complete = self.complete
+        found = self.get(key)
         if found is not None:
             return found
         return _NOTHING if was_complete and self.complete else self[key]
 
     def put(self, key: Any, place: RowPosition, value: Any) -> None:
         """Set the value of a key at a place; None removes it."""
-        group, row, changed = self[key], (key, place), self._changed
+        group = self[key]
+        row = (key, place)
+        changed = self._changed
         if value is None:
             self._remove(group, row)
         elif place in group:
@@ -179,7 +190,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
         Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
         """
         taken = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
-        self._changed, self._fresh = {}, set()
+        self._changed = {}
+        self._fresh = set()
         self._handed = self._handed | taken if self._handed else taken
         return [key for key, _ in taken], [place for _, place in taken], list(taken.values())
 
@@ -197,13 +209,16 @@ class RowsByKey(dict[Any, RowsOfKey]):
 
     def between(self, from_time: int, to_time: int) -> list[tuple[Any, RowPosition]]:
         """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
-        size, of_bytes = self.place.size, self._keys.of_bytes
-        low, high = self.place.pack(max(0, from_time), 0), self.place.pack(max(0, to_time + 1), 0)
+        size = self.place.size
+        of_bytes = self._keys.of_bytes
+        low = self.place.pack(max(0, from_time), 0)
+        high = self.place.pack(max(0, to_time + 1), 0)
         found = self._in_time_order().between(low, high)
         return [(of_bytes(data[size:]), self.place.unpack(data[:size])) for data in found]
 
     def _in_time_order(self) -> SortedKeys:
-        to_bytes, pack = self._keys.to_bytes, self.place.pack
+        to_bytes = self._keys.to_bytes
+        pack = self.place.pack
         if self._timeline is None:
             rows = ((key, place) for key in self.every_key() for place in self[key].places)
             self._timeline = SortedKeys(pack(*place) + to_bytes(key) for key, place in rows)
@@ -219,7 +234,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
             self._on_read()
         found = dict.fromkeys(self)
         if not self.complete:
-            size, of_bytes = self.place.size, self._keys.of_bytes
+            size = self.place.size
+            of_bytes = self._keys.of_bytes
             for chunk in self._family.chunks(b"", None):
                 found.update((of_bytes(data), None) for data in {data[:-size] for data in chunk.keys})
         return list(found)
@@ -251,7 +267,9 @@ class RowsByKey(dict[Any, RowsOfKey]):
 
     def forget(self) -> None:
         """Drop everything live: the persisted rows were changed from outside."""
-        self.complete, self.num_rows, self._timeline = False, 0, None
+        self.complete = False
+        self.num_rows = 0
+        self._timeline = None
         self.clear()
 
     def evict(self, count: int) -> int:

@@ -12,7 +12,8 @@ from kstreams.state.api import Changes
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
 
-_NUMBER, _TIMES = 8, 16
+_NUMBER = 8
+_TIMES = 16
 
 
 class RowsInTurn:
@@ -24,7 +25,8 @@ class RowsInTurn:
     """
 
     def __init__(self, family: ColumnFamily) -> None:
-        self._family, self._next = family, 0
+        self._family = family
+        self._next = 0
 
     def numbered(self, changes: Changes) -> ByteRows:
         """Changelog records as rows to persist, with the next numbers."""

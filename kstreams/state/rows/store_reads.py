@@ -24,7 +24,8 @@ class StoreReads:
     __slots__ = ("look_ups", "misses")
 
     def __init__(self, look_ups: int = 0, misses: int = 0) -> None:
-        self.look_ups, self.misses = look_ups, misses
+        self.look_ups = look_ups
+        self.misses = misses
 
     def copy(self) -> StoreReads:
         """As they are now."""

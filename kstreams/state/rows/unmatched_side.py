@@ -38,7 +38,10 @@ class UnmatchedSide:
     """
 
     def __init__(self, left: bool, keys: KeyCodec, values: PlainValueCodec, family: ColumnFamily) -> None:
-        self._left, self._keys, self._values, self._family = left, keys, values, family
+        self._left = left
+        self._keys = keys
+        self._values = values
+        self._family = family
         self.clear()
 
     def clear(self) -> None:
@@ -73,7 +76,8 @@ class UnmatchedSide:
 
     def put(self, timestamp: int, key: Any, value: Any) -> None:
         """Add a value; the key as it lives in memory."""
-        row, live = (timestamp, key), self._values.live
+        row = (timestamp, key)
+        live = self._values.live
         held = value if live is None else live(value)
         if row in self.rows:
             self.rows[row].append(held)
@@ -133,20 +137,20 @@ class UnmatchedSide:
 
     def pop(self) -> Iterator[tuple[Any, Any, int, bool]]:
         """The first row leaves: (key, value, timestamp, left_side) of each value."""
-        here, below = self._queue.first(), self.persisted.first() if self.persisted.count else None
+        here = self._queue.first()
+        below = self.persisted.first() if self.persisted.count else None
         if below is not None and (here is None or _row_at(below.place) < UnmatchedRow(here[0], self._left, here[1])):
             self.persisted.pop()
-            timestamp, key, held = (
-                below.time_ms,
-                self._keys.of_bytes(below.key[PLACE.size :]),
-                self._of_bytes(below.value),
-            )
+            timestamp = below.time_ms
+            key = self._keys.of_bytes(below.key[PLACE.size :])
+            held = self._of_bytes(below.value)
         else:
             assert here is not None
             timestamp, _, key = here
             held = self.rows.pop((timestamp, key))
             self._changed[timestamp, key] = None
-        key_of, value_of = self._keys.public, self._values.public
+        key_of = self._keys.public
+        value_of = self._values.public
         shown = key if key_of is None else key_of(key)
         return ((shown, value if value_of is None else value_of(value), timestamp, self._left) for value in held)
 
@@ -161,8 +165,10 @@ class UnmatchedSide:
 
     def dump(self) -> Changes:
         """Every row, as changelog records."""
-        here, below = self._records(list(self.rows)), list(self.persisted.rows())
-        keys, values = [row.place for row in below], [row.value for row in below]
+        here = self._records(list(self.rows))
+        below = list(self.persisted.rows())
+        keys = [row.place for row in below]
+        values = [row.value for row in below]
         times = pa.array([row.time_ms for row in below], pa.int64())
         there = Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), times)
         return Changes(*map(pa.concat_arrays, zip(here, there, strict=True)))
@@ -178,7 +184,8 @@ class UnmatchedSide:
         return b"".join(_LENGTH.pack(len(data)) + data for data in self._values.to_bytes(held).to_pylist())
 
     def _of_bytes(self, data: bytes) -> list[Any]:
-        held, at = [], 0
+        held = []
+        at = 0
         while at < len(data):
             start = at + _LENGTH.size
             at = start + _LENGTH.unpack_from(data, at)[0]

@@ -54,7 +54,8 @@ def _told_apart(names: list[str]) -> Iterator[str]:
     taken = set(names)
     seen = set[str]()
     for name in names:
-        number, given = 0, name
+        number = 0
+        given = name
         while given in seen or (number and given in taken):
             number += 1
             given = f"{name}_{number}"

@@ -100,7 +100,8 @@ def windows(part: StoreRows, as_of_ms: int | None) -> pa.Table:
 def sessions(part: StoreRows, as_of_ms: int | None) -> pa.Table:
     """A row per session: key, window_start, window_end (the time of its last record), value."""
     builder, rows, _ = part
-    ends, starts = integers(cut(rows.keys, -16, -8)), integers(cut(rows.keys, -8))
+    ends = integers(cut(rows.keys, -16, -8))
+    starts = integers(cut(rows.keys, -8))
     table = _table(builder, cut(rows.keys, 0, -16), rows, {"window_start": starts, "window_end": ends})
     if as_of_ms is None:
         return table
@@ -150,7 +151,8 @@ def _headers_apart(column: pa.Array) -> tuple[pa.Array, dict[str, pa.Array]]:
 
 
 def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
-    result, serde = builder.result, builder.value
+    result = builder.result
+    serde = builder.value
     if result is None or serde is None:
         return _decoded(builder, serde, data)
     return _column(builder, (None if kept is None else result(kept) for kept in serde.decode_rows(data)))

@@ -98,7 +98,9 @@ class Catalogue:
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of what is done in it, or nothing."""
         with self._mutex, self._errors():
-            connection, database, state = self._database.connection, self._database, None
+            connection = self._database.connection
+            database = self._database
+            state = None
             try:
                 state = database.begin()
                 yield connection

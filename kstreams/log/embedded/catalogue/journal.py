@@ -93,7 +93,10 @@ def decode_record(raw: bytes, place: int) -> JournalRecord:
 
 def read_journal(raw: bytes, up_to: int = 2**63) -> JournalContents:
     """What the bytes of a journal say, up to the record with the number `up_to`."""
-    tables, sequence, end, boot = None, -1, 0, b""
+    tables = None
+    sequence = -1
+    end = 0
+    boot = b""
     while end < len(raw) and sequence < up_to:
         try:
             record = decode_record(raw, end)
@@ -103,7 +106,9 @@ def read_journal(raw: bytes, up_to: int = 2**63) -> JournalContents:
             return JournalContents(tables, sequence, end, boot, max(sequence, _newest_behind(raw, end)), str(bad))
         tables = empty() if tables is None else tables
         _apply(tables, record.changes)
-        sequence, end, boot = record.sequence, end + record.size, record.boot
+        sequence = record.sequence
+        end = end + record.size
+        boot = record.boot
     return JournalContents(tables, sequence, end, boot, sequence, "" if tables is not None else "the journal is empty")
 
 
@@ -129,7 +134,9 @@ class Journal:
     """The journal file of an open catalogue. Only whoever holds the database's write lock writes to it."""
 
     def __init__(self, folder: Path, disk: Disk, durability: str) -> None:
-        self.path, self._disk, self._durability = folder / NAME, disk, durability
+        self.path = folder / NAME
+        self._disk = disk
+        self._durability = durability
         self._file: Any = None
         self.first_size = 0  # bytes of the first record: all rows there were
 

@@ -95,7 +95,9 @@ class JournaledDatabase:
     """
 
     def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
-        self._folder, self._durability, self._decide = folder, durability, decide
+        self._folder = folder
+        self._durability = durability
+        self._decide = decide
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
         self._changes: list[RowChange] = []
@@ -183,7 +185,8 @@ class JournaledDatabase:
         database = self._connect()
         try:
             self._upgrade(database)
-            contents, journal = _locked_contents(database), self._read_journal()
+            contents = _locked_contents(database)
+            journal = self._read_journal()
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 database.close()
@@ -199,7 +202,8 @@ class JournaledDatabase:
     def _synchronized(self, state: DatabaseState | None) -> DatabaseState:
         self._journal.reopen()
         if state is None or self._journal.size() != state.position:
-            contents, journal = read_contents(self.connection), self._read_journal()
+            contents = read_contents(self.connection)
+            journal = self._read_journal()
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 raise self._in_use()

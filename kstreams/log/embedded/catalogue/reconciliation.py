@@ -60,7 +60,8 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
         if dict(rows) != schema_of(version) or mode != "wal":
             yield "the tables are not those that were made"
         yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
-        tables, state = read_tables(database), read_state(database)
+        tables = read_tables(database)
+        state = read_state(database)
         if state is None or state != state_of(tables, state.sequence, state.position):
             yield "the rows do not have the mark that they were sealed with"
     except DAMAGE as error:

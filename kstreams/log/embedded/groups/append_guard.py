@@ -36,8 +36,11 @@ class AppendGuard:
     """
 
     def __init__(self, home: LogResources, who: GroupMetadata) -> None:
-        self.who, self._home = who, home
-        self._fd, self._version, self._is_member = -1, -1, False
+        self.who = who
+        self._home = home
+        self._fd = -1
+        self._version = -1
+        self._is_member = False
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -14,7 +14,9 @@ from kstreams.log.groups.transitions import Action, ActionKind, Elapse, Event, G
 
 _logger = logging.getLogger("kstreams.groups")
 CLOSED = "it was closed"
-_APPEND_S, _PAUSE_S = 1.0, 0.001  # an append becomes visible within microseconds, unless its process stands still
+# an append becomes visible within microseconds, unless its process stands still
+_APPEND_S = 1.0
+_PAUSE_S = 0.001
 _WAITING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
@@ -29,15 +31,18 @@ class GroupCoordinator:
     """
 
     def __init__(self, home: LogResources, name: str) -> None:
-        self._home, self._name = home, name
-        self._group, self._version = Group(name), -1
+        self._home = home
+        self._name = name
+        self._group = Group(name)
+        self._version = -1
         self._signs = LifeSigns(home.folder)
 
     def look(self) -> Group:
         """The group as it is now."""
         version = group_version(self._home.catalogue, self._name)
         if version != self._version:
-            self._group, self._version = read_group(self._home.catalogue, self._name), version
+            self._group = read_group(self._home.catalogue, self._name)
+            self._version = version
         return self._group
 
     def bring(self, event: Event) -> Group:
@@ -75,7 +80,8 @@ class GroupCoordinator:
 
     def care(self, but: str) -> None:
         """Take out who is dead or late; `but` is the one that looks."""
-        group, now_ms = self.look(), self._home.clock.uptime_ms()
+        group = self.look()
+        now_ms = self._home.clock.uptime_ms()
         others = [member for member in group.members.values() if member.id != but]
         for member, reason in self._signs.dead(others, now_ms):
             with suppress(AppendingMemberError):  # at the next look

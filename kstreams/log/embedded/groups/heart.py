@@ -32,8 +32,11 @@ class Heart:
     def __init__(
         self, home: LogResources, group: str, member: str, *, is_static: bool, beat_ms: int, poll_ms: int
     ) -> None:
-        self._clock, self._member, self._is_static = home.clock, member, is_static
-        self._beat_ms, self._poll_ms = beat_ms, poll_ms
+        self._clock = home.clock
+        self._member = member
+        self._is_static = is_static
+        self._beat_ms = beat_ms
+        self._poll_ms = poll_ms
         self._coordinator = GroupCoordinator(home, group)
         self._polled_ms = self._beaten_ms = self._clock.uptime_ms()
         self._presence = Presence(home.folder, member, self._beaten_ms)

@@ -21,7 +21,9 @@ from kstreams.log.groups.refusals import replaced
 from kstreams.log.groups.subscription import MemberSubscription
 from kstreams.log.groups.transitions import Join, Leave, Sync
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds, as a reader that waits for records
+# seconds, as a reader that waits for records
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.01
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -46,10 +48,14 @@ class Membership:
         topics: TopicWatch,
         listeners: Listeners,
     ) -> None:
-        self._home, self._settings, self._reading = home, settings, reading
-        self._topics, self._listeners = topics, listeners
+        self._home = home
+        self._settings = settings
+        self._reading = reading
+        self._topics = topics
+        self._listeners = listeners
         self._assignors = settings["partition.assignment.strategy"]
-        self._group, self._instance = settings["group.id"], settings["group.instance.id"]
+        self._group = settings["group.id"]
+        self._instance = settings["group.instance.id"]
         self._coordinator = GroupCoordinator(home, self._group)
         self._generation = -1
         self._has_taken = False  # what its generation gives it
@@ -123,17 +129,21 @@ class Membership:
 
     def _lose(self) -> None:
         """What it had may belong to others already."""
-        self._generation, self._has_taken, self._given = -1, False, ()
+        self._generation = -1
+        self._has_taken = False
+        self._given = ()
         self._give_back(self._reading.assignment(), self._listeners.lost or self._listeners.revoked)
 
     def _join(self) -> None:
         is_eager = not self._assignors[0].cooperative
         if is_eager:
             self._give_back(self._reading.assignment(), self._listeners.revoked)
-        owned, had = tuple(sorted(self._reading.assignment())), self._given if is_eager else ()
+        owned = tuple(sorted(self._reading.assignment()))
+        had = self._given if is_eager else ()
         subscription = MemberSubscription(self._topics.topics(), owned, self._generation, self._instance, had)
         names = tuple(assignor.name for assignor in self._assignors)
-        session_ms, poll_ms = self._settings["session.timeout.ms"], self._settings["max.poll.interval.ms"]
+        session_ms = self._settings["session.timeout.ms"]
+        poll_ms = self._settings["max.poll.interval.ms"]
         self._coordinator.bring(Join(Member(self._id, names, subscription, session_ms, poll_ms)))
         self._wants_round = False
 
@@ -149,8 +159,11 @@ class Membership:
     def _take(self, generation: int, given: tuple[TopicPartition, ...]) -> None:
         """Read what the new generation gives, after what it takes away was given back."""
         owned = self._reading.assignment()
-        self._generation, self._has_taken, self._given = generation, False, given
-        revoked, added = owned - set(given), sorted(set(given) - owned)
+        self._generation = generation
+        self._has_taken = False
+        self._given = given
+        revoked = owned - set(given)
+        added = sorted(set(given) - owned)
         self._wants_round = bool(revoked)  # others wait for it
         self._give_back(revoked, self._listeners.revoked)
         self._reading.take_over(given)
@@ -170,6 +183,7 @@ class Membership:
         """A new id, and the thread that shows that its bearer lives."""
         given = self._instance or self._settings["client.id"] or "consumer"
         member = f"{_UNSAFE.sub('_', given)[:100]}-{uuid.uuid4().hex}"
-        beat_ms, poll_ms = self._settings["heartbeat.interval.ms"], self._settings["max.poll.interval.ms"]
+        beat_ms = self._settings["heartbeat.interval.ms"]
+        poll_ms = self._settings["max.poll.interval.ms"]
         is_static = self._instance is not None
         return member, Heart(self._home, self._group, member, is_static=is_static, beat_ms=beat_ms, poll_ms=poll_ms)

@@ -55,7 +55,9 @@ class Presence:
         path = presence_file(log, member)
         make_folder(path.parent)
         os.close(create_file(appends_file(log, member)))
-        self._log, self._member, self._fd = log, member, create_file(path)
+        self._log = log
+        self._member = member
+        self._fd = create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         in_child(self, lambda copy: copy.close(leaves=False))
         self.give_sign(uptime_ms)
@@ -130,8 +132,10 @@ class LifeSigns:
 
         A static member without a process may be started again within its session time-out.
         """
-        passed, self._looked_ms = uptime_ms - (self._looked_ms or uptime_ms), uptime_ms
-        found, seen = [], {}
+        passed = uptime_ms - (self._looked_ms or uptime_ms)
+        self._looked_ms = uptime_ms
+        found = []
+        seen = {}
         for member in members:
             sign = read_sign(presence_file(self._log, member.id))
             if not sign.has_process and (member.instance is None or sign.at_ms is None):

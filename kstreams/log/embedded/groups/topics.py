@@ -29,7 +29,9 @@ class TopicWatch:
     def __init__(
         self, catalogue: Catalogue, clock: Clock, wanted: Collection[str] | re.Pattern[str], max_age_ms: int
     ) -> None:
-        self._catalogue, self._clock, self._max_age_ms = catalogue, clock, max_age_ms
+        self._catalogue = catalogue
+        self._clock = clock
+        self._max_age_ms = max_age_ms
         self._pattern = wanted if isinstance(wanted, re.Pattern) else None
         self._names = () if isinstance(wanted, re.Pattern) else tuple(sorted(set(wanted)))
         self._watched: set[str] = set()

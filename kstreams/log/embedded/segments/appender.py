@@ -59,7 +59,10 @@ class Appender:
     def __init__(
         self, partition: Partition, limits: SegmentLimits, clock: Clock, durability: str, on_roll: Callable[[], None]
     ) -> None:
-        self.partition, self._limits, self._clock, self._durability = partition, limits, clock, durability
+        self.partition = partition
+        self._limits = limits
+        self._clock = clock
+        self._durability = durability
         self._on_roll = on_roll
         self._segment = -1
         self._attempt: Attempt | None = None
@@ -161,10 +164,13 @@ class Appender:
     ) -> None:
         parts: list[Any] = []
         self._attempt = Attempt(head.segment, head.position, head.end_offset, stamp.sequence)
-        offset, position, greatest = head.end_offset, head.position, head.max_timestamp
+        offset = head.end_offset
+        position = head.position
+        greatest = head.max_timestamp
         for body in bodies:
             parts += [encode_header(body, offset, stamp), body.data]
-            offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
+            offset = offset + body.records
+            position = position + HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
         created_ms = head.created_ms or self._clock.wall_ms()
         synced = position if sync else head.synced
@@ -224,7 +230,8 @@ class Appender:
         return too_big or (head.created_ms > 0 and self._clock.wall_ms() - head.created_ms >= self._limits.segment_ms)
 
     def _roll(self, head: PartitionHead) -> PartitionHead:
-        disk, folder = self.partition.disk, self.partition.folder
+        disk = self.partition.disk
+        folder = self.partition.folder
         if self._durability != "none":
             with self.partition.active(head.segment) as fd:
                 disk.sync(fd)

@@ -17,7 +17,8 @@ LAYOUT = struct.Struct("<4sHHIIqqqqqqqiIII")
 HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
 
-HAS_HEADERS, HAS_OFFSETS = 1, 2
+HAS_HEADERS = 1
+HAS_OFFSETS = 2
 COMPRESSIONS = {"none": 0, "lz4": 4, "zstd": 8}
 _COMPRESSION_NAMES = {flag: name for name, flag in COMPRESSIONS.items()}
 _COLUMN_FLAGS = HAS_HEADERS | HAS_OFFSETS

@@ -115,7 +115,9 @@ def _load(segment: Path) -> Table | None:
 
 
 def _rebuild(segment: Segment) -> Table:
-    greatest, block, entries = NO_TIME, 0, []
+    greatest = NO_TIME
+    block = 0
+    entries = []
     for position, header in segment.sound_frames():
         if position // INTERVAL != block:
             block = position // INTERVAL

@@ -62,13 +62,18 @@ class Partition:
     """
 
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
-        self.folder, self.source, self.disk = folder, source, disk
-        self._lock, self._head, self._active = str(folder / "lock"), str(folder / "head"), (-1, "")
+        self.folder = folder
+        self.source = source
+        self.disk = disk
+        self._lock = str(folder / "lock")
+        self._head = str(folder / "head")
+        self._active = (-1, "")
         self._kept: PinnedFile | None = None
         if self.is_deleted():
             raise self._deleted()
         POOL.enter(str(folder))
-        self._is_open, self._kept = True, POOL.keep(self._head, self._open_head)
+        self._is_open = True
+        self._kept = POOL.keep(self._head, self._open_head)
 
     def head(self) -> PartitionHead:
         """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""

@@ -54,7 +54,9 @@ class PartitionReader:
     """
 
     def __init__(self, partition: Partition, state_of: StateOf | None = None, reset: str = "earliest") -> None:
-        self.partition, self._state_of, self._reset = partition, state_of, reset
+        self.partition = partition
+        self._state_of = state_of
+        self._reset = reset
         self._cursor: FrameCursor | None = None
         self._rest: Batch | None = None
         self._rest_end = 0
@@ -142,7 +144,8 @@ class PartitionReader:
 
     def _span(self, segment: Segment, place: int, header: FrameHeader, end: int) -> Span:
         """The records of a frame from the position to `end`; its body is read only if that is not all of them."""
-        start, end = max(self.position, header.base_offset), min(end, header.next_offset)
+        start = max(self.position, header.base_offset)
+        end = min(end, header.next_offset)
         if (start, end) == (header.base_offset, header.next_offset):
             return Span(start, end, header.records, header.max_timestamp)
         batch = segment.checked_body(place, header)

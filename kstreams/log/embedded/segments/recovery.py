@@ -45,7 +45,8 @@ def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHe
         bases = [start]
     path = segment_path(folder, bases[-1])
     known = stale if stale is not None and stale.segment == bases[-1] else None
-    end, size = sound_end(path, source), path.stat().st_size
+    end = sound_end(path, source)
+    size = path.stat().st_size
     if known is not None and end.position < known.synced <= size:
         _logger.error(
             "%s: what was synced before byte %d of %s is damaged after byte %d", source, known.synced, path, end[0]

@@ -65,7 +65,8 @@ class Segment:
 
     def __init__(self, path: Path, source: TopicPartition) -> None:
         refuse_links(path)
-        self.path, self.source = path, source
+        self.path = path
+        self.source = source
         self.base_offset = int(path.name.removesuffix(SUFFIX))
         self.limit = 0
         self._identity: tuple[int, int] | None = None
@@ -106,7 +107,9 @@ class Segment:
             return pa.foreign_buffer(first.address, file.size(), base=first)
 
     def _show(self, buffer: pa.Buffer) -> None:
-        self._buffer, self._view, self.limit = buffer, memoryview(buffer), buffer.size
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self.limit = buffer.size
 
     def header_at(self, position: int) -> FrameHeader:
         """The header of the frame at `position`; BadFrameError when no whole frame lies there."""
@@ -131,7 +134,8 @@ class Segment:
         while position < self.limit:
             header = self.checked_header(position, expected)
             yield position, header
-            position, expected = position + header.size, header.next_offset
+            position = position + header.size
+            expected = header.next_offset
 
     def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
         """The same, but passing over damage to the next sound frame."""
@@ -143,9 +147,11 @@ class Segment:
                 found = self.find_frame(position + 8, expected)
                 if found is None:
                     return
-                position, header = found, self.header_at(found)
+                position = found
+                header = self.header_at(found)
             yield position, header
-            position, expected = position + header.size, header.next_offset
+            position = position + header.size
+            expected = header.next_offset
 
     def checked_header(self, position: int, offset: int) -> FrameHeader:
         """The header of the frame at `position`, which must begin at `offset`; CorruptLogError if not."""

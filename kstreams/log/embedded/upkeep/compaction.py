@@ -103,7 +103,8 @@ def _compact(
 
 
 def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_ms: int) -> list[InactiveSegment]:
-    head, lag_ms = partition.head(), settings.min_compaction_lag_ms
+    head = partition.head()
+    lag_ms = settings.min_compaction_lag_ms
     ready: list[InactiveSegment] = []
     for base in partition.segments():
         if base >= head.segment:
@@ -191,11 +192,15 @@ class _Rewriter:
     """Writes the records that stay into a new segment whose frames cover every offset of the old ones."""
 
     def __init__(self, partition: Partition, fd: int, base_offset: int, settings: TopicSettings) -> None:
-        self._partition, self._fd, self._settings = partition, fd, settings
+        self._partition = partition
+        self._fd = fd
+        self._settings = settings
         self._position = 0
         self._base = self._next = base_offset
         self._batches: list[Batch] = []
-        self._bytes, self._horizon_ms, self._compression = 0, 0, "none"
+        self._bytes = 0
+        self._horizon_ms = 0
+        self._compression = "none"
 
     def add(self, header: FrameHeader, batch: Batch | None, last_offsets: Offsets, now_ms: int) -> None:
         """Take over what stays of a frame."""
@@ -235,7 +240,10 @@ class _Rewriter:
         header = encode_header(body, self._base, next_offset=self._next, delete_horizon_ms=self._horizon_ms)
         self._partition.disk.write_at(self._fd, [header, body.data], self._position)
         self._position += len(header) + body.data.size
-        self._base, self._batches, self._bytes, self._horizon_ms = self._next, [], 0, 0
+        self._base = self._next
+        self._batches = []
+        self._bytes = 0
+        self._horizon_ms = 0
 
 
 def _filter(batch: Batch, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:

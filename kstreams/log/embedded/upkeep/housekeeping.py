@@ -70,7 +70,9 @@ class Housekeeper:
             clean_partition(self._home, topic, number, TopicSettings.of(topic.config))
 
     def _begin_round(self) -> None:
-        now_ms, catalogue = self._home.clock.uptime_ms(), self._home.catalogue  # of an earlier boot: always due
+        # of an earlier boot: always due
+        now_ms = self._home.clock.uptime_ms()
+        catalogue = self._home.catalogue
         if self._next_ms is not None and self._next_ms - _ROUND_MS <= now_ms < self._next_ms:
             return
         self._next_ms = now_ms + _ROUND_MS
@@ -133,7 +135,8 @@ def _size(home: LogResources, topic: Topic) -> CleaningResult:
 
 
 def _compact(home: LogResources, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
-    now_ms, uptime_ms = home.clock.wall_ms(), home.clock.uptime_ms()
+    now_ms = home.clock.wall_ms()
+    uptime_ms = home.clock.uptime_ms()
     stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
     compact(
         partition,

@@ -85,7 +85,8 @@ def _map(segment: Segment, head: PartitionHead | None) -> Iterator[Damage]:
 
 def _verify_frames(segment: Segment, seen: dict[int, TransactionReference]) -> Generator[Damage, None, int]:
     """Damage in the mapped part of a segment; returns the offset after its last sound frame."""
-    position, offset = 0, segment.base_offset
+    position = 0
+    offset = segment.base_offset
     while position < segment.limit:
         try:
             header = segment.header_at(position)
@@ -95,13 +96,15 @@ def _verify_frames(segment: Segment, seen: dict[int, TransactionReference]) -> G
             seen.setdefault(
                 header.transaction_id, TransactionReference(header.transaction_id, str(segment.path), position)
             )
-            position, offset = position + header.size, header.next_offset
+            position = position + header.size
+            offset = header.next_offset
         except (BadFrameError, NewerFormatError) as bad:
             yield Damage(str(segment.path), position, offset, str(bad))
             place = segment.find_frame(position + 8, offset)
             if place is None:
                 return offset
-            position, offset = place, segment.header_at(place).base_offset
+            position = place
+            offset = segment.header_at(place).base_offset
     return offset
 
 

@@ -82,14 +82,16 @@ def _read_journal(root: Path) -> JournalContents | None:
 
 
 def _newest_tables(view: CatalogueView) -> Tables | None:
-    contents, journal = view.contents, view.journal
+    contents = view.contents
+    journal = view.journal
     if journal is None or (contents is not None and contents.state.sequence >= journal.sequence):
         return None if contents is None else contents.tables
     return journal.tables
 
 
 def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
-    contents, journal = view.contents, view.journal
+    contents = view.contents
+    journal = view.journal
     if journal is None:
         yield Damage(str(root / NAME), 0, -1, "it is missing")
         return

@@ -27,7 +27,8 @@ class CheckedStore:
 
     def __init__(self, store: Any) -> None:
         self._store: Any = store
-        self._key, self._value = store.builder.key, store.builder.value
+        self._key = store.builder.key
+        self._value = store.builder.value
         for method, written in store.builder.kind.writes.items():
             if written is not None:
                 setattr(self, method, self._checked(getattr(store, method), written))

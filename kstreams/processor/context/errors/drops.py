@@ -37,7 +37,9 @@ class Drops:
     __slots__ = ("_clock", "_every_ms", "_reported_ms", "_who", "counts", "unreported")
 
     def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
-        self._who, self._clock, self._every_ms = who, clock, min(every_ms, _MOST_MS)
+        self._who = who
+        self._clock = clock
+        self._every_ms = min(every_ms, _MOST_MS)
         self._reported_ms = clock.uptime_ms()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.unreported: Counter[tuple[str, str]] = Counter()

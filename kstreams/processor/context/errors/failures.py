@@ -51,9 +51,13 @@ class Failures:
     def __init__(
         self, policies: ErrorPolicies, drops: Drops, letters: DeadLetters, declared_at: Mapping[str, str | None]
     ) -> None:
-        self.drops, self._letters, self._declared_at = drops, letters, declared_at
-        topic, settings = policies.dead_letter_topic, policies.handlers
-        self.keeps_dropped, self._topic = policies.keeps_dropped, topic
+        self.drops = drops
+        self._letters = letters
+        self._declared_at = declared_at
+        topic = policies.dead_letter_topic
+        settings = policies.handlers
+        self.keeps_dropped = policies.keeps_dropped
+        self._topic = topic
         self._last_dropped: ProducerRecord | None = None
         handlers = {kind: handler_of(settings[kind], topic, tells_reason=self.keeps_dropped) for kind in KINDS}
         self._deserialization, self._processing, self._production = handlers.values()

@@ -56,7 +56,9 @@ class AggregateTarget:
         fold = aggregate_of(target.node)
         assert isinstance(fold, AggregateForm)
         self._fold = fold
-        self._target, self._live, self._context = target, live, context
+        self._target = target
+        self._live = live
+        self._context = context
         self._waits = waits and not fold.emit_on_close
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
@@ -67,7 +69,8 @@ class AggregateTarget:
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
-        keys, times = selected.of(self._target.view.key), selected.times()
+        keys = selected.of(self._target.view.key)
+        times = selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
         check_inputs(self._fold.aggregation, inputs)
         rows = _Rows(keys, times, inputs, self._reached(selected))
@@ -98,7 +101,8 @@ class AggregateTarget:
         if unkeyed:
             self._drop("null key" if self._without_value is None else "null key or value", unkeyed)
             keyed = rows.keys.is_valid()
-            rows, empty = rows.filter(keyed), empty.filter(keyed) if len(empty) else empty
+            rows = rows.filter(keyed)
+            empty = empty.filter(keyed) if len(empty) else empty
         if len(empty) and pc.any(empty).as_py():
             self._drop("null key or value", pc.sum(empty).as_py())
             rows = rows.filter(pc.invert(empty))
@@ -122,7 +126,8 @@ class AggregateTarget:
             self._fold_windows(rows)
 
     def _fold_windows(self, rows: _Rows) -> None:
-        windows, live = self._fold.windows, self._live
+        windows = self._fold.windows
+        live = self._live
         assert windows is not None
         times = stream_times(rows.times, live.stream_time_ms)
         # What closes by a record is emitted before the record enters its own windows.
@@ -154,7 +159,8 @@ class AggregateTarget:
         timestamps = times.tolist()
         self._live.store.put_many(*places, list(map(_TIMESTAMPED, zip(new, timestamps, strict=True))))
         self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups * len(rows.times) // len(groups.keys))
-        emit_of, keys = self._live.emit_of, groups.keys
+        emit_of = self._live.emit_of
+        keys = groups.keys
         starts: list[Any] = groups.starts or [None] * len(keys)
         for at in groups.by_last_row():
             emit_of(starts[at])(keys[at], new[at], old[at], timestamps[at], ())
@@ -171,7 +177,10 @@ class _Rows:
     __slots__ = ("inputs", "keys", "reached", "times")
 
     def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None], reached: Integers) -> None:
-        self.keys, self.times, self.inputs, self.reached = keys, times, inputs, reached
+        self.keys = keys
+        self.times = times
+        self.inputs = inputs
+        self.reached = reached
 
     def slice(self, start: int, end: int) -> _Rows:
         inputs = [None if column is None else column.slice(start, end - start) for column in self.inputs]

@@ -169,7 +169,8 @@ def _record_cache(
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
     waiting: Waiting = {}
     updates_by_key: Callable[[], dict[Any, Update]] = dict if identity is None else partial(_ByIdentity, identity)
-    current, next_turn = context.current, count().__next__
+    current = context.current
+    next_turn = count().__next__
     weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
 
     def num_bytes() -> int:
@@ -200,7 +201,8 @@ def _record_cache(
                 del waiting[window]
         before = current.headers
         _emit_all(context.sending_meanwhile(_taken(updates)), at_once, current)
-        current.headers, current.emitted_key = before, None
+        current.headers = before
+        current.emitted_key = None
 
     context.at_flush(flush)
     context.count_bytes(num_bytes)

@@ -34,7 +34,9 @@ class AggregateHandle(ColumnHandle):
     __slots__ = ("emit_of", "store", "stream_time_ms")
 
     def __init__(self, store: Any, emit_of: Callable[[Any], Emit]) -> None:
-        self.store, self.emit_of, self.stream_time_ms = store, emit_of, -1
+        self.store = store
+        self.emit_of = emit_of
+        self.stream_time_ms = -1
 
     def close_windows(self) -> None:
         """Emit the windows that have closed at the stream time, where final results are wanted."""

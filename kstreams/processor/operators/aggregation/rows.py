@@ -87,7 +87,8 @@ class AggregateOperator(ClosureOperator):
     kept: KeptRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        kept, result = self.kept, self.aggregator.result
+        kept = self.kept
+        result = self.aggregator.result
         store = context.state_store(kept.store)
         emit = emitter(
             context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
@@ -98,9 +99,14 @@ class AggregateOperator(ClosureOperator):
         return wrap(self._closure(context, step, live))
 
     def _closure(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
-        initial, current, dropped = self.aggregator.initial, context.current, context.dropped
-        get, put, emit = live.store.get, live.store.put, live.emit
-        cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
+        initial = self.aggregator.initial
+        current = context.current
+        dropped = context.dropped
+        get = live.store.get
+        put = live.store.put
+        emit = live.emit
+        cached = self.kept.caching and context.caching
+        gave_nothing = self.aggregator.gave_nothing
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -108,7 +114,9 @@ class AggregateOperator(ClosureOperator):
                 return
             row = get(key)
             if row is None:
-                old, latest = None, timestamp  # Kafka Streams without the cache sends the initial aggregate as old
+                # Kafka Streams without the cache sends the initial aggregate as old
+                old = None
+                latest = timestamp
                 new = step(key, value, initial())
             else:
                 old, latest = row
@@ -138,7 +146,8 @@ class ResultView(TableView):
         return self.parent.stores
 
     def bind(self, context: OperatorContext) -> ValueGetter:
-        get, result = self.parent.bind(context), self.result
+        get = self.parent.bind(context)
+        result = self.result
 
         def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
             row = get(key)

@@ -96,7 +96,9 @@ class AsyncCalls(HeldBack[Call]):
         super().__init__(context.current)
         context.hold_back(self)
         self._forward = bind_operator(replace(plain, function=self.result), context, forward)
-        self._next_of, self._one_ended, self._turn = next_of, Event(), count()
+        self._next_of = next_of
+        self._one_ended = Event()
+        self._turn = count()
         self._current: Future[Any]
 
     def start(self, kept: HeldRecord, function: Callable[[], Awaitable[Any]]) -> None:

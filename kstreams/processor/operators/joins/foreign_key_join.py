@@ -130,8 +130,12 @@ class SubscriptionSendOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         shared = context.shared(self.join, SubscriptionRequester)
         shared.asks_by(self._asking(context, forward))
-        foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
-        is_same, write_row, partition = self._is_same, self.row_serde.serialize, context.task.partition
+        foreign_key = self.foreign_key
+        left = self.left
+        versioned = self.versioned
+        is_same = self._is_same
+        write_row = self.row_serde.serialize
+        partition = context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
 
         def subscribe(key: Any, change: Any, timestamp: int) -> None:
@@ -160,7 +164,9 @@ class SubscriptionSendOperator(ClosureOperator):
         return old_key is not None and new_key is not None and write(old_key) == write(new_key)
 
     def _asking(self, context: OperatorContext, forward: Forward) -> Ask:
-        foreign_key, write_row, partition = self.foreign_key, self.row_serde.serialize, context.task.partition
+        foreign_key = self.foreign_key
+        write_row = self.row_serde.serialize
+        partition = context.task.partition
         in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
         def ask(key: Any, row: Any, timestamp: int) -> None:
@@ -187,7 +193,8 @@ class SubscriptionReceiveOperator(ClosureOperator):
     primary_key: Serde[Any]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        put, write = context.state_store(self.store).put, self.primary_key.serialize
+        put = context.state_store(self.store).put
+        write = self.primary_key.serialize
         write_foreign = self.foreign_key.serialize
 
         def receive(key: Any, subscription: Subscription, timestamp: int) -> None:
@@ -233,7 +240,8 @@ class SubscriptionJoinOperator(ClosureOperator):
                     return
                 value = None
             else:
-                value, timestamp = row[0], max(timestamp, row[1])
+                value = row[0]
+                timestamp = max(timestamp, row[1])
                 answered(key)
             if instruction is Instruction.DELETE_AND_PROPAGATE:
                 value = None
@@ -243,7 +251,8 @@ class SubscriptionJoinOperator(ClosureOperator):
 
     def _taking_back(self, context: OperatorContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
         """At the commit, take rows back that were there for an answer, and are not any more."""
-        scan, write = context.state_store(self.store).prefix_scan, self.foreign_key.serialize
+        scan = context.state_store(self.store).prefix_scan
+        write = self.foreign_key.serialize
         given = dict[bytes, Any]()
 
         def answered(key: Any) -> None:
@@ -282,7 +291,9 @@ class ForeignTableJoinOperator(ClosureOperator):
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        scan, write, versioned = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, self.versioned
+        scan = context.state_store(self.store).prefix_scan
+        write = self.foreign_key.serialize
+        versioned = self.versioned
 
         def answer_all(key: Any, change: Any, timestamp: int) -> None:
             if versioned and not change.is_latest:
@@ -325,7 +336,10 @@ class ResponseJoinOperator(ClosureOperator):
     join: str
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
+        look_up = self.left_table.bind(context)
+        write = self.row_serde.serialize
+        joiner = self.joiner
+        left = self.left
         too_late = self._asking_again(context, look_up, forward)
         shared = context.shared(self.join, SubscriptionRequester)
         shared.writes_keys_by(self.key_serde.serialize)
@@ -353,9 +367,11 @@ class ResponseJoinOperator(ClosureOperator):
         In a left join, each change of a row is answered in any case: there only what is gone must have no result. The
         answer to a deletion that is on its way takes the result back.
         """
-        foreign_key, write_key = self.foreign_key, self.key_serde.serialize
+        foreign_key = self.foreign_key
+        write_key = self.key_serde.serialize
         shared = context.shared(self.join, SubscriptionRequester)
-        left, rows = self.left, dict[bytes, tuple[Any, int]]()
+        left = self.left
+        rows = dict[bytes, tuple[Any, int]]()
 
         def too_late(key: Any, timestamp: int) -> None:
             rows[write_key(key)] = key, timestamp

@@ -33,7 +33,8 @@ class LiveLookup:
     """
 
     def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get_values: ValuesGetter) -> None:
-        self._lookup, self._get_values = lookup, get_values
+        self._lookup = lookup
+        self._get_values = get_values
         self._evaluation = Evaluation(lookup.expressions)
         self._reads = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _is_of(leaf, lookup.step)]
 

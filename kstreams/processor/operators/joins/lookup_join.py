@@ -51,7 +51,10 @@ class LookupJoinOperator(ClosureOperator):
     as_of: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        look_up, joiner, left, as_of = self.table.bind(context), self.joiner, self.left, self.as_of
+        look_up = self.table.bind(context)
+        joiner = self.joiner
+        left = self.left
+        as_of = self.as_of
         context.share_with_columns(LookupHandle(self.table.bind_many(context, look_up)))
         select_key = self.select_key or _own_key
 
@@ -90,7 +93,9 @@ class GraceLookupJoinOperator(ClosureOperator):
     grace_ms: int
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        join, grace_ms, left = self.join.bind(context, forward), self.grace_ms, self.join.left
+        join = self.join.bind(context, forward)
+        grace_ms = self.grace_ms
+        left = self.join.left
         buffer: RecordBuffer = context.state_store(self.buffer)
         current = context.current
         stream_time = -1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import struct
 
 _MASK = 0xFFFFFFFFFFFFFFFF
-_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+_C1 = 0x87C37B91114253D5
+_C2 = 0x4CF5AD432745937F
 SEED = 104729
 """The one that Kafka Streams uses."""
-_BLOCK, _HASH = struct.Struct("<QQ"), struct.Struct(">QQ")
+_BLOCK = struct.Struct("<QQ")
+_HASH = struct.Struct(">QQ")
 
 
 def hash128(data: bytes, seed: int = SEED) -> bytes:
@@ -23,20 +25,24 @@ def hash128(data: bytes, seed: int = SEED) -> bytes:
     whole = len(data) & ~15
     # All steps stand here and not in functions of their own: a call costs more than what it would do.
     for word1, word2 in _BLOCK.iter_unpack(data[:whole]):
-        k1, k2 = word1 * _C1 & _MASK, word2 * _C2 & _MASK
+        k1 = word1 * _C1 & _MASK
+        k2 = word2 * _C2 & _MASK
         h1 ^= ((k1 << 31 | k1 >> 33) & _MASK) * _C2 & _MASK
         h1 = (((h1 << 27 | h1 >> 37) & _MASK) + h2) * 5 + 0x52DCE729 & _MASK
         h2 ^= ((k2 << 33 | k2 >> 31) & _MASK) * _C1 & _MASK
         h2 = (((h2 << 31 | h2 >> 33) & _MASK) + h1) * 5 + 0x38495AB5 & _MASK
     if whole < len(data):
         word1, word2 = _BLOCK.unpack(data[whole:].ljust(16, b"\0"))
-        k1, k2 = word1 * _C1 & _MASK, word2 * _C2 & _MASK
+        k1 = word1 * _C1 & _MASK
+        k2 = word2 * _C2 & _MASK
         h1 ^= ((k1 << 31 | k1 >> 33) & _MASK) * _C2 & _MASK
         h2 ^= ((k2 << 33 | k2 >> 31) & _MASK) * _C1 & _MASK
-    h1, h2 = h1 ^ len(data), h2 ^ len(data)
+    h1 = h1 ^ len(data)
+    h2 = h2 ^ len(data)
     h1 = h1 + h2 & _MASK
     h2 = h2 + h1 & _MASK
-    h1, h2 = _finished(h1), _finished(h2)
+    h1 = _finished(h1)
+    h2 = _finished(h2)
     h1 = h1 + h2 & _MASK
     return _HASH.pack(h1, h2 + h1 & _MASK)
 

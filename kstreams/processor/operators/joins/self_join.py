@@ -31,8 +31,11 @@ class SelfJoinOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         fetch = context.state_store(self.left.other_store).fetch
-        joiner, left, right = self.left.joiner, self.left.partners, self.right.partners
-        retention_ms, latest = self.retention_ms, -1
+        joiner = self.left.joiner
+        left = self.left.partners
+        right = self.right.partners
+        retention_ms = self.retention_ms
+        latest = -1
         latest = context.keep_in_metadata("stream_time", lambda: latest)
 
         def self_join(key: Any, value: Any, timestamp: int) -> None:

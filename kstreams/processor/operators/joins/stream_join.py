@@ -62,7 +62,8 @@ class StreamJoinSide:
         >>> StreamJoinSide(True, "right", before_ms=10, after_ms=5, joiner=max).partners(7)
         (0, 12)
         """
-        first, last = timestamp - self.before_ms, timestamp + self.after_ms
+        first = timestamp - self.before_ms
+        last = timestamp + self.after_ms
         return (first, last) if first >= 0 <= last else (max(0, first), max(0, last))
 
     def join(self) -> Callable[[Any, Any, Any], Any]:
@@ -82,7 +83,8 @@ class InnerStreamJoinOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         fetch = context.state_store(self.side.other_store).fetch
-        join, partners = self.side.join(), self.side.partners
+        join = self.side.join()
+        partners = self.side.partners
 
         def inner_join(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -116,9 +118,12 @@ class OuterStreamJoinOperator(ClosureOperator):
     grace_ms: int
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        side, outer = self.side, self.outer
-        fetch, waiting = context.state_store(side.other_store).fetch, context.state_store(self.outer_store)
-        join, partners = side.join(), side.partners
+        side = self.side
+        outer = self.outer
+        fetch = context.state_store(side.other_store).fetch
+        waiting = context.state_store(self.outer_store)
+        join = side.join()
+        partners = side.partners
         time = context.shared(self.outer_store, _JoinTime)
         time.remember(context)
         emit_expired = self._emitter(context, forward, time)
@@ -155,7 +160,9 @@ class OuterStreamJoinOperator(ClosureOperator):
 
     def _emitter(self, context: OperatorContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
         """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
-        side, waiting, joiner = self.side, context.state_store(self.outer_store), self.side.joiner
+        side = self.side
+        waiting = context.state_store(self.outer_store)
+        joiner = self.side.joiner
         own_wait = side.after_ms + self.grace_ms
         other_wait = side.before_ms + self.grace_ms  # what is before seen from here is after seen from there
         left_wait, right_wait = (own_wait, other_wait) if side.left else (other_wait, own_wait)
@@ -208,7 +215,8 @@ def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
     int
         -1 when there was no row at all.
     """
-    left, right = waiting.first_row(True), waiting.first_row(False)
+    left = waiting.first_row(True)
+    right = waiting.first_row(False)
     if left is None or right is None:
         last = waiting.last_row()
         return max(emitted, -1 if last is None else last.timestamp)
@@ -224,7 +232,8 @@ class _JoinTime:
     __slots__ = ("first_waiting", "latest", "passes")
 
     def __init__(self) -> None:
-        self.latest, self.first_waiting = -1, ALL_TIME
+        self.latest = -1
+        self.first_waiting = ALL_TIME
         self.passes = False  # whether one of both sides is told when input is idle
 
     def remember(self, context: OperatorContext) -> None:

@@ -44,7 +44,10 @@ class TableJoinOperator(ClosureOperator):
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        look_up, outer, sends_old, versioned = self.other.bind(context), self.outer, self.sends_old, self.versioned
+        look_up = self.other.bind(context)
+        outer = self.outer
+        sends_old = self.sends_old
+        versioned = self.versioned
         result = self._result()
 
         def join(key: Any, change: Any, timestamp: int) -> None:
@@ -57,7 +60,8 @@ class TableJoinOperator(ClosureOperator):
                 return
             other = None
             if row is not None:
-                other, timestamp = row[0], max(timestamp, row[1])
+                other = row[0]
+                timestamp = max(timestamp, row[1])
             old = result(key, old, other) if sends_old else None
             forward(key, Change(result(key, new, other), old, is_latest), timestamp)
 
@@ -65,7 +69,8 @@ class TableJoinOperator(ClosureOperator):
 
     def _result(self) -> Joiner:
         """The row of the join, or None where it has none."""
-        joiner, other_outer = self.joiner, self.other_outer
+        joiner = self.joiner
+        other_outer = self.other_outer
 
         def result(key: Any, this: Any, other: Any) -> Any:
             if this is None and (other is None or not other_outer):
@@ -85,9 +90,12 @@ class TableJoinMergeOperator(ClosureOperator):
         return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)
 
     def _latest(self, context: OperatorContext, forward: Forward) -> Forward:
-        kept, current = self.kept, context.current
+        kept = self.kept
+        current = context.current
         store = context.state_store(kept.store)
-        get, put, cached = store.get, store.put, kept.caching and context.caching
+        get = store.get
+        put = store.put
+        cached = kept.caching and context.caching
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
         def keep(key: Any, change: Any, timestamp: int) -> None:
@@ -128,11 +136,15 @@ class JoinedView(TableView):
         return tuple(dict.fromkeys((*self.left.stores, *self.right.stores)))
 
     def bind(self, context: OperatorContext) -> ValueGetter:
-        get_left, get_right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
-        left_outer, right_outer = self.left_outer, self.right_outer
+        get_left = self.left.bind(context)
+        get_right = self.right.bind(context)
+        joiner = self.joiner
+        left_outer = self.left_outer
+        right_outer = self.right_outer
 
         def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
-            left, right = get_left(key), get_right(key)
+            left = get_left(key)
+            right = get_right(key)
             if left is None and (right is None or not right_outer):
                 return None
             if left is not None and right is None and not left_outer:

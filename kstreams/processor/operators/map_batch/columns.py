@@ -35,12 +35,15 @@ class BatchTarget:
     takes_headers = True
 
     def __init__(self, target: Target, source: SourceNode, gathered: BatchedRecords, current: CurrentRecord) -> None:
-        self._target, self._rows = target, ProjectedRows(target.view, source)
-        self._gathered, self._current = gathered, current
+        self._target = target
+        self._rows = ProjectedRows(target.view, source)
+        self._gathered = gathered
+        self._current = current
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Put the columns together; what is returned calls the function and forwards its results."""
-        frames, target = self._gathered.operator.frames, self._target
+        frames = self._gathered.operator.frames
+        target = self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
         table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
         records = _Records(selected, self._rows, self._current)
@@ -50,7 +53,8 @@ class BatchTarget:
         """Nothing is held back."""
 
     def _run(self, table: pa.Table, records: _Records) -> None:
-        gathered, most = self._gathered, self._gathered.operator.max_rows
+        gathered = self._gathered
+        most = self._gathered.operator.max_rows
         gathered.release_all()  # what came record by record was here before
         for start in range(0, len(table), most):
             values = gathered.operator.values_of(table.slice(start, most))
@@ -61,9 +65,12 @@ class _Records:
     """The records of a path as they are forwarded; their old values are made for error handlers alone."""
 
     def __init__(self, selected: SelectedRows, rows: ProjectedRows, current: CurrentRecord) -> None:
-        self._selected, self._view = selected, rows
-        self._keys, self._timestamps = rows.keys(selected), selected.times().tolist()
-        self._offsets, self._stream_times = selected.offsets(), selected.stream_times(current.stream_time)
+        self._selected = selected
+        self._view = rows
+        self._keys = rows.keys(selected)
+        self._timestamps = selected.times().tolist()
+        self._offsets = selected.offsets()
+        self._stream_times = selected.stream_times(current.stream_time)
         self._reached = selected.reached(current.reached).tolist()
         self._headers = selected.header_rows()
 

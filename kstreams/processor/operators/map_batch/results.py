@@ -101,7 +101,8 @@ def _said(result: Any) -> str:
     """The type of a result, and the result where it is short."""
     if result is None:
         return "None"
-    text, name = repr(result), type(result).__name__
+    text = repr(result)
+    name = type(result).__name__
     if len(text) < 40 and not text.startswith(("{", "<")):
         return f"the {name} {text}"
     return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"

@@ -46,7 +46,9 @@ class MapBatchOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         gathered = BatchedRecords(context, self, forward)
-        waiting, hold, max_rows = gathered.waiting, gathered.hold, self.max_rows
+        waiting = gathered.waiting
+        hold = gathered.hold
+        max_rows = self.max_rows
 
         def gather(key: Any, value: Any, timestamp: int) -> None:
             waiting.append(hold(key, value, timestamp))

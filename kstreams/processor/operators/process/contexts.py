@@ -27,7 +27,9 @@ class TaskProcessingContext(ProcessingContext):
     __slots__ = ("_active", "_context", "_current", "_forward")
 
     def __init__(self, context: OperatorContext, forward: Forward) -> None:
-        self._context, self._forward, self._active = context, forward, False
+        self._context = context
+        self._forward = forward
+        self._active = False
         self._current = context.current
 
     @property

@@ -35,12 +35,14 @@ def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> 
 
 def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
     made, make = _GIVEN[operator.kind]
-    processor, own = operator.supplier(), made(context, forward)
+    processor = operator.supplier()
+    own = made(context, forward)
     context.follow_stream_time()
     _check_methods(context.node, processor)
     _init(processor, own)
     context.at_close(processor.close)
-    take, current = entered(own, processor.process), context.current
+    take = entered(own, processor.process)
+    current = context.current
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         take(make(key=key, value=value, timestamp=timestamp, headers=current.headers))

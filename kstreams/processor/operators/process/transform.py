@@ -41,7 +41,8 @@ class Transformation:
             nonlocal made
             made = value
 
-        processor, own = self.supplier(), TransformContext(context, take)
+        processor = self.supplier()
+        own = TransformContext(context, take)
         context.follow_stream_time()
         processor.init(own)
         context.at_close(processor.close)
@@ -67,7 +68,8 @@ class TransformOperator(ClosureOperator):
     sends_old: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        current, sends_old = context.current, self.sends_old
+        current = context.current
+        sends_old = self.sends_old
         transform = self.transformation.bind(context, lambda: current.headers)
         keep = None if self.kept is None else keeper(context, forward, self.kept)
 
@@ -97,7 +99,8 @@ class TransformedView(TableView):
         return tuple(dict.fromkeys((*self.parent.stores, *self.own_stores)))
 
     def bind(self, context: OperatorContext) -> ValueGetter:
-        get, transform = self.parent.bind(context), self.transformation.bind(context, tuple)
+        get = self.parent.bind(context)
+        transform = self.transformation.bind(context, tuple)
 
         def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
             row = get(key, *as_of_ms)

@@ -49,14 +49,18 @@ class SessionTarget:
     def __init__(self, target: Target, live: LiveAggregation) -> None:
         fold = aggregate_of(target.node)
         assert isinstance(fold, SessionForm)
-        self._aggregation, self._windows, self._merge = fold.aggregation, fold.windows, merging(fold.aggregation)
-        self._view, self._live = target.view, live
+        self._aggregation = fold.aggregation
+        self._windows = fold.windows
+        self._merge = merging(fold.aggregation)
+        self._view = target.view
+        self._live = live
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Compute the runs of the records; what is returned writes them. Raises Inexact where columns cannot decide."""
-        keys, times = selected.of(self._view.key), selected.times()
+        keys = selected.of(self._view.key)
+        times = selected.times()
         if not len(times):
             return lambda: None
         if keys.null_count:
@@ -71,7 +75,9 @@ class SessionTarget:
         """Nothing is held back."""
 
     def _runs(self, keys: pa.Array, times: Integers) -> list[SessionRun]:
-        store, live, windows = self._live.store, self._live, self._windows
+        store = self._live.store
+        live = self._live
+        windows = self._windows
         seen = stream_times(times, store.observed_ms)
         late = stream_times(times, live.stream_time_ms) - windows.closes_after_ms
         retention_ms = store.builder.retention_ms
@@ -111,7 +117,8 @@ class SessionTarget:
             removed = zip(run.removals, run.touched, strict=True)
             changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]
             changes.append((int(run.rows[-1]), run.session, run.state, None))
-        put, emit = self._live.store.put, self._live.emit
+        put = self._live.store.put
+        emit = self._live.emit
         record_ms = times.tolist()
         for row, session, new, old in sorted(changes, key=lambda change: change[0]):
             put(session, new, record_ms[row])

@@ -56,7 +56,8 @@ class SessionAggregateOperator(ClosureOperator):
     def _emit(self, context: OperatorContext, forward: Forward) -> Emit:
         if self.emits_on_close:
             return emit_nothing
-        kept, result = self.kept, self.aggregator.result
+        kept = self.kept
+        result = self.aggregator.result
         to_children = forward if self._caches(context) else _without_headers(context.current, forward)
         return emitter(
             context,
@@ -71,10 +72,16 @@ class SessionAggregateOperator(ClosureOperator):
     def _closure(
         self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation
     ) -> Forward:
-        initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
-        gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
-        near, put, note = live.store.touched, live.store.put, self._note(context, live)
-        cached, gave_nothing = self._caches(context), self.aggregator.gave_nothing
+        initial = self.aggregator.initial
+        merger = self.merger
+        dropped = context.dropped
+        gap_ms = self.windows.gap_ms
+        closes_after_ms = self.windows.closes_after_ms
+        near = live.store.touched
+        put = live.store.put
+        note = self._note(context, live)
+        cached = self._caches(context)
+        gave_nothing = self.aggregator.gave_nothing
         final = self.emits_on_close  # then what was emitted takes no part any more
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -85,7 +92,9 @@ class SessionAggregateOperator(ClosureOperator):
                 live.stream_time_ms = timestamp
             first_ms = max(timestamp - gap_ms, live.stream_time_ms - closes_after_ms) if final else timestamp - gap_ms
             touched = near(key, first_ms, timestamp + gap_ms, with_expired=cached)
-            window, old, aggregate = make_tuple(Window, (timestamp, timestamp)), None, initial()
+            window = make_tuple(Window, (timestamp, timestamp))
+            old = None
+            aggregate = initial()
             if touched:
                 window = merged(timestamp, [session[1] for session, _ in touched])
             if window[1] < live.stream_time_ms - closes_after_ms:
@@ -110,7 +119,9 @@ class SessionAggregateOperator(ClosureOperator):
 
     def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
         """What follows a change of the store, given what the session held before."""
-        emit, current, expired = live.emit, context.current, live.store.has_expired
+        emit = live.emit
+        current = context.current
+        expired = live.store.has_expired
         if self.emits_on_close:
             return _note_nothing
 

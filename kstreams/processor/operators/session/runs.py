@@ -97,11 +97,13 @@ class _OfKey:
     retention_ms: int
 
     def runs(self, find: Find) -> Iterator[SessionRun]:
-        events, gap_ms = self.times.events, self.gap_ms
+        events = self.times.events
+        gap_ms = self.gap_ms
         sessions = find(self.key, int(events.min()) - gap_ms, int(events.max()) + gap_ms)
         steps = np.diff(events)
         breaks = (np.flatnonzero((steps < 0) | (steps > gap_ms)) + 1).tolist()
-        start, ends = 0, [*breaks, len(events)]
+        start = 0
+        ends = [*breaks, len(events)]
         for limit in ends:
             while start < limit:
                 run, start = self._run(sessions, start, limit)
@@ -131,7 +133,8 @@ class _OfKey:
 
     def _check(self, touched: list[Session], start: int, end: int) -> None:
         reaches = [session.window.end_ms for session in touched]
-        events, seen = self.times.events[start:end], self.times.seen[start:end]
+        events = self.times.events[start:end]
+        seen = self.times.seen[start:end]
         if reaches and min(reaches) <= int(seen[0]) - self.retention_ms:
             raise Inexact("touches a session that has expired")
         if (events[:-1] <= seen[1:] - self.retention_ms).any():

@@ -50,8 +50,11 @@ def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_
 
 
 def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
-    current, dropped, store = context.current, context.dropped, context.state_store(kept.store)
-    get, put = store.get, store.put
+    current = context.current
+    dropped = context.dropped
+    store = context.state_store(kept.store)
+    get = store.get
+    put = store.put
     emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
     def keep(key: Any, value: Any, timestamp: int) -> None:
@@ -69,7 +72,9 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
 
 def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
     """A version that comes late is put in its place and marked as not the latest."""
-    store, dropped, sends_old = context.state_store(kept.store), context.dropped, kept.sends_old
+    store = context.state_store(kept.store)
+    dropped = context.dropped
+    sends_old = kept.sends_old
 
     def keep(key: Any, value: Any, timestamp: int) -> None:
         if key is None:
@@ -143,7 +148,8 @@ class ViewOperator(ClosureOperator):
     skips_empty: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        mapper, skips_empty = self.mapper, self.skips_empty
+        mapper = self.mapper
+        skips_empty = self.skips_empty
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, _, is_latest = change
@@ -211,7 +217,8 @@ class MappedView(TableView):
         return self.parent.stores
 
     def bind(self, context: OperatorContext) -> ValueGetter:
-        get, mapper = self.parent.bind(context), self.mapper
+        get = self.parent.bind(context)
+        mapper = self.mapper
 
         def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
             row = get(key, *as_of_ms)

@@ -39,7 +39,9 @@ class GroupRowsOperator(ClosureOperator):
     key: Serde[Any] | None = None
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        function, versioned, is_same = self.function, self.versioned, self._is_same()
+        function = self.function
+        versioned = self.versioned
+        is_same = self._is_same()
 
         def group_of(key: Any, value: Any) -> Pair:
             if value is None:
@@ -52,7 +54,8 @@ class GroupRowsOperator(ClosureOperator):
             if versioned and not is_latest:
                 context.dropped(OUT_OF_ORDER)
                 return
-            joining, leaving = group_of(key, new), group_of(key, old)
+            joining = group_of(key, new)
+            leaving = group_of(key, old)
             if joining is not None and leaving is not None and is_same(joining[0], leaving[0]):
                 forward(joining[0], Change(joining[1], leaving[1], is_latest), timestamp)
                 return
@@ -91,12 +94,17 @@ class TableAggregateOperator(ClosureOperator):
     gave_nothing: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        initial, add, subtract, current = self.initial, self.add, self.subtract, context.current
+        initial = self.initial
+        add = self.add
+        subtract = self.subtract
+        current = context.current
         store = context.state_store(self.kept.store)
-        get, put = store.get, store.put
+        get = store.get
+        put = store.put
         kept = self.kept
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
-        cached, gave_nothing = kept.caching and context.caching, self.gave_nothing
+        cached = kept.caching and context.caching
+        gave_nothing = self.gave_nothing
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change

@@ -99,7 +99,9 @@ class WindowedAggregateOperator(ClosureOperator):
         )
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveWindows) -> None:
-        windows, size_ms, grace_ms = self.windows, self.windows.size_ms, self.windows.grace_ms
+        windows = self.windows
+        size_ms = self.windows.size_ms
+        grace_ms = self.windows.grace_ms
         emit_between = final_emitter(context, live.store, size_ms, self.aggregator.result, forward)
 
         def close() -> int:
@@ -133,14 +135,19 @@ def final_emitter(
 def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, cached, gave_nothing = parts
-    size_ms, current, dropped = windows.size_ms, context.current, context.dropped
-    held_ms, until_closed_ms = -1, windows.size_ms + windows.grace_ms
+    size_ms = windows.size_ms
+    current = context.current
+    dropped = context.dropped
+    held_ms = -1
+    until_closed_ms = windows.size_ms + windows.grace_ms
     entries: Any
     emit: Emit
 
     def hold(start_ms: int) -> None:
         nonlocal held_ms, entries, emit
-        held_ms, entries, emit = start_ms, live.store.frame(start_ms), live.emit_of(start_ms)
+        held_ms = start_ms
+        entries = live.store.frame(start_ms)
+        emit = live.emit_of(start_ms)
 
     def let_go() -> None:
         nonlocal held_ms
@@ -159,7 +166,9 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, contex
         if row is None and not entries.complete:
             row = entries[key]  # it may be persisted
         if row is None:
-            old, latest, new = None, timestamp, step(key, value, initial())
+            old = None
+            latest = timestamp
+            new = step(key, value, initial())
             if new is None:
                 gave_nothing()
         else:
@@ -176,12 +185,17 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, contex
 
 def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
     step, initial, cached, gave_nothing = parts
-    get, put, emit_of, current = live.store.get, live.store.put, live.emit_of, context.current
+    get = live.store.get
+    put = live.store.put
+    emit_of = live.emit_of
+    current = context.current
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
         if row is None:
-            old, latest, new = None, timestamp, step(key, value, initial())
+            old = None
+            latest = timestamp
+            new = step(key, value, initial())
         else:
             old, latest = row
             latest = timestamp if timestamp > latest else latest
@@ -199,7 +213,9 @@ def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Updat
 
 
 def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
-    update, starts_at, dropped = _updater(live, parts, context), windows.starts_at, context.dropped
+    update = _updater(live, parts, context)
+    starts_at = windows.starts_at
+    dropped = context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 
     def process(key: Any, value: Any, timestamp: int) -> None:

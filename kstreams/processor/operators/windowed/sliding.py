@@ -51,7 +51,8 @@ class SlidingAggregateOperator(ClosureOperator):
     def _emit(self, context: OperatorContext, forward: Forward) -> Emit:
         if self.emits_on_close:
             return emit_nothing
-        kept, result = self.kept, self.aggregator.result
+        kept = self.kept
+        result = self.aggregator.result
         return emitter(
             context,
             forward,
@@ -63,8 +64,12 @@ class SlidingAggregateOperator(ClosureOperator):
         )
 
     def _closure(self, context: OperatorContext, place: Place, live: LiveAggregation) -> Forward:
-        difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
-        fetch, get, cut_out = live.store.latest_first, live.store.get, _cutting_out(context, live, difference_ms)
+        difference_ms = self.windows.difference_ms
+        grace_ms = self.windows.grace_ms
+        dropped = context.dropped
+        fetch = live.store.latest_first
+        get = live.store.get
+        cut_out = _cutting_out(context, live, difference_ms)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -96,13 +101,18 @@ class SlidingAggregateOperator(ClosureOperator):
         return process
 
     def _placing(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
-        initial, put, emit, current = self.aggregator.initial, live.store.put, live.emit, context.current
-        cached, difference_ms = self._caches(context), self.windows.difference_ms
+        initial = self.aggregator.initial
+        put = live.store.put
+        emit = live.emit
+        current = context.current
+        cached = self._caches(context)
+        difference_ms = self.windows.difference_ms
         gave_nothing = self.aggregator.gave_nothing
 
         def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, old: Any) -> None:
             if row is None:
-                latest, new = timestamp, step(key, value, initial())
+                latest = timestamp
+                new = step(key, value, initial())
             else:
                 aggregate, latest = row
                 latest = timestamp if timestamp > latest else latest
@@ -120,7 +130,8 @@ class SlidingAggregateOperator(ClosureOperator):
         return place
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveAggregation) -> None:
-        difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
+        difference_ms = self.windows.difference_ms
+        grace_ms = self.windows.grace_ms
         emit_between = final_emitter(context, live.store, difference_ms, self.aggregator.result, forward)
 
         def close() -> int:
@@ -136,7 +147,9 @@ class SlidingAggregateOperator(ClosureOperator):
 def _cutting_out(
     context: OperatorContext, live: LiveAggregation, difference_ms: int
 ) -> Callable[[Any, int, Any], None]:
-    put, emit, current = live.store.put, live.emit, context.current
+    put = live.store.put
+    emit = live.emit
+    current = context.current
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
         """Keep a window that does not hold the record: the part of a longer one that follows it."""

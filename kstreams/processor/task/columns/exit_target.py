@@ -38,12 +38,16 @@ class ExitTarget:
     def __init__(
         self, target: Target, source: SourceNode, forward: Forward, current: CurrentRecord, *, follows_time: bool
     ) -> None:
-        self._rows, self._forward, self._current = ProjectedRows(target.view, source), forward, current
+        self._rows = ProjectedRows(target.view, source)
+        self._forward = forward
+        self._current = current
         self._follows_time = follows_time
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
-        keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
+        keys = self._rows.keys(selected)
+        values = self._rows.values(selected)
+        headers = selected.header_rows()
         stream_times = selected.stream_times(self._current.stream_time)
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         rows: Iterable[Any] = zip(keys, values, cursor.timestamps, strict=False)

@@ -111,7 +111,10 @@ class _Paths:
     """Finds the paths through a region; where columns end, rows are forwarded."""
 
     def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
-        self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
+        self._nodes = sub_topology.nodes
+        self._source = source
+        self._schema = schema
+        self._caching = caching
         self.passages: list[Passage] = []
 
     def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:

@@ -118,7 +118,8 @@ class Region:
         return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
-        current, times = self._current, batch.timestamps.to_numpy()
+        current = self._current
+        times = batch.timestamps.to_numpy()
         reached = stream_times(batch.places, current.reached)
         # Without timestamps left to loop over, the cursor stands at its last record.
         at_end = RecordCursor(batch, batch.offsets, stream_times(times, current.stream_time), [])

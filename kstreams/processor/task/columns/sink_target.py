@@ -40,9 +40,13 @@ class SinkTarget:
     def __init__(self, target: Target, source: SourceNode, outputs: OutputBuffers, current: CurrentRecord) -> None:
         sink = target.node
         assert isinstance(sink, SinkNode)
-        self._sink, self._view, self._outputs, self._current = sink, target.view, outputs, current
+        self._sink = sink
+        self._view = target.view
+        self._outputs = outputs
+        self._current = current
         self._merges = outputs.merges(str(sink.topic))
-        self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
+        self._key = sink.key or BytesSerde()
+        self._value = sink.value or BytesSerde()
         self._is_opaque = (source.value or BytesSerde()).arrow_type is None
         self._rows = ProjectedRows(self._view, source)
         self._write_fields = None

@@ -30,7 +30,8 @@ class _Placement:
     """The tasks and their clients while they are placed."""
 
     def __init__(self, tasks: Collection[TaskId], clients: Clients, counts: Mapping[str, int]) -> None:
-        self._tasks, self._clients = sorted(tasks), clients
+        self._tasks = sorted(tasks)
+        self._clients = clients
         self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
         self._owners: dict[TaskId, str] = {}
         self._spread = {name: Counter[int]() for name in clients.states}  # tasks by sub-topology

@@ -62,7 +62,8 @@ class _Transition:
     """The way from what clients have to what they are to have."""
 
     def __init__(self, clients: Clients, target: Mapping[TaskId, str], standbys: StandbyPlan) -> None:
-        self._clients, self._target = clients, target
+        self._clients = clients
+        self._target = target
         self._keepers = {task: set(keepers) for task, keepers in standbys.keepers.items()}
         self._wishes = standbys.wishes
         self._runs = {task: self._runner(task) for task in target}
@@ -80,7 +81,8 @@ class _Transition:
 
     def _runner(self, task: TaskId) -> str:
         """Who runs a task now: its client if nobody is readier, else whoever is, best one that has it or keeps it."""
-        wanted, ready = self._target[task], self._clients.readiness
+        wanted = self._target[task]
+        ready = self._clients.readiness
         least = min(ready(name, task) for name in self._clients.states)
         if ready(wanted, task) == least:
             return wanted

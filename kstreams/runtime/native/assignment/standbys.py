@@ -44,7 +44,8 @@ class _StandbyPlacement:
     """The standbys while they are placed."""
 
     def __init__(self, active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> None:
-        self._active, self._clients = active, clients
+        self._active = active
+        self._clients = clients
         self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
         self._keepers: dict[TaskId, set[str]] = {task: set() for task in sorted(active)}
         self._wishes: list[StandbyMove] = []
@@ -97,7 +98,8 @@ class _StandbyPlacement:
 
     def _distance(self, client: str, others: Collection[str]) -> int:
         """How many of the tags set a client apart from all others that have the task."""
-        tags, states = self._clients.rules.rack_tags, self._clients.states
+        tags = self._clients.rules.rack_tags
+        states = self._clients.states
         return sum(all(states[client].tags.get(tag) != states[each].tags.get(tag) for each in others) for tag in tags)
 
     def _familiarity(self, client: str, task: TaskId) -> int:

@@ -18,7 +18,9 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 def of_task(thread: StreamThread, active: ActiveTask) -> Found:
     """What it holds and has dropped, its operators, stores and topics."""
-    tags, sensors, now = (("thread-id", thread.name), ("task-id", active.id)), active.sensors, monotonic()
+    tags = (("thread-id", thread.name), ("task-id", active.id))
+    sensors = active.sensors
+    now = monotonic()
     yield MetricName(TASK, "dropped-records-total", tags), active.task.dropped.copy().total()
     yield MetricName(TASK, "dropped-records-rate", tags), sensors.dropped.rate(now)
     yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
@@ -39,7 +41,8 @@ def _seconds_in_tasks(thread: StreamThread, now: float) -> float:
 
 
 def _of_sources(active: ActiveTask, tags: Tags) -> Found:
-    nodes, now = {source.topic: active.task.source_of(source.topic) for source in active.plan.inputs}, monotonic()
+    nodes = {source.topic: active.task.source_of(source.topic) for source in active.plan.inputs}
+    now = monotonic()
     yield from _ages(active.sensors.read, nodes, tags)
     of_sources = {topic: (*tags, ("processor-node-id", node), ("topic-name", topic)) for topic, node in nodes.items()}
     for topic, ages in list(active.sensors.read.by_topic.items()):

@@ -11,7 +11,9 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 def of_thread(thread: StreamThread) -> Found:
     """Where its time goes, its tasks, and what was written."""
-    tags, sensors, now = (("thread-id", thread.name),), thread.sensors, monotonic()
+    tags = (("thread-id", thread.name),)
+    sensors = thread.sensors
+    now = monotonic()
     for name, activity in (("poll", sensors.poll), ("punctuate", sensors.punctuate), ("commit", sensors.commit)):
         yield from turns(THREAD, name, activity, tags, now)
         yield MetricName(THREAD, f"{name}-ratio", tags), activity.seconds.sum_rate(now)
@@ -32,7 +34,8 @@ def of_thread(thread: StreamThread) -> Found:
 
 
 def _of_topics(thread: StreamThread) -> Found:
-    buffer, of_thread = thread.sink_buffer, ("thread-id", thread.name)
+    buffer = thread.sink_buffer
+    of_thread = ("thread-id", thread.name)
     records = buffer.records_out.copy() | buffer.repartitioned.copy()  # no topic is in both
     for name, written in (("records", records), ("bytes", buffer.bytes_out.copy())):
         for topic, amount in written.items():

@@ -40,7 +40,8 @@ def _of_restores(restores: Sequence[RestoreProgress], restoring: Collection[str]
 def of_updating(sensors: UpdaterSensors, tags: Tags) -> Found:
     """Where the updater's time goes, and what it has applied."""
     now = monotonic()
-    restoring, updating = sensors.restoring.sum_rate(now), sensors.updating.sum_rate(now)
+    restoring = sensors.restoring.sum_rate(now)
+    updating = sensors.updating.sum_rate(now)
     yield MetricName(UPDATER, "active-restore-ratio", tags), restoring
     yield MetricName(UPDATER, "standby-update-ratio", tags), updating
     yield MetricName(UPDATER, "idle-ratio", tags), max(0.0, 1 - restoring - updating)

@@ -16,7 +16,10 @@ from kstreams.errors import TopicExistsError
 from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.runtime.native.group.messages import Assignment, ProcessState, Slice
 
-_STATE, _ASSIGNMENT, _SLICE, _SHUTDOWN = "state", "assignment", "slice", "shutdown"
+_STATE = "state"
+_ASSIGNMENT = "assignment"
+_SLICE = "slice"
+_SHUTDOWN = "shutdown"
 _POLL_S = 0.1
 
 
@@ -52,7 +55,9 @@ class AssignmentTopic:
 
     def __init__(self, log: Log, application_id: str) -> None:
         self.name = assignment_topic(application_id)
-        self.latest, self.states, self.slices = Assignment(), dict[str, ProcessState](), dict[int, Slice]()
+        self.latest = Assignment()
+        self.states = dict[str, ProcessState]()
+        self.slices = dict[int, Slice]()
         self.shut_down_by: str | None = None
         self._made = dict[str, int]()  # the version that each process made last
         self._cut = dict[tuple[int, str], int]()  # the slice of each sub-topology that each process made last
@@ -141,7 +146,8 @@ class AssignmentTopic:
             return
         found = decode_json(value, Assignment)
         if found.version > self.latest.version:
-            self.latest, self._made[process] = found, found.version
+            self.latest = found
+            self._made[process] = found.version
 
     def _take_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
         if value is None:
@@ -149,7 +155,8 @@ class AssignmentTopic:
             return
         found = decode_json(value, Slice)
         if found.number > self.slices.get(sub_topology, Slice()).number:
-            self.slices[sub_topology], self._cut[sub_topology, process] = found, found.number
+            self.slices[sub_topology] = found
+            self._cut[sub_topology, process] = found.number
 
     def _send(self, kind: str, process: str, value: bytes | None) -> None:
         self._producer.send(self.name, f"{kind} {process}".encode(), value, partition=0)

@@ -28,7 +28,8 @@ class Lease:
     """
 
     def __init__(self, session_s: float) -> None:
-        self._session_s, self._until_s = session_s, float("-inf")
+        self._session_s = session_s
+        self._until_s = float("-inf")
 
     @staticmethod
     def now_s() -> float:

@@ -43,7 +43,9 @@ class LoneRun:
     def __init__(
         self, log: Log, admin: Admin, application_id: str, process: ProcessState, *, transactional: bool
     ) -> None:
-        self._log, self._admin, self._application_id = log, admin, application_id
+        self._log = log
+        self._admin = admin
+        self._application_id = application_id
         self._process = process.process
         self._transactional = transactional
         require_stopped(admin, application_id)

@@ -33,7 +33,9 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.02
 _MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
-_PAUSE_S, _GIVE_UP_S = 1.0, 300.0  # after an error of the topics that may pass; and when it does not
+# after an error of the topics that may pass; and when it does not
+_PAUSE_S = 1.0
+_GIVE_UP_S = 300.0
 _SESSION_MS = MEMBER_SETTINGS["session.timeout.ms"].default
 _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 
@@ -113,15 +115,22 @@ class GroupMember:
         rules: AssignmentRules,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self._log, self._application_id, self._rules = log, application_id, rules
+        self._log = log
+        self._application_id = application_id
+        self._rules = rules
         self._is_fenced = Ability.FENCED_APPENDS in log.abilities
         self._lease = Lease(int(cast(str, settings.get("session.timeout.ms", _SESSION_MS))) / 1000)
         self._holder: TaskHolder  # from the first call of `serve` on
         self._on_failure = on_failure
         self._turn = threading.Lock()
-        self._process, self._told = process, process
-        self._id, self._version, self._is_lost = "", 0, False
-        self._members, self._members_of, self._asked_s = frozenset[str](), -1, 0.0
+        self._process = process
+        self._told = process
+        self._id = ""
+        self._version = 0
+        self._is_lost = False
+        self._members = frozenset[str]()
+        self._members_of = -1
+        self._asked_s = 0.0
         self._known: tuple[Assignment, list[ProcessState], Known] = Assignment(), [], ({}, {})
         self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = None  # nothing follows from
         self._stopped = threading.Event()
@@ -153,7 +162,8 @@ class GroupMember:
     def serve(self, holder: TaskHolder) -> None:
         """Let a holder follow the assignments; one before it has given everything back."""
         with self._turn:
-            self._holder, self._version = holder, 0
+            self._holder = holder
+            self._version = 0
         if not self._thread.is_alive():
             self._thread.start()
 
@@ -167,7 +177,8 @@ class GroupMember:
 
         It is the same object as long as nothing has changed.
         """
-        latest, told = self._topic.latest, list(self._topic.states.values())
+        latest = self._topic.latest
+        told = list(self._topic.states.values())
         seen_latest, seen_told, known = self._known
         if latest is not seen_latest or told != seen_told:
             states = {state.member: state for state in told}
@@ -304,7 +315,8 @@ class GroupMember:
         return True
 
     def _follow_slices(self, alignment: SliceKeeper) -> None:
-        latest, states = dict(self._topic.slices), self._topic.states.values()
+        latest = dict(self._topic.slices)
+        states = self._topic.states.values()
         writers = alignment.writers.items()
         alignment.slices = latest
         alignment.settled = {sub for sub, tasks in writers if is_settled(latest.get(sub, Slice()), states, tasks)}
@@ -354,7 +366,8 @@ class GroupMember:
 
     def _cut(self, states: Collection[ProcessState]) -> bool:
         """Let writers go on that have all come to the end of their slice; whether there were some."""
-        latest, writers = self._topic.slices, self._holder.alignment.writers
+        latest = self._topic.slices
+        writers = self._holder.alignment.writers
         found = {sub: next_slice(latest.get(sub, Slice()), states, tasks) for sub, tasks in writers.items()}
         new = {sub: slice for sub, slice in found.items() if slice is not None}
         for sub, slice in new.items():
@@ -377,5 +390,6 @@ class GroupMember:
         if is_old or not self._members.issuperset(told):
             found = self._admin.describe_group(self._application_id).members
             self._members = frozenset(one.id for one in found)
-            self._members_of, self._asked_s = generation, monotonic()
+            self._members_of = generation
+            self._asked_s = monotonic()
         return self._members

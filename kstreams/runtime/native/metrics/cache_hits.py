@@ -32,7 +32,8 @@ class CacheHits:
     __slots__ = ("_before", "_reads", "_windows", "by_store")
 
     def __init__(self, windows: SampleWindows, reads: Mapping[str, StoreReads]) -> None:
-        self._windows, self._reads = windows, reads
+        self._windows = windows
+        self._reads = reads
         self._before = {store: of_store.copy() for store, of_store in reads.items()}
         self.by_store: dict[str, Samples] = {}
 

@@ -63,11 +63,13 @@ class DatabaseSensors:
         for name, ticker in RATES.items():
             self._rates[name].record(grown(ticker), now)
         for name, (hit, missed) in RATIOS.items():
-            hits, asked = grown(hit), grown(hit) + grown(missed)
+            hits = grown(hit)
+            asked = grown(hit) + grown(missed)
             if asked:
                 self._ratios[name].record_many(asked, hits, hits / asked, hits / asked, now)
         for name, timed in TIMES.items():
-            count, total = grown(timed), found.get(timed, _NONE).total - before.get(timed, _NONE).total
+            count = grown(timed)
+            total = found.get(timed, _NONE).total - before.get(timed, _NONE).total
             if count:
                 self._times[name].record_many(count, total / 1000, 0, found[timed].highest / 1000, now)
 

@@ -38,12 +38,16 @@ class DebugSensors:
     """
 
     def __init__(self, windows: SampleWindows, sub_topology: SubTopology, state: TaskState) -> None:
-        self.process, self.punctuate = Activity(windows), Activity(windows)
-        self.commits, self.lateness, self.enforced = windows.samples(), windows.samples(), windows.samples()
+        self.process = Activity(windows)
+        self.punctuate = Activity(windows)
+        self.commits = windows.samples()
+        self.lateness = windows.samples()
+        self.enforced = windows.samples()
         self.hits = CacheHits(windows, state.reads())
         self.operations = OperationSensors(windows, state.operation_times())
         self.suppress = suppress_sensors(windows, sub_topology, state)
-        self.emissions, self.database = Emissions(windows, sub_topology), DatabaseSensors(windows)
+        self.emissions = Emissions(windows, sub_topology)
+        self.database = DatabaseSensors(windows)
 
     def before_run(self, runs: Interleaved, stream_time: int, *, enforced: bool) -> None:
         """Records are about to be processed; `enforced`: although an input is empty."""

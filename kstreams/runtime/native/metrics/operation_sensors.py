@@ -47,4 +47,5 @@ class OperationSensors:
             if time.count > count:
                 samples = self.by_operation.setdefault(operation, self._windows.samples())
                 samples.record_many(time.count - count, time.seconds - seconds, 0, time.longest_s, now)
-                self._before[operation], time.longest_s = (time.count, time.seconds), 0.0
+                self._before[operation] = (time.count, time.seconds)
+                time.longest_s = 0.0

@@ -36,7 +36,8 @@ class RecordAges:
 
     def seen(self, topic: str, timestamps: pa.Array, now_ms: int) -> None:
         """Records of a topic are processed or written now."""
-        times, count = timestamps.to_numpy(), len(timestamps)
+        times = timestamps.to_numpy()
+        count = len(timestamps)
         if not count:
             return
         if topic not in self.by_topic:

@@ -28,8 +28,10 @@ class SuppressSensors:
     """
 
     def __init__(self, windows: SampleWindows, store: str, buffer: TimeOrderedBuffer) -> None:
-        self.store, self._buffer = store, buffer
-        self.records, self.bytes = windows.samples(), windows.samples()
+        self.store = store
+        self._buffer = buffer
+        self.records = windows.samples()
+        self.bytes = windows.samples()
 
     def look(self) -> None:
         """See what is there now."""

@@ -46,8 +46,11 @@ class TaskSensors:
     """
 
     def __init__(self, windows: SampleWindows, debug: DebugSensors | None = None) -> None:
-        self.read, self.written, self.debug = RecordAges(windows), RecordAges(windows), debug
-        self.dropped, self.live_bytes = Growth(windows), 0
+        self.read = RecordAges(windows)
+        self.written = RecordAges(windows)
+        self.debug = debug
+        self.dropped = Growth(windows)
+        self.live_bytes = 0
         self.extents: Mapping[str, StoreExtent] = {}
         self.properties: Mapping[str, Mapping[str, int]] = {}
 

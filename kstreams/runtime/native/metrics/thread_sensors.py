@@ -27,11 +27,16 @@ class ThreadSensors:
     """
 
     def __init__(self, windows: SampleWindows, started_ms: int) -> None:
-        self._windows, self.started_ms = windows, started_ms
-        self.poll, self.process = Activity(windows), Activity(windows)
-        self.punctuate, self.commit = Activity(windows), Activity(windows)
-        self.tasks_created, self.tasks_closed = windows.samples(), windows.samples()
-        self._looks, self._operators = windows.samples(), dict[str, Samples]()
+        self._windows = windows
+        self.started_ms = started_ms
+        self.poll = Activity(windows)
+        self.process = Activity(windows)
+        self.punctuate = Activity(windows)
+        self.commit = Activity(windows)
+        self.tasks_created = windows.samples()
+        self.tasks_closed = windows.samples()
+        self._looks = windows.samples()
+        self._operators = dict[str, Samples]()
 
     def seen_in(self, operator: str | None) -> None:
         """A look at the thread has found it in an operator, or in none."""

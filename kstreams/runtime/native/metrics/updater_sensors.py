@@ -33,8 +33,10 @@ class UpdaterSensors:
     """
 
     def __init__(self, windows: SampleWindows) -> None:
-        self._windows, self._reached = windows, dict[tuple[str, str], int]()
-        self.restoring, self.updating = windows.samples(), windows.samples()
+        self._windows = windows
+        self._reached = dict[tuple[str, str], int]()
+        self.restoring = windows.samples()
+        self.updating = windows.samples()
         self.restored: dict[str, Samples] = {}
         self.updated: dict[str, Samples] = {}
 

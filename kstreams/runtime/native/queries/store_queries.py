@@ -35,7 +35,9 @@ class StoreQueries:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-        self._wake, self._closed, self._runs_asked = wake, False, 0
+        self._wake = wake
+        self._closed = False
+        self._runs_asked = 0
 
     def put(self, query: Callable[[], Any]) -> Future[Any]:
         """Let the owning thread call `query`; its result or error is set in the future."""

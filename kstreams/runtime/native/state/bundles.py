@@ -62,7 +62,8 @@ class StoppedApplication:
 
     def __init__(self, topology: Topology, config: Config) -> None:
         self._config = config
-        self._folder, self._shape = state_folder(config), fingerprint_of(topology)
+        self._folder = state_folder(config)
+        self._shape = fingerprint_of(topology)
         with ExitStack() as opening:
             opening.callback(lock_alone(config).release)
             self._topology = opening.enter_context(bound_while(topology, config))
@@ -87,7 +88,8 @@ class StoppedApplication:
         layout = self._layout()
         if self._config.application_id not in self._admin.groups():
             return []
-        within, behind = _within(layout), self._behind(layout)
+        within = _within(layout)
+        behind = self._behind(layout)
         waiting = [source for source in behind if source.topic in within]
         beside = [source for source in behind if source.topic not in within]
         meets = any(len(topics) > 1 and not within.isdisjoint(topics) for topics in layout.inputs.values())
@@ -236,8 +238,10 @@ class StoppedApplication:
                     ) from damage
 
     def _read(self, plan: TaskPlan, restorer: StoreRestorer, committed: Offsets) -> TaskRows:
-        limits, caching = StateLimits.of(MemoryShares.of(self._config)), restorer.application.settings.caching
-        stores, folder = plan.sub_topology.stores, self._folder / str(plan.id)
+        limits = StateLimits.of(MemoryShares.of(self._config))
+        caching = restorer.application.settings.caching
+        stores = plan.sub_topology.stores
+        folder = self._folder / str(plan.id)
         state = open_task_state(stores, folder, limits=limits, caching=caching)
         try:
             restorer.restore(plan, state, committed)

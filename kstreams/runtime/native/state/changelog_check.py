@@ -62,8 +62,10 @@ def check_changelog(changelog: Changelog, admin: Admin) -> None:
     StateError
         When records are gone that the store or the committed offsets depend on; says what to do.
     """
-    source, known = changelog.source, changelog.known or 0
-    begin, end = admin.beginning_offsets([source])[source], admin.end_offsets([source])[source]
+    source = changelog.source
+    known = changelog.known or 0
+    begin = admin.beginning_offsets([source])[source]
+    end = admin.end_offsets([source])[source]
     written = max(known, changelog.written)
     if end < written:
         raise _lost(changelog, f"ends at offset {end}, but was written up to {written}")

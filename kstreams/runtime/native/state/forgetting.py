@@ -23,7 +23,8 @@ _BEGUN = "reset-begun"
 
 def remains(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
     """The internal topics, those of earlier versions too, the state and the committed offsets that are there."""
-    existing, name = admin.topics(), config.application_id
+    existing = admin.topics()
+    name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
     own = {*internal_topics(topology, name), *before, assignment_topic(name)}
     found = [Forgotten(_TOPIC, topic) for topic in sorted(own & existing.keys())]

@@ -55,8 +55,11 @@ class GlobalTables:
         consumer: Consumer,
         admin: Admin,
     ) -> None:
-        self._consumer, self._admin, self._poll_s = consumer, admin, poll_s
-        self._folder, self._closed = folder, threading.Event()
+        self._consumer = consumer
+        self._admin = admin
+        self._poll_s = poll_s
+        self._folder = folder
+        self._closed = threading.Event()
         self._is_damaged = False
         self._lock = ReadWriteLock()
         self._task_of: dict[str, Task] = {}

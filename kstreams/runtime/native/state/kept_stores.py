@@ -55,7 +55,8 @@ class DeclaredStores:
         return store_named(self._topology.stores, name)
 
     def tasks_in(self, folder: Path, name: str) -> KeptTasks:
-        old, new = TopologyFile(folder).read(), fingerprint_of(self._topology)
+        old = TopologyFile(folder).read()
+        new = fingerprint_of(self._topology)
         refused = refusal(changes(old, new) if old.stores else [], str(folder))
         if refused is not None:
             raise TopologyError(refused)

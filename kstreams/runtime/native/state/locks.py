@@ -63,7 +63,8 @@ def lock_shared(config: Config) -> ProcessFolder:
     StateError
         While a process has it alone.
     """
-    log, first = _lock_home(config, shared=True), state_folder(config)
+    log = _lock_home(config, shared=True)
+    first = state_folder(config)
     for number in itertools.count(1):
         folder = first if number == 1 else first / f"process-{number}"
         try:
@@ -76,6 +77,7 @@ def lock_shared(config: Config) -> ProcessFolder:
 
 def _lock_home(config: Config, *, shared: bool) -> list[ProcessLock]:
     """The lock on the application in a home that keeps files on this machine; others see to that themselves."""
-    home, name = home_of(config), config.application_id
+    home = home_of(config)
+    name = config.application_id
     path = home.lock_file(name)
     return [] if path is None else [ProcessLock(path, f"The application {name!r} of the log {home}", shared=shared)]

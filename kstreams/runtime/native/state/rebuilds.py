@@ -27,7 +27,8 @@ class Rebuilds:
     """
 
     def __init__(self, application_id: str, state_folder: Path) -> None:
-        self._application_id, self._state_folder = application_id, state_folder
+        self._application_id = application_id
+        self._state_folder = state_folder
         self._unproven: set[Path] = set()  # task folders that were cleared, and not committed since
         self._lock = threading.Lock()
         self.count = 0

@@ -97,7 +97,8 @@ class StoreRestorer:
             check_changelog(Changelog(store, sources[store], known, written.get(store, 0)), self.admin)
         for store, source in sources.items():
             held = max(state.changelog_offset(store) or 0, (read_to or {}).get(source, 0))
-            start, end = max(begins[source], held), ends[source]
+            start = max(begins[source], held)
+            end = ends[source]
             if start < end and not self.is_stopping():
                 self._restore_store(plan, state, store, source, (start, end))
         return {store: ends[sources[store]] for store in logged}
@@ -106,7 +107,8 @@ class StoreRestorer:
         self, plan: TaskPlan, sources: list[TopicPartition], committed: Offsets
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """The offsets between which the sources hold what stores hold: of inputs only what was processed."""
-        begins, ends = self.admin.beginning_offsets(sources), self.admin.end_offsets(sources)
+        begins = self.admin.beginning_offsets(sources)
+        ends = self.admin.end_offsets(sources)
         inputs = [source for source in sources if source in plan.inputs]
         processed = {source: committed[source].offset if source in committed else begins[source] for source in inputs}
         return begins, {**ends, **processed}
@@ -116,7 +118,10 @@ class StoreRestorer:
     ) -> None:
         """Apply the records of a changelog in the range `offsets`, whose end is not included."""
         start, end = offsets
-        task, total, consumer, accepted = str(plan.id), end - start, self.consumer, self.accepted(plan, source)
+        task = str(plan.id)
+        total = end - start
+        consumer = self.consumer
+        accepted = self.accepted(plan, source)
         logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
         consumer.assign([source])
         consumer.seek(source, start)

@@ -31,7 +31,8 @@ class StoppedStores:
     """
 
     def __init__(self, kept: KeptStores, config: Config) -> None:
-        self._kept, self._folder = kept, state_folder(config)
+        self._kept = kept
+        self._folder = state_folder(config)
         self._limits = StateLimits.of(MemoryShares.of(config))
         self._open: dict[Path, TaskState] = {}
         self._resources = ExitStack()

@@ -29,7 +29,8 @@ class TopologyFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._path = folder, folder / _FILE
+        self._folder = folder
+        self._path = folder / _FILE
 
     @property
     def exists(self) -> bool:

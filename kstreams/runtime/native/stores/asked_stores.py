@@ -43,7 +43,8 @@ class AskedStores:
     """
 
     def __init__(self, topology: Topology, client: Client) -> None:
-        self._topology, self._client = topology, client
+        self._topology = topology
+        self._client = client
         self._at_once = LookUpsAtOnce(topology, client)
 
     @property
@@ -111,7 +112,8 @@ class AskedStores:
         StateError
             When there is no store of that name, or it is of another kind.
         """
-        local, builder = self._local_stores(stale=stale), store_named(self._topology.stores, name)
+        local = self._local_stores(stale=stale)
+        builder = store_named(self._topology.stores, name)
         kind = builder.kind
         if view is not None and not issubclass(kind.view, view):
             raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
@@ -192,7 +194,8 @@ class AskedStores:
         StateError
             When there is no store of that name.
         """
-        local, builder = self._local_stores(stale=True), store_named(self._topology.stores, store)
+        local = self._local_stores(stale=True)
+        builder = store_named(self._topology.stores, store)
         return StateQueryResult(
             local.query(builder, query, partitions, bound or {}, self._level(isolation), require_active=require_active)
         )
@@ -253,7 +256,9 @@ class AskedStores:
         return any(thread.is_busy for thread in self._client.threads)
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
-        job, manager, is_moving = self._client.job, self._client.manager, self.state is State.REBALANCING
+        job = self._client.job
+        manager = self._client.manager
+        is_moving = self.state is State.REBALANCING
         if job is None or not (self.state is State.RUNNING or (stale and is_moving)):
             raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
         return LocalStores(job, self._client.threads, manager.standby_tasks if manager else list)
@@ -273,7 +278,8 @@ class AskedStores:
         StateError
             When there is no store of that name.
         """
-        holders, builder = self.holders(store), store_named(self._topology.stores, store)
+        holders = self.holders(store)
+        builder = store_named(self._topology.stores, store)
         number = self._local_stores(stale=True).partition_of(builder)(key)
         here = holders.get(number, PartitionHolders(None, ()))
         return KeyQueryMetadata(here.active, here.standbys, number)
@@ -283,7 +289,8 @@ class AskedStores:
 
         Those count that have told where they answer (`application.server`).
         """
-        active, standby = dict[HostInfo, set[int]](), dict[HostInfo, set[int]]()
+        active = dict[HostInfo, set[int]]()
+        standby = dict[HostInfo, set[int]]()
         for number, holders in self.holders(store).items():
             for hosts, found in ((holders.standbys, standby), ([holders.active] if holders.active else [], active)):
                 for host in hosts:
@@ -309,7 +316,8 @@ class AskedStores:
         return self._places().local_lags()
 
     def _places(self) -> StorePlaces:
-        job, manager = self._client.job, self._client.manager
+        job = self._client.job
+        manager = self._client.manager
         if job is None or manager is None or not self._client.life.is_alive():
             raise StoreNotAvailableError(f"stores have places while the application runs; it is {self.state.value}")
         return StorePlaces(job, manager, self._client.member, self._client.threads)

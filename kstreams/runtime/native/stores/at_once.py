@@ -57,12 +57,14 @@ class LookUpsAtOnce:
     """
 
     def __init__(self, topology: Topology, client: Client) -> None:
-        self._topology, self._client = topology, client
+        self._topology = topology
+        self._client = client
         self._remembered = _Remembered(None, (), None, {})
 
     def ask(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
         """See `AskedStores.committed_at_once`."""
-        here, found = self._here(store), dict[int, Answer]()
+        here = self._here(store)
+        found = dict[int, Answer]()
         for number in here.order(key):
             views = here.partitions.get(number)
             view = None if views is None else views.acquire_at_once()
@@ -89,7 +91,8 @@ class LookUpsAtOnce:
                 views.wakes.discard(wake)
 
     def _here(self, store: str) -> _Here:
-        client, before = self._client, self._remembered
+        client = self._client
+        before = self._remembered
         known = None if client.member is None else client.member.known()
         tasks = [task for thread in client.threads for task in thread.tasks]
         if known is not before.known or client.job is not before.job or tasks != before.tasks:
@@ -99,7 +102,8 @@ class LookUpsAtOnce:
         return before.stores[store]
 
     def _found(self, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:
-        job, manager = self._client.job, self._client.manager
+        job = self._client.job
+        manager = self._client.manager
         if job is None or manager is None:
             return _Here({}, 1, None)
         holders = StorePlaces(job, manager, self._client.member, self._client.threads).holders(store)

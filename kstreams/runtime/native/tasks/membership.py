@@ -19,5 +19,6 @@ def lone_run(job: Job) -> LoneRun:
 def group_member(job: Job, on_failure: Callable[[BaseException], None]) -> GroupMember:
     """A member that commits for its tasks; `on_failure` is told what keeps it from being one."""
     config = job.config
-    process, settings = process_state(job.process, config), consumer_settings(config, "main")
+    process = process_state(job.process, config)
+    settings = consumer_settings(config, "main")
     return GroupMember(job.log, config.application_id, settings, process, assignment_rules(config), on_failure)

@@ -36,7 +36,8 @@ def place(
     >>> {str(task): thread for task, thread in place([TaskId(0, 3)], [1, 2], dict.fromkeys(tasks, 1)).items()}
     {'0_3': 2}
     """
-    loads, found = Counter((placed or {}).values()), dict[TaskId, int]()
+    loads = Counter((placed or {}).values())
+    found = dict[TaskId, int]()
     for sub in sorted(together):
         thread = min(threads, key=loads.__getitem__)
         of_sub = sorted(task for task in tasks if task.sub_topology == sub)

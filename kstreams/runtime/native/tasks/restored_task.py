@@ -46,7 +46,8 @@ class RestoredTask:
 
 def open_state(plan: TaskPlan, job: Job) -> TaskState:
     """Open the stores of a task as they are on disk."""
-    stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
+    stores = plan.sub_topology.stores
+    folder = job.state_folder / str(plan.id)
     return open_task_state(
         stores, folder, limits=job.limits, caching=job.task_settings.caching, measured=records_debug(job.config)
     )

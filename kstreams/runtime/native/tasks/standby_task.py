@@ -32,7 +32,8 @@ class StandbyTask:
         application_id: str,
         accepted: Callable[[TaskPlan, TopicPartition], Accepted],
     ) -> None:
-        self.plan, self.state = plan, state
+        self.plan = plan
+        self.state = state
         found = {store.name: changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
         self._store_of = {source: store for store, source in found.items() if source is not None}
         self._accepted = {source: accepted(plan, source) for source in self._store_of}

@@ -55,7 +55,8 @@ class StateUpdater:
     """
 
     def __init__(self, job: Job, listener: RestoreListener, lock: Any) -> None:
-        self._job, self._listener = job, listener
+        self._job = job
+        self._listener = listener
         self._changed = threading.Condition(lock)
         self._waiting: dict[TaskId, TaskPlan] = {}  # to be restored, in this order
         self._restoring: TaskId | None = None
@@ -64,7 +65,8 @@ class StateUpdater:
         self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
         self._lags: dict[TaskId, int] = {}
         self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
-        self._looked_s, self.sensors = 0.0, job.updater_sensors
+        self._looked_s = 0.0
+        self.sensors = job.updater_sensors
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
         self._resources = ExitStack()
@@ -150,7 +152,8 @@ class StateUpdater:
     def _next(self) -> TaskPlan | None:
         """The next task to restore."""
         task = next(iter(self._waiting), None)
-        self._restoring, self._is_dropped = task, False
+        self._restoring = task
+        self._is_dropped = False
         return None if task is None else self._waiting.pop(task)
 
     def _wait(self) -> None:
@@ -233,9 +236,11 @@ class StateUpdater:
         """Apply what is new in what the standbys follow."""
         standby_of = {source: standby for standby in self._standbys.values() for source in standby.sources}
         batches = self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS)
-        begun, records = monotonic(), Counter[str]()
+        begun = monotonic()
+        records = Counter[str]()
         for batch in batches:
-            standby, rows = standby_of[batch.source], self._processed(batch)
+            standby = standby_of[batch.source]
+            rows = self._processed(batch)
             records[str(standby.plan.id)] += len(rows)
             try:
                 standby.apply(rows)

@@ -72,7 +72,8 @@ class TaskManager:
     def __init__(self, job: Job, threads: Collection[int], on_change: Callable[[], None]) -> None:
         self._plans = {plan.id: plan for plan in job.layout.tasks}
         is_bounded = job.bounds is not None
-        self._on_change, self._handovers = on_change, job.handovers
+        self._on_change = on_change
+        self._handovers = job.handovers
         self._together = job.aligned if is_bounded else frozenset[int]()
         waits = is_bounded or job.settings.max_task_idle_ms >= 0
         self.alignment = Alignment(job.layout, job.aligned if waits else (), is_shared=not is_bounded)
@@ -99,7 +100,8 @@ class TaskManager:
         """Run these tasks and no others, and keep the stores of those up to date."""
         with self._lock:
             before = self._wanted or frozenset()
-            self._wanted, self._kept = frozenset(active) & self._plans.keys(), frozenset(standby) & self._plans.keys()
+            self._wanted = frozenset(active) & self._plans.keys()
+            self._kept = frozenset(standby) & self._plans.keys()
             self._handovers.given(self._wanted - before)
             for task in self._stages.keys() - self._wanted:
                 self._give_up(task)
@@ -109,7 +111,8 @@ class TaskManager:
     def lose(self) -> None:
         """Give up all tasks without a commit."""
         with self._lock:
-            self._wanted, self._kept = frozenset(), frozenset()
+            self._wanted = frozenset()
+            self._kept = frozenset()
             for task in self.restoring():
                 self._give_up(task)
             for index in set(self._thread_of.values()):

@@ -64,9 +64,14 @@ class ActiveTask:
         ended: bool = False,
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.plan, self.task, self.state, self.group = plan, task, state, group
-        self.next_offsets, self.positions = dict(starts), positions
-        self.sensors, self.ended = sensors, ended
+        self.plan = plan
+        self.task = task
+        self.state = state
+        self.group = group
+        self.next_offsets = dict(starts)
+        self.positions = positions
+        self.sensors = sensors
+        self.ended = ended
         self._changelog_ends: dict[str, int] = {}
         self._changelogs: dict[str, TopicPartition] = {}
         self.uncommitted = False
@@ -74,7 +79,9 @@ class ActiveTask:
         self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self._until_ms = 2**63 - 1
-        self._clock, self._length, self._is_asked = clock, RunLength(most_records, most_bytes), is_asked
+        self._clock = clock
+        self._length = RunLength(most_records, most_bytes)
+        self._is_asked = is_asked
 
     @property
     def id(self) -> str:
@@ -123,7 +130,8 @@ class ActiveTask:
         runs = self.group.next_runs(self.run_length, self._until_ms)
         if runs is None:
             return 0
-        self.uncommitted, self.ended = True, False
+        self.uncommitted = True
+        self.ended = False
         processed = self._process(runs, is_enforced)
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
@@ -132,7 +140,8 @@ class ActiveTask:
         return processed
 
     def _process(self, runs: Interleaved, is_enforced: bool) -> int:
-        debug, begun = self.sensors.debug, monotonic()
+        debug = self.sensors.debug
+        begun = monotonic()
         if debug is not None:
             debug.before_run(runs, self.task.stream_time, enforced=is_enforced)
         counts = self.task.process_interleaved(runs)
@@ -152,7 +161,8 @@ class ActiveTask:
 
     def punctuate(self) -> bool:
         """Call wall-clock punctuators that are due; whether there was one."""
-        begun, fired = monotonic(), self.task.punctuate()
+        begun = monotonic()
+        fired = self.task.punctuate()
         if fired and self.sensors.debug is not None:
             self.sensors.debug.punctuate.took(begun)
         self.uncommitted |= fired
@@ -195,7 +205,8 @@ class ActiveTask:
 
     def restored(self, changelog_ends: Mapping[str, int], changelogs: Mapping[str, TopicPartition]) -> None:
         """Its logged stores are restored, each up to the end of its changelog."""
-        self._changelog_ends, self._changelogs = dict(changelog_ends), dict(changelogs)
+        self._changelog_ends = dict(changelog_ends)
+        self._changelogs = dict(changelogs)
 
     def changelogs_written(self, ends: Mapping[str, int]) -> None:
         """Changelogs of its logged stores end here now; other stores have none."""
@@ -207,7 +218,8 @@ class ActiveTask:
 
     def committed(self) -> None:
         """Note that all it did is committed."""
-        self.uncommitted, self.bytes_pending = False, 0
+        self.uncommitted = False
+        self.bytes_pending = 0
         self.sensors.committed(self.task, self.state)
 
     def close(self) -> None:

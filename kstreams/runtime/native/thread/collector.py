@@ -17,8 +17,10 @@ class TaskCollector:
     """
 
     def __init__(self, sink_buffer: SinkBuffer, partition: int, ages: RecordAges, clock: Clock) -> None:
-        self._sink_buffer, self._own = sink_buffer, partition
-        self._ages, self._clock = ages, clock
+        self._sink_buffer = sink_buffer
+        self._own = partition
+        self._ages = ages
+        self._clock = clock
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""

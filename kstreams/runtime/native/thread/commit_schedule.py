@@ -27,10 +27,13 @@ class CommitSchedule:
     """
 
     def __init__(self, settings: ThreadSettings, clock: Clock, *, is_bounded: bool) -> None:
-        self._settings, self._clock, self._is_bounded = settings, clock, is_bounded
+        self._settings = settings
+        self._clock = clock
+        self._is_bounded = is_bounded
         self._longest_ms = settings.commit_interval_ms
         self._first_ms = self._longest_ms if is_bounded else min(settings.first_commit_interval_ms, self._longest_ms)
-        self._interval_ms, self._took_ms = self._first_ms, 0
+        self._interval_ms = self._first_ms
+        self._took_ms = 0
         self._committed_ms = clock.uptime_ms()
         self._since_ms: int | None = None  # when there was something to commit
 
@@ -40,7 +43,8 @@ class CommitSchedule:
 
     def committed(self, started_ms: int) -> None:
         """A commit that began at `started_ms` is done."""
-        self._committed_ms, self._since_ms = self._clock.uptime_ms(), None
+        self._committed_ms = self._clock.uptime_ms()
+        self._since_ms = None
         self._took_ms = self._committed_ms - started_ms
         self._interval_ms = min(self._longest_ms, max(1, self._interval_ms) * 2)
 

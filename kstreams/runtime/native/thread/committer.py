@@ -49,8 +49,12 @@ class Committer:
         guarantee: ProcessingGuarantee,
         retry: SendRetry,
     ) -> None:
-        self._application_id, self._producer, self._admin = application_id, producer, admin
-        self._sink_buffer, self._guarantee, self._retry = sink_buffer, guarantee, retry
+        self._application_id = application_id
+        self._producer = producer
+        self._admin = admin
+        self._sink_buffer = sink_buffer
+        self._guarantee = guarantee
+        self._retry = retry
         self._written: dict[str, dict[str, TopicPartition]] = {}  # changelogs by task and store, since the last commit
         self.commits = 0
 

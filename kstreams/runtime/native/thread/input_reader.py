@@ -36,7 +36,10 @@ class InputReader:
     """
 
     def __init__(self, consumer: Consumer, admin: Admin, job: Job, alignment: Alignment) -> None:
-        self._consumer, self._admin, self._job, self._bounds = consumer, admin, job, job.bounds
+        self._consumer = consumer
+        self._admin = admin
+        self._job = job
+        self._bounds = job.bounds
         self._alignment = alignment
         self._held: dict[TopicPartition, SliceBuffer] = {}
         self._ends: dict[TopicPartition, tuple[int, int]] = {}  # where what was written before a slice ends
@@ -52,7 +55,8 @@ class InputReader:
 
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the inputs of these tasks: of new ones from their next offsets."""
-        before, self._tasks = self._task_of, tuple(tasks)
+        before = self._task_of
+        self._tasks = tuple(tasks)
         self._task_of = {source: task for task in tasks for source in task.plan.inputs}
         self._consumer.assign(list(self._task_of))
         for source, task in self._task_of.items():
@@ -102,7 +106,8 @@ class InputReader:
 
     def read_up_to(self, source: TopicPartition) -> int:
         """The offset up to which a partition has been read."""
-        end, position = self._end_of(source), self._consumer.position(source)
+        end = self._end_of(source)
+        position = self._consumer.position(source)
         if source in self._held and not self._held[source].is_empty:
             return self._held[source].first_offset
         return position if end is None else min(position, end)
@@ -180,7 +185,8 @@ class InputReader:
 
         The rest is read again.
         """
-        room, cut = self._most_buffered_bytes, set[TopicPartition]()
+        room = self._most_buffered_bytes
+        cut = set[TopicPartition]()
         for batch in batches:
             if batch.source in cut:
                 continue

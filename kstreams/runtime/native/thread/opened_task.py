@@ -22,7 +22,9 @@ _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their
 
 def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]) -> ActiveTask:
     """The task with its operators, which are initialized, and its input, which is empty."""
-    plan, state, metadata = restored.plan, restored.state, restored.metadata
+    plan = restored.plan
+    state = restored.state
+    metadata = restored.metadata
     sensors = TaskSensors.of(job.config, plan.sub_topology, state)
     collector = TaskCollector(sink_buffer, plan.partition, sensors.written, job.clock)
     resources = TaskResources(state, collector, job.global_tables.stores)

@@ -52,7 +52,8 @@ class AtLeastOnce:
     """
 
     def __init__(self, producer: Producer, group: GroupCommits) -> None:
-        self._producer, self._group = producer, group
+        self._producer = producer
+        self._group = group
 
     def begin(self) -> None:
         """Send for who has the tasks."""
@@ -75,7 +76,9 @@ class ExactlyOnce:
     """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
 
     def __init__(self, producer: Producer, group: GroupCommits) -> None:
-        self._producer, self._group, self._open = producer, group, False
+        self._producer = producer
+        self._group = group
+        self._open = False
 
     def begin(self) -> None:
         """Open the transaction, if none is."""

@@ -24,8 +24,11 @@ class Purge:
     """
 
     def __init__(self, admin: Admin, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
-        self._admin, self._topics, self._clock = admin, topics, clock
-        self._interval_ms, self._last_ms = interval_ms, clock.uptime_ms()
+        self._admin = admin
+        self._topics = topics
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._last_ms = clock.uptime_ms()
         self._purged: dict[TopicPartition, int] = {}
 
     def after_commit(self, tasks: Iterable[ActiveTask]) -> None:

@@ -58,7 +58,9 @@ def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
     """
     assert rows.stream_times is not None, "a topic whose writers keep in step is told them"
     tags = np.empty(len(rows.keys), _TAG)
-    tags["slice"], tags["time"], tags["writer"] = number, rows.stream_times.to_numpy(), writer
+    tags["slice"] = number
+    tags["time"] = rows.stream_times.to_numpy()
+    tags["writer"] = writer
     return rows._replace(headers=_appended(rows.headers, tags))
 
 

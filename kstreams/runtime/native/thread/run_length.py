@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 _FIRST_RUN = 100  # few, until it is known how slow the operators are: in columns a run cannot be interrupted
 _BRIEF_MS = 10  # what a run takes while queries keep coming
-_LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
+# a run that takes longer is halved the next time, a shorter one doubled
+_LONG_MS = 250
+_SHORT_MS = 60
 
 
 @dataclass
@@ -43,7 +45,9 @@ class RunLength:
         Short runs are taken together.
         """
         self._per_ms = records / took_ms if took_ms else self._per_ms
-        self._seen, self._took_ms, self._grown = self._seen + records, self._took_ms + took_ms, self._grown + grown
+        self._seen = self._seen + records
+        self._took_ms = self._took_ms + took_ms
+        self._grown = self._grown + grown
         if self._took_ms > _LONG_MS or self._grown > self.most_bytes:
             self.records = max(1, min(self.records, self._seen) // 2)
         elif self._seen < self.records:

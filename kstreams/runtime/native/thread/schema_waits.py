@@ -34,7 +34,8 @@ class SchemaWaits:
     """
 
     def __init__(self, patience: Patience, clock: Clock) -> None:
-        self._patience, self._clock = patience, clock
+        self._patience = patience
+        self._clock = clock
         self._waits: dict[TopicPartition, _Wait] = {}
 
     def paused(self) -> set[TopicPartition]:
@@ -68,7 +69,8 @@ class SchemaWaits:
         return row
 
     def _wait(self, source: TopicPartition, error: RegistryUnavailableError) -> None:
-        now_ms, patience = self._clock.uptime_ms(), self._patience
+        now_ms = self._clock.uptime_ms()
+        patience = self._patience
         wait = self._waits.setdefault(source, _Wait(now_ms, now_ms, patience.first_wait_ms))
         remaining_ms = wait.since_ms + patience.timeout_ms - now_ms
         if remaining_ms <= 0:

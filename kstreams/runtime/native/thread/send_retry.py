@@ -30,7 +30,8 @@ class SendRetry:
 
     def __init__(self, production_handler: Any, timeout_ms: int, clock: Clock) -> None:
         self._handler = handler_of(production_handler, None)
-        self._timeout_ms, self._clock = timeout_ms, clock
+        self._timeout_ms = timeout_ms
+        self._clock = clock
 
     def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
         """Send a batch; each try takes the producer's `max.block.ms`.

@@ -46,9 +46,13 @@ class SinkBuffer:
         slices: WriterSlices,
         internal: Collection[str] = (),
     ) -> None:
-        self._producer, self._begin, self._count, self._retry = producer, begin, count_partitions, retry
+        self._producer = producer
+        self._begin = begin
+        self._count = count_partitions
+        self._retry = retry
         self._merged: dict[str, TimeMerge] = {}
-        self._internal, self._slices = frozenset(internal), slices
+        self._internal = frozenset(internal)
+        self._slices = slices
         self._waiting: dict[str, list[EncodedRows]] = {}
         self._rows: Counter[str] = Counter()
         self._bytes = 0

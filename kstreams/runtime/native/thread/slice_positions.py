@@ -15,7 +15,8 @@ import numpy as np
 
 from kstreams.batch import TopicPartition
 
-_END, _ROWS = "slice_end", "slice_rows"
+_END = "slice_end"
+_ROWS = "slice_rows"
 
 
 class SlicePosition(NamedTuple):

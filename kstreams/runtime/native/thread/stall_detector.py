@@ -36,9 +36,12 @@ class StallDetector:
     """
 
     def __init__(self, name: str, timeout_ms: int, summary_ms: int, clock: Clock) -> None:
-        self._name, self._clock = name, clock
-        self._timeout_ms, self._summary_ms = timeout_ms, summary_ms
-        self._summarized_ms, self._summarized_records = clock.uptime_ms(), 0
+        self._name = name
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._summary_ms = summary_ms
+        self._summarized_ms = clock.uptime_ms()
+        self._summarized_records = 0
         self._seen: dict[str, _Seen] = {}
         self.stalls = 0
 
@@ -66,9 +69,11 @@ class StallDetector:
 
     def _summarize(self, tasks: Sequence[ActiveTask], now_ms: int) -> None:
         records = sum(task.processed for task in tasks)
-        new, seconds = records - self._summarized_records, (now_ms - self._summarized_ms) / 1000
+        new = records - self._summarized_records
+        seconds = (now_ms - self._summarized_ms) / 1000
         logger.info("%s: %d tasks processed %d records in %.0f s", self._name, len(tasks), new, seconds)
-        self._summarized_ms, self._summarized_records = now_ms, records
+        self._summarized_ms = now_ms
+        self._summarized_records = records
 
 
 def _unseen_reason(task: ActiveTask) -> str:

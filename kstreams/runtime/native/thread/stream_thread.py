@@ -41,7 +41,9 @@ from kstreams.runtime.native.thread.writer_slices import WriterSlices
 logger = logging.getLogger(__name__)
 
 _TURN_MS = 200  # after this long the next task is processed, even if there are more records
-_RESTS_PER_SCAN, _LONGEST_REST_S = 4, 0.1  # a scan takes at most a fifth of a busy thread's time
+# a scan takes at most a fifth of a busy thread's time
+_RESTS_PER_SCAN = 4
+_LONGEST_REST_S = 0.1
 _WAIT_S = 0.1  # for tasks, between two looks whether to stop
 
 
@@ -77,18 +79,26 @@ class StreamThread:
         paused: threading.Event | None = None,
         leaving: Callable[[StreamThread, ActiveTask], AbstractContextManager[None]] = lambda *_: nullcontext(),
     ) -> None:
-        self.name, self.index, self.plans = name, index, plans
+        self.name = name
+        self.index = index
+        self.plans = plans
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
-        self.store_queries, self.stopping = StoreQueries(self._wake), threading.Event()
+        self.store_queries = StoreQueries(self._wake)
+        self.stopping = threading.Event()
         self._woken = threading.Event()
         self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.wall_ms())
-        self._manager, self._paused, self._leaving = manager, paused or threading.Event(), leaving
+        self._manager = manager
+        self._paused = paused or threading.Event()
+        self._leaving = leaving
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
         self._giving = threading.Lock()
-        self._job, settings = job, job.settings
-        self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
+        self._job = job
+        settings = job.settings
+        self._consumer = job.consumer("main")
+        self._admin = job.log.admin()
+        self._producer = job.producer(index)
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, group)
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
@@ -105,11 +115,14 @@ class StreamThread:
         self.is_busy = True
         self.round_ms = job.clock.uptime_ms()  # when its present round began
         self._ident: int | None = None
-        self.released_in, self.released_dropped = 0, Counter[tuple[str, str]]()  # of tasks that it no longer has
+        # of tasks that it no longer has
+        self.released_in = 0
+        self.released_dropped = Counter[tuple[str, str]]()
 
     def run(self) -> None:
         """Work until stopped or done, and close. Raises what went wrong."""
-        self._ident, process = threading.get_ident(), os.getpid()
+        self._ident = threading.get_ident()
+        process = os.getpid()
         in_child(self, StreamThread._interrupt)
         try:
             self.state = ThreadState.STARTING
@@ -274,7 +287,8 @@ class StreamThread:
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
-        started_ms, begun = self._job.clock.uptime_ms(), monotonic()
+        started_ms = self._job.clock.uptime_ms()
+        begun = monotonic()
         with self._job.global_tables.reading():
             self._skip_gaps()
             worked = [task.plan for task in self.tasks if task.uncommitted]
@@ -337,7 +351,8 @@ class StreamThread:
 
     def _process(self, task: ActiveTask) -> bool:
         clock = self._job.clock
-        started_ms, worked = clock.uptime_ms(), False
+        started_ms = clock.uptime_ms()
+        worked = False
         while not self.stopping.is_set() and self._run_once(task):
             worked = True
             self.store_queries.answer(self._complete)

@@ -113,7 +113,8 @@ class WriterSlices:
 
     def _until_ms(self, task: ActiveTask, sub_topology: int) -> int:
         """A task that has history to read waits for a slice, if there are others."""
-        now, is_alone = self._slices[sub_topology], len(self._alignment.writers[sub_topology]) == 1
+        now = self._slices[sub_topology]
+        is_alone = len(self._alignment.writers[sub_topology]) == 1
         if now.is_open_ended and not is_alone and task.plan.id not in self._caught_up:
             return NOTHING_MS
         return now.until_ms(task.plan.partition)

@@ -135,7 +135,8 @@ def listen_for_calls(session: SparkSession) -> None:
 
 def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """A session that shares all with another one but its settings, those of the other with `conf` over them."""
-    own, of_other = session.newSession(), session.conf.getAll
+    own = session.newSession()
+    of_other = session.conf.getAll
     wanted = {**of_other, **conf}
     for key in wanted.keys() - {key for key, value in own.conf.getAll.items() if wanted.get(key) == value}:
         if own.conf.isModifiable(key):

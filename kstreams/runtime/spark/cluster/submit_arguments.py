@@ -22,7 +22,9 @@ def joined_lists(ours: Sequence[str], given: Sequence[str], option: str) -> tupl
     >>> joined_lists(["k.zip"], ["--py-files=a.py"], "--py-files")
     ('k.zip,a.py', [])
     """
-    named, others, rest = list(ours), list[str](), iter(given)
+    named = list(ours)
+    others = list[str]()
+    rest = iter(given)
     for argument in rest:
         if argument == option:
             named.append(next(rest, ""))

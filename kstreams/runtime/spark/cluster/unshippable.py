@@ -99,7 +99,8 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 def _(function: FunctionType) -> Iterable[Holding]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     yield from (Holding(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
-    known, defaults = function.__globals__, [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    known = function.__globals__
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     yield from (
         Holding(f"the global `{name}`", known[name]) for name in _globals_of(function.__code__) if name in known
     )

@@ -109,7 +109,8 @@ def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partit
         mine = content if len(places) == len(content) else content.take(pa.array(places))
         for start in range(0, len(mine), MOST_ROWS):
             piece = mine.slice(start, MOST_ROWS)
-            number, time = piece["offset"][0].as_py(), piece["stream_time"][0].as_py()
+            number = piece["offset"][0].as_py()
+            time = piece["stream_time"][0].as_py()
             yield Block(topic, partition, origin, number, time, piece.serialize())
 
 
@@ -129,7 +130,8 @@ def _one_binary(content: bytes | pa.Buffer) -> pa.Array:
 def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
     """The blocks that Spark hands to a Python function."""
     for batch in batches:
-        rows, places = batch["rows"], batch.drop_columns(["rows"]).to_pylist()
+        rows = batch["rows"]
+        places = batch.drop_columns(["rows"]).to_pylist()
         for index, place in enumerate(places):
             yield Block(**place, rows=rows[index].as_buffer())
 

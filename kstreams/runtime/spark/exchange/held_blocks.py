@@ -31,7 +31,9 @@ def held(blocks: Iterable[Block], folder: Path, in_memory: int = IN_MEMORY) -> l
     in_memory : int
         Bytes of rows that stay in memory.
     """
-    kept, size, left = list[Block](), 0, iter(blocks)
+    kept = list[Block]()
+    size = 0
+    left = iter(blocks)
     while size < in_memory and (block := next(left, None)) is not None:
         kept.append(block)
         size += 0 if block.rows is None else len(block.rows)

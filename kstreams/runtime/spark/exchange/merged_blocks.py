@@ -55,7 +55,8 @@ class _Writer:
     """The rows of one writer that are next."""
 
     def __init__(self, blocks: Iterable[Block], rows_ahead: int) -> None:
-        self._blocks, self._rows_ahead = list(blocks)[::-1], rows_ahead
+        self._blocks = list(blocks)[::-1]
+        self._rows_ahead = rows_ahead
         self._ahead: list[pa.RecordBatch] = []
         self._times: Longs = np.zeros(0, np.int64)
         self._reached = BEFORE_ALL
@@ -72,14 +73,16 @@ class _Writer:
 
     def fill(self) -> bool:
         """Hold rows ahead; False when there are none left."""
-        missing, added = self._rows_ahead - len(self._times), list[pa.RecordBatch]()
+        missing = self._rows_ahead - len(self._times)
+        added = list[pa.RecordBatch]()
         while self._blocks and missing > 0:
             added.append(self._blocks.pop().content())
             missing -= len(added[-1])
         if added:
             times = np.concatenate([[self._reached], *(rows["stream_time"].to_numpy() for rows in added)])
             self._times = np.concatenate([self._times, np.maximum.accumulate(times)[1:]])
-            self._ahead, self._reached = [*self._ahead, *added], self.last
+            self._ahead = [*self._ahead, *added]
+            self._reached = self.last
         return len(self._times) > 0
 
     def take(self, until: tuple[int, int] | None, place: int) -> Piece:
@@ -88,15 +91,18 @@ class _Writer:
         if until is not None:
             time, of_other = until
             count = int(np.searchsorted(self._times, time, side="right" if place <= of_other else "left"))
-        held, times = pa.Table.from_batches(self._ahead), self._times
-        self._ahead, self._times = held.slice(count).to_batches(), times[count:]
+        held = pa.Table.from_batches(self._ahead)
+        times = self._times
+        self._ahead = held.slice(count).to_batches()
+        self._times = times[count:]
         return held.slice(0, count), times[:count]
 
 
 def _in_order(pieces: Sequence[Piece]) -> Piece:
     if len(pieces) == 1:
         return pieces[0]
-    rows, times = pa.concat_tables([table for table, _ in pieces]), np.concatenate([times for _, times in pieces])
+    rows = pa.concat_tables([table for table, _ in pieces])
+    times = np.concatenate([times for _, times in pieces])
     order = np.argsort(times, kind="stable")
     return rows.take(pa.array(order)), times[order]
 

@@ -61,7 +61,8 @@ def _key(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
 
 
 def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
-    serde, made = feed.serdes[0], _key(feed, columns)
+    serde = feed.serdes[0]
+    made = _key(feed, columns)
     if feed.key is None:
         return F.lit(None).cast("binary")
     if not made:

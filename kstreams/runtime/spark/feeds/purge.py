@@ -27,7 +27,10 @@ class FeedPurge:
     """
 
     def __init__(self, log: Log, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
-        self._log, self._topics, self._interval_ms, self._clock = log, topics, interval_ms, clock
+        self._log = log
+        self._topics = topics
+        self._interval_ms = interval_ms
+        self._clock = clock
         self._queries: list[CommittedSteps] = []
         self._seen: dict[TopicPartition, int] = {}
         self._last_ms = clock.uptime_ms()

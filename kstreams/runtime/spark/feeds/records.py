@@ -43,7 +43,8 @@ def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots:
     slots : int
         How many partitions of Spark write.
     """
-    names, changes = rows.columns, set(CHANGES) <= set(rows.columns)
+    names = rows.columns
+    changes = set(CHANGES) <= set(rows.columns)
     present = F.lit(1) if not changes else F.when(F.col(_CHANGE).isin(*_GONE), 0).otherwise(1)
     chosen = rows.select(
         F.struct(*(F.col(f"`{name}`") for name in names if name not in CHANGES)).alias("row"),

@@ -37,7 +37,10 @@ class FeedSteps:
     """
 
     def __init__(self, feed: Feed, topic: str, partitions: int, clock: Clock) -> None:
-        self._feed, self._topic, self._partitions, self._clock = feed, topic, partitions, clock
+        self._feed = feed
+        self._topic = topic
+        self._partitions = partitions
+        self._clock = clock
 
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows."""

@@ -108,7 +108,8 @@ def _nearest(
     """
     pieces: list[Piece] = []
     ends: list[tuple[Place, int]] = []
-    further, settled = set(spans), 0
+    further = set(spans)
+    settled = 0
 
     def look_behind(place: Place) -> None:
         span = next(spans[place.source], None)
@@ -129,7 +130,8 @@ def _nearest(
 
 
 def _piece(before: Place, span: Span) -> Piece:
-    stream_ms, reached_ms = max(before.stream_ms, span.latest_ms), max(before.reached_ms, span.latest_ms)
+    stream_ms = max(before.stream_ms, span.latest_ms)
+    reached_ms = max(before.reached_ms, span.latest_ms)
     end = before._replace(stream_ms=stream_ms, reached_ms=reached_ms, offset=span.end)
     return Piece(before._replace(offset=span.start), end, span.records)
 

@@ -33,8 +33,11 @@ class CommittedSteps:
         checkpoint_id: str,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self._log, self.group, self._sources = log, group, sorted(sources)
-        self._mark, self._starts = f"{checkpoint_id} step ", starts or {}
+        self._log = log
+        self.group = group
+        self._sources = sorted(sources)
+        self._mark = f"{checkpoint_id} step "
+        self._starts = starts or {}
 
     def last(self) -> AppliedStep:
         """The step committed last."""

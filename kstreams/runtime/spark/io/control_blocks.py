@@ -40,7 +40,9 @@ class TaskBlocks(NamedTuple):
     @classmethod
     def of(cls, blocks: Iterable[Block]) -> TaskBlocks:
         """Blocks that came together. Where a sub-topology has fewer tasks than one before it, none may run for them."""
-        runs, records, reports = False, list[Block](), list[Block]()
+        runs = False
+        records = list[Block]()
+        reports = list[Block]()
         for block in blocks:
             if block.topic != CONTROL_TOPIC:
                 records.append(block)

@@ -48,7 +48,8 @@ class _TransactionWriter:
     """Begins its transaction with the first row; aborts it when it is left before it is prepared."""
 
     def __init__(self, topics: OpenedTopics) -> None:
-        self._topics, self._begun = topics, False
+        self._topics = topics
+        self._begun = False
 
     def send(self, batch: Batch) -> None:
         """Write rows of one partition; makes the topic if need be."""
@@ -88,7 +89,9 @@ class CoordinatedCommits:
     """
 
     def __init__(self, log: Log, steps: CommittedSteps, topics: OutputTopics, timeout_ms: int) -> None:
-        self._steps, self._topics, self._timeout_ms = steps, topics, timeout_ms
+        self._steps = steps
+        self._topics = topics
+        self._timeout_ms = timeout_ms
         self._coordinator = log.coordinator(steps.group)
 
     def output(self, step: int) -> CoordinatedOutput:

@@ -23,7 +23,8 @@ class DeletedInput:
     """
 
     def __init__(self, program: Program, log: Log) -> None:
-        self._program, self._log = program, log
+        self._program = program
+        self._log = log
 
     def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
         """The records that are there, and a report of the others.

@@ -34,7 +34,8 @@ class DeltaSink:
     """
 
     def __init__(self, settings: DeltaSettings, program: Program, application: str) -> None:
-        self._settings, self._application = settings, application
+        self._settings = settings
+        self._application = application
         self._serdes = serdes_written(program.sub_topologies)
         self._forms: dict[str, TypedRows] = {}
 
@@ -62,7 +63,8 @@ class DeltaSink:
     def _merge(self, step: int, topic: str, rows: DataFrame) -> None:
         """Let the last record of each key stand for it; one without a value deletes the key's row."""
         changes = self._typed(topic, last_of_each_key(rows, ("origin", "offset")))
-        session, names = changes.sparkSession, [name for name in changes.columns if name != DELETED]
+        session = changes.sparkSession
+        names = [name for name in changes.columns if name != DELETED]
         empty = changes.limit(0).drop(DELETED).write.format("delta").mode("ignore")
         empty.partitionBy(*self._settings.partition_by).save(self._path(topic))
         changes.createOrReplaceTempView("kstreams_changes")

@@ -29,7 +29,8 @@ class LogRecords:
 
     def __iter__(self) -> Iterator[Batch]:
         topic, partition, start, end = self.range
-        source, topics = TopicPartition(topic, partition), TopicReader(self.home, [topic], end - start, self.missing)
+        source = TopicPartition(topic, partition)
+        topics = TopicReader(self.home, [topic], end - start, self.missing)
         for rows in topics.partitions_between({source: start}, {source: end}):
             yield from topics.read(rows)
 

@@ -87,7 +87,9 @@ class OpenedTopics:
     """
 
     def __init__(self, topics: OutputTopics, settings: Mapping[str, object]) -> None:
-        self._topics, self._settings, self._resources = topics, settings, ExitStack()
+        self._topics = topics
+        self._settings = settings
+        self._resources = ExitStack()
         self._log = self._resources.enter_context(topics.home.opened())
         self._producer: Producer | None = None
         self._known = set[str]()

@@ -33,7 +33,9 @@ class PositionCommits:
     """
 
     def __init__(self, log: Log, group: str, clock: Clock) -> None:
-        self._log, self._group, self._clock = log, group, clock
+        self._log = log
+        self._group = group
+        self._clock = clock
         self._producer: Producer | None = self._opened()
 
     def commit(self, offsets: Committed) -> None:

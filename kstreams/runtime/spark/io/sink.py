@@ -42,7 +42,8 @@ class LogSink:
     """
 
     def __init__(self, steps: CommittedSteps, commits: StepCommits) -> None:
-        self._steps, self._commits = steps, commits
+        self._steps = steps
+        self._commits = commits
 
     def last_step(self) -> AppliedStep:
         """The step committed last."""

@@ -91,7 +91,8 @@ def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFr
 
 def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
     """The records between two offsets, read by executors; columns as in `SCHEMA`."""
-    ranges, shipped = reader.partitions(start, end) or [EMPTY], reader.for_executors()
+    ranges = reader.partitions(start, end) or [EMPTY]
+    shipped = reader.for_executors()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -149,7 +150,9 @@ class LogInputPartition(InputPartition):  # type: ignore[misc]
     """Rows [start, end) of one topic partition."""
 
     def __init__(self, source: TopicPartition, start: int, end: int) -> None:
-        self.source, self.start, self.end = source, start, end
+        self.source = source
+        self.start = start
+        self.end = end
 
 
 class TopicReader:
@@ -158,7 +161,9 @@ class TopicReader:
     def __init__(
         self, home: HomePlace, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()
     ) -> None:
-        self.home, self.names, self.rows_per_task = home, tuple(names), rows_per_task
+        self.home = home
+        self.names = tuple(names)
+        self.rows_per_task = rows_per_task
         self._missing = frozenset(missing)
 
     @classmethod
@@ -166,7 +171,8 @@ class TopicReader:
         """Read the options; raises ConfigError when one that is needed is missing."""
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
-        missing, settings = options.get("mayBeMissing", "").split(","), json.loads(options.get("secretSettings", "[]"))
+        missing = options.get("mayBeMissing", "").split(",")
+        settings = json.loads(options.get("secretSettings", "[]"))
         home = HomePlace(options["path"], tuple((key, value) for key, value in settings))
         return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing)
 
@@ -255,8 +261,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         ends: bool = False,
         latest_ms: int = LATEST_MS,
     ) -> None:
-        self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
-        self._steps, self._latest_ms = StepEnds(admissions or [Admission(topics.names)], self._starts), latest_ms
+        self._topics = topics
+        self._limit = limit
+        self._starts = starts or {}
+        self._ends = ends
+        self._steps = StepEnds(admissions or [Admission(topics.names)], self._starts)
+        self._latest_ms = latest_ms
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
@@ -271,7 +281,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """As far as the limit allows, in the order in which native tasks would take the rows."""
-        begin, end, ended = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
+        begin = positions_of(start)
+        end = self._target or self._topics.end()
+        ended = start.get(END, {}).get("0", 0)
         if ended and any(stop > begin.get(source, 0) for source, stop in end.items()):
             raise LogError(
                 "This query was run until the end of its input, so every row that comes later would be late: "

@@ -28,7 +28,8 @@ class StepEnds:
     """
 
     def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
-        self._admissions, self._greatest = admissions, GreatestTimes(starts)
+        self._admissions = admissions
+        self._greatest = GreatestTimes(starts)
         self._read: RecordsAhead | None = None
 
     def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:

@@ -88,7 +88,8 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         prepared = prepare(topology, config, log)
         starts = positions_of(starting_offsets(prepared.program, log, SystemClock()))
         steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id, starts)
-        begin, offsets = steps.positions(), bundle.origin.offsets
+        begin = steps.positions()
+        offsets = bundle.origin.offsets
         positions = {source: offsets.get(source, at) for source, at in begin.items()}
         number = end_step(_FIRST) if bundle.origin.ended else _FIRST
         manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
@@ -106,7 +107,8 @@ def _require_in_tasks(laid: LaidOut) -> None:
 
 
 def _require_new(config: Config, admin: Admin) -> None:
-    settings, name = SparkSettings.of(config), config.application_id
+    settings = SparkSettings.of(config)
+    name = config.application_id
     if group_of(name) in admin.groups() or open_storage(settings.checkpoint_of(name), settings.conf).names(MANIFESTS):
         raise StateError(
             f"The application {name!r} has state on Spark already: import with --replace to forget it, or give the "
@@ -119,7 +121,8 @@ def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str
     for task in bundle.tasks:
         sub, partition = TaskId.parse(task)
         if sub in prepared.in_tasks - prepared.plan.nodes.keys():
-            rows, files = bundle.rows(task), state_files(prepared.program, sub, partition)
+            rows = bundle.rows(task)
+            files = state_files(prepared.program, sub, partition)
             yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)
 
 
@@ -127,7 +130,8 @@ def _rows(prepared: Prepared, last: AppliedStep) -> Iterator[TaskRows]:
     program = prepared.program
     for task, version in Manifests(prepared.checkpoint.storage).get(last).states.items():
         sub, partition = TaskId.parse(task)
-        part, files = program.sub_topology(sub), state_files(program, sub, partition)
+        part = program.sub_topology(sub)
+        files = state_files(program, sub, partition)
         if not part.is_global:
             metadata = {name: at for name, at in files.metadata_at(version).items() if not name.startswith(NEXT_OFFSET)}
             yield TaskRows(task, metadata, merged_stores(part.stores, files.rebuild(version)) if part.stores else {})

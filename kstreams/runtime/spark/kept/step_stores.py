@@ -54,7 +54,8 @@ class StepStores:
         with home_of(settings).open(settings) as log:
             self._prepared = prepare(self._topology, settings, log)
             self._manifest = _manifest(self._prepared, log, step)
-        self._resources, self._open = ExitStack(), dict[str, CommittedPartition]()
+        self._resources = ExitStack()
+        self._open = dict[str, CommittedPartition]()
         self._resources.callback(registry.close)
         self._folder = Path(self._resources.enter_context(TemporaryDirectory(prefix="kstreams-step-")))
 
@@ -99,10 +100,12 @@ class StepStores:
 
     def _partition(self, name: str, task: TaskId) -> CommittedPartition:
         """One store of a task, made from its state files."""
-        place, program = f"{task}-{name}", self._prepared.program
+        place = f"{task}-{name}"
+        program = self._prepared.program
         if place not in self._open:
             builder = replace(self._topology.stores[name], store="rocksdb")
-            files, version = state_files(program, task.sub_topology, task.partition), self._manifest.states[str(task)]
+            files = state_files(program, task.sub_topology, task.partition)
+            version = self._manifest.states[str(task)]
             opened = opened_state(self._folder / place, files, [builder], version, caching=False, limits=program.limits)
             stores = self._resources.enter_context(opened).stores
             self._open[place] = CommittedPartition(task.partition, stores.committed, name)

@@ -46,7 +46,8 @@ def gathered(
     >>> found[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
     7
     """
-    tags, of_client = (("thread-id", f"{application_id}-spark"),), (("client-id", application_id),)
+    tags = (("thread-id", f"{application_id}-spark"),)
+    of_client = (("client-id", application_id),)
     found = [*_of_client(application_id, state, of_client), *_of_steps(progress, sensors, tags)]
     found += [*_of_records(progress, tags), *_of_tasks(sensors, tags)]
     for source, lag in lags.items():
@@ -75,7 +76,8 @@ def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> Foun
 
 
 def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found:
-    average, highest = activity.seconds.average(now), activity.seconds.highest(now)
+    average = activity.seconds.average(now)
+    highest = activity.seconds.highest(now)
     yield MetricName(THREAD, f"{name}-latency-avg", tags), None if average is None else average * 1000
     yield MetricName(THREAD, f"{name}-latency-max", tags), None if highest is None else highest * 1000
     yield MetricName(THREAD, f"{name}-ratio", tags), activity.seconds.sum_rate(now)

@@ -35,7 +35,8 @@ class StepSensors:
     """
 
     def __init__(self, windows: SampleWindows) -> None:
-        self.process, self.commit = Activity(windows), Activity(windows)
+        self.process = Activity(windows)
+        self.commit = Activity(windows)
         self.sizes: dict[tuple[str, str], StoreSize] = {}
         self.stream_times: dict[str, int] = {}
 

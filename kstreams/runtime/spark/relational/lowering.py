@@ -54,7 +54,10 @@ class RelationalLowering:
         whole: Callable[[str], DataFrame],
     ) -> None:
         self._whole = whole
-        self.typed, self._source, self._topic_names, self._topics = typed, source, topic_names, tuple(topics)
+        self.typed = typed
+        self._source = source
+        self._topic_names = topic_names
+        self._topics = tuple(topics)
         self._frames: dict[str, Frame] = {}
         self._names = frozenset[str]()
         self.outputs: list[Output] = []

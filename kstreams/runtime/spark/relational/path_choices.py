@@ -41,7 +41,8 @@ class PathChoices:
     def __init__(
         self, settings: PathSettings, operators: Mapping[int, Collection[str]], before: Mapping[int, Collection[int]]
     ) -> None:
-        self._settings, self._operators = settings, operators
+        self._settings = settings
+        self._operators = operators
         for name in settings.operators:
             _require_operator(name, {name for names in operators.values() for name in names})
         self._of = {number: self._asked(names) for number, names in operators.items()}

@@ -32,8 +32,10 @@ from kstreams.runtime.spark.relational.windowed_query import gives_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
-TASK, RELATIONAL = "task", "relational"
-MEASURED, DECLARED = "measured", "declared"
+TASK = "task"
+RELATIONAL = "relational"
+MEASURED = "measured"
+DECLARED = "declared"
 FOLLOWED_BY_TASKS = "{} is set: only tasks can follow it"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 _WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
@@ -110,7 +112,8 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     graph: LogicalGraph | None = topology.graph
     if graph is None:
         return _by_hand(topology, settings)
-    facts, subs = TypedGraph(graph), topology.sub_topologies
+    facts = TypedGraph(graph)
+    subs = topology.sub_topologies
     nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
     exchanges = exchanges_of(topology)
     before = {sub.id: exchanges.members(sub.id) - {sub.id} for sub in subs if sub.stores}

@@ -41,7 +41,8 @@ class Exchanges(NamedTuple):
 
 def exchanges_of(topology: Topology) -> Exchanges:
     """The exchanges of a topology."""
-    subs, names = topology.sub_topologies, {topic.name for topic in topology.repartition_topics}
+    subs = topology.sub_topologies
+    names = {topic.name for topic in topology.repartition_topics}
     written = {sub.id: _written(sub) for sub in subs}
     read = {sub.id: _read(sub) & names for sub in subs}
     before = {number: frozenset(w for w, topics in written.items() if topics & read[number]) for number in read}
@@ -86,7 +87,8 @@ def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -
 
 def through_reason(node: Node, topology: Topology) -> str | None:
     """Why a node keeps its query out: the records of such topics are there within a step, for tasks."""
-    subs, names = topology.sub_topologies, {topic.name for topic in topology.repartition_topics}
+    subs = topology.sub_topologies
+    names = {topic.name for topic in topology.repartition_topics}
     within = _all(map(_written, subs)) & _all(map(_read, subs)) - names
     mine = {getattr(node, "topic", None), *getattr(node, "topics", ())}
     return None if mine.isdisjoint(within) else _THROUGH

@@ -41,7 +41,8 @@ def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, p
 
     `rows_behind` goes on from there, batch by batch, so that the state is there once.
     """
-    facts, nodes = plan.facts, plan.nodes[number]
+    facts = plan.facts
+    nodes = plan.nodes[number]
     assert facts is not None
     part = parting(nodes, facts)
     if part is None:
@@ -63,12 +64,14 @@ def rows_behind(
     keep : callable
         Called with a frame that is read several times.
     """
-    facts, nodes = plan.facts, plan.nodes[number]
+    facts = plan.facts
+    nodes = plan.nodes[number]
     assert facts is not None
     part = parting(nodes, facts)
     if part is None:
         return batch
-    behind, batch = set(facts.graph.downstream(part)) - {part}, keep(batch)
+    behind = set(facts.graph.downstream(part)) - {part}
+    batch = keep(batch)
     build = _lowering(plan, number, lambda topics: batch, whole, program)
     build.begin_at(part, batch.where(F.col("topic") == _PARTED))
     return _united(build.run([node for node in nodes if node in behind])).union(batch.where(F.col("topic") != _PARTED))
@@ -90,10 +93,13 @@ def _united(outputs: Sequence[Output]) -> DataFrame:
 
 
 def _rows(output: Output) -> DataFrame:
-    topic, value = F.lit(output.topic), F.col("value")
+    topic = F.lit(output.topic)
+    value = F.col("value")
     if output.drops is not None:
-        has_key, report = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
-        topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(report))
+        has_key = F.col("key").isNotNull()
+        report = bytearray(one_dropped(output.drops, "null key"))
+        topic = F.when(has_key, topic).otherwise(CONTROL_TOPIC)
+        value = F.when(has_key, value).otherwise(F.lit(report))
     return output.frame.rows.select(
         topic.alias("topic"),
         partition_of_origin().cast("int").alias("partition"),

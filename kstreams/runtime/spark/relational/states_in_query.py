@@ -98,7 +98,8 @@ def _consists_of(node: Node, before: Node) -> bool:
     """Whether each window of a node is made of whole windows of another, of which each result lies in one of them."""
     if not isinstance(node, g.WindowedAggregate) or not isinstance(before, g.WindowedAggregate):
         return False
-    outer, inner = node.windows, before.windows
+    outer = node.windows
+    inner = before.windows
     if not isinstance(outer, TimeWindows) or not isinstance(inner, TimeWindows) or inner.size_ms != inner.advance_ms:
         return False
     return not outer.size_ms % inner.size_ms and not outer.advance_ms % inner.size_ms

@@ -45,12 +45,16 @@ class WindowedSteps:
     """
 
     def __init__(self, plan: PathPlan, number: int, program: Program) -> None:
-        self._plan, self._number, self._program = plan, number, program
+        self._plan = plan
+        self._number = number
+        self._program = program
 
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
         assert given.rows is not None
-        plan, number, program = self._plan, self._number, self._program
+        plan = self._plan
+        number = self._number
+        program = self._program
         home = HomePlace.of(program.config)
         whole = partial(rows_until_now, given.rows.sparkSession, home)
         rows = rows_behind(plan, number, given.rows, whole, program, given.persisted)
@@ -89,7 +93,8 @@ def windowed_stream(
         Whether all windows close after the last row; those whose updates are asked for have no need to.
     """
     assert plan.facts is not None
-    windowed, facts = [node for node in plan.nodes[number] if follows_time(node)], plan.facts
+    windowed = [node for node in plan.nodes[number] if follows_time(node)]
+    facts = plan.facts
     together = sorted({source.topic for source in source_partitions(program, plan.members(number))})
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:

@@ -17,7 +17,8 @@ from kstreams.serdes import Serde
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_TOPICS, _PARTITIONS = 1 << 20, 1 << 20
+_TOPICS = 1 << 20
+_PARTITIONS = 1 << 20
 
 
 def origin_column(number: int, topics: Sequence[str]) -> Column:
@@ -82,7 +83,8 @@ class UserFunction(NamedTuple):
         *arguments, origins, offsets = columns
         decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
         found: list[Any] = []
-        function, append = self.function, found.append
+        function = self.function
+        append = found.append
         try:
             for row in zip(*decoded, strict=True):
                 append(function(*row))

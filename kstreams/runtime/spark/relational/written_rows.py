@@ -56,7 +56,8 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
     Of one topic partition all rows are in one, in order. But topics are read apart from each other, and so is each
     parent of a merge, and what goes to one topic by two sinks; and what is handed over comes from several tasks.
     """
-    nodes, topics = plan.nodes[number], program.inputs[number]
+    nodes = plan.nodes[number]
+    topics = program.inputs[number]
     sinks = [node.topic for node in nodes if isinstance(node, g.To)]
     several_read = len(topics) > 1 or not program.internal.isdisjoint(topics)
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
@@ -76,7 +77,8 @@ def _written_in_arrow(
     """The function that places rows and writes them; rows that come mixed are put in order all together."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-        written, reports = Counter[str](), list[TaskReport]()
+        written = Counter[str]()
+        reports = list[TaskReport]()
         context = TaskContext.get()
         with output.writer(f"{number}_r{context.partitionId() if context else 0}") as writer:
             for given in [table_of(batches)] if mixed else (placed(table_of([batch]), places) for batch in batches):

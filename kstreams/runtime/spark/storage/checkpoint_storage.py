@@ -25,7 +25,8 @@ class CheckpointStorage(ABC):
     """
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
-        self.location, self._conf = location, conf
+        self.location = location
+        self._conf = conf
 
     @abstractmethod
     def read(self, name: str) -> bytes:

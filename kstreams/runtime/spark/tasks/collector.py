@@ -33,7 +33,10 @@ class RowCollector:
     def __init__(
         self, program: Program, writer: RowWriter, sub_topology: int, partition: int, round_number: int = 0
     ) -> None:
-        self._program, self._routes, self._writer, self._own = program, program.routes, writer, partition
+        self._program = program
+        self._routes = program.routes
+        self._writer = writer
+        self._own = partition
         self._origin = sub_topology << 20 | partition
         self._first = round_number << 40
         self._sent: Counter[str] = Counter()
@@ -53,7 +56,8 @@ class RowCollector:
 
     def send(self, topic: str, rows: EncodedRows) -> None:
         """Take rows of one topic."""
-        chosen, first = rows.chosen(self.partitions(topic), self._own), self._first + self._sent[topic]
+        chosen = rows.chosen(self.partitions(topic), self._own)
+        first = self._first + self._sent[topic]
         if self._routes.to_spark(topic):
             offsets = np.arange(first, first + len(chosen), dtype=np.int64)
             self._blocks += blocks_of(topic, self._origin, offsets, rows, chosen)

@@ -51,7 +51,8 @@ class GlobalTableLoader:
     """
 
     def __init__(self, program: Program, run: RunsTask) -> None:
-        self._program, self._run = program, run
+        self._program = program
+        self._run = run
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
 
     def plan(self, step: int, before: dict[int, GlobalTable]) -> dict[int, GlobalTable]:

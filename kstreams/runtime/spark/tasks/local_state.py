@@ -75,7 +75,8 @@ def opened_state(
         newer = files.since(known.version, version) if known is not None else None
         if known is None or newer is None:
             folder.empty()
-            known, newer = FolderNote(EMPTY), files.rebuild(version)
+            known = FolderNote(EMPTY)
+            newer = files.rebuild(version)
         logged = [replace(builder, logging=True) for builder in builders]
         stores = open_task_state(logged, folder.stores, limits=limits, caching=caching, keep_all=True)
         resources.callback(stores.close)
@@ -103,7 +104,8 @@ def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMeta
     """Apply the changes in state files, oldest first; the task metadata of the last one."""
     number = None
     for file in files:
-        metadata, number = file.metadata, file.version.number
+        metadata = file.metadata
+        number = file.version.number
         apply(stores, file)
     observe_times(stores, metadata)
     if number is not None:

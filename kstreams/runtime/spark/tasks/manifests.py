@@ -63,7 +63,9 @@ class Manifests:
     """
 
     def __init__(self, storage: CheckpointStorage, batches: int = 0) -> None:
-        self._storage, self._folder, self._batches = storage, StepFolder(storage, MANIFESTS), batches
+        self._storage = storage
+        self._folder = StepFolder(storage, MANIFESTS)
+        self._batches = batches
         self._last = AppliedStep(), StepManifest()
 
     def get(self, step: AppliedStep) -> StepManifest:

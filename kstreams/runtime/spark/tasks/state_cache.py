@@ -96,7 +96,8 @@ class TaskStateCache:
         newer = files.since(cached.version, version) if cached is not None else None
         if cached is None or newer is None:
             self.drop(name)
-            cached, newer = _opened(builders, caching, limits), files.rebuild(version)
+            cached = _opened(builders, caching, limits)
+            newer = files.rebuild(version)
             self._kept[name] = cached
         try:
             cached.apply(newer)

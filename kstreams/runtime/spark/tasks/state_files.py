@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 FORMAT_VERSION = 2
 _HEAD = struct.pack("<4sH", b"KSST", FORMAT_VERSION)
 _DIGEST_BYTES = 16
-_CHANGES, _SNAPSHOT = "changes", "snapshot"
+_CHANGES = "changes"
+_SNAPSHOT = "snapshot"
 TaskMetadata = Mapping[str, int]
 
 NEXT_OFFSET = "next_offset:"
@@ -84,7 +85,8 @@ class _Content(msgspec.Struct):
     stores: dict[str, bytes]
 
 
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgpack_decoder(_Content)
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgpack_decoder(_Content)
 
 
 class StateFiles:
@@ -100,7 +102,8 @@ class StateFiles:
     """
 
     def __init__(self, storage: CheckpointStorage, owner: StateOwner) -> None:
-        self._storage, self._owner = storage, owner
+        self._storage = storage
+        self._owner = owner
         self._folder = f"state/{owner.task}"
 
     @property

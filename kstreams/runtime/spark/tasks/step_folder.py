@@ -19,7 +19,8 @@ class StepFolder:
     """
 
     def __init__(self, storage: CheckpointStorage, folder: str) -> None:
-        self._storage, self._folder = storage, folder
+        self._storage = storage
+        self._folder = folder
         self._kept: dict[str, int] | None = None
 
     def path(self, step: int, digest: str = "") -> str:

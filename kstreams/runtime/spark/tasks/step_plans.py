@@ -43,7 +43,8 @@ class StepPlans:
     """
 
     def __init__(self, storage: CheckpointStorage) -> None:
-        self._storage, self._folder = storage, StepFolder(storage, "plans")
+        self._storage = storage
+        self._folder = StepFolder(storage, "plans")
 
     def newest(self) -> int:
         """The last step that was planned; `NO_STEP` when there was none."""

@@ -56,7 +56,10 @@ class SubTopologyChain:
     """
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
-        self._session, self._program, self._packed, self._plan = session, program, packed, plan
+        self._session = session
+        self._program = program
+        self._packed = packed
+        self._plan = plan
         self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.in_queries]
         self._circles = in_cycles(program.upstream)
         self._controls: dict[tuple[int, int], DataFrame] = {}
@@ -81,7 +84,8 @@ class SubTopologyChain:
             else:
                 taken = self._in_rounds(stage, given, step, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
-        home, past = HomePlace.of(self._program.config), self.past_tasks
+        home = HomePlace.of(self._program.config)
+        past = self.past_tasks
         read = reports_of_reading(self._session, home, past, given.ranges, past)
         ends = [frame for number, frame in written.items() if number not in self._carried]
         return StepFrames(_united(ends), _united([*ends, *read]))
@@ -136,8 +140,10 @@ class SubTopologyChain:
     def _in_tasks(
         self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: StepOutput
     ) -> DataFrame:
-        count, topics = self._program.tasks[number], self._external(number)
-        slots, read = min(task_slots(self._session), count), [ranges_of_task(ranges, topics, p) for p in range(count)]
+        count = self._program.tasks[number]
+        topics = self._external(number)
+        slots = min(task_slots(self._session), count)
+        read = [ranges_of_task(ranges, topics, p) for p in range(count)]
         given = self._control(count, slots)
         if handed_over:
             given = _united([given, *handed_over]).repartitionById(slots, self._partition % slots)

@@ -36,7 +36,8 @@ class _Written(msgspec.Struct, frozen=True):
     layout: int = _LAYOUT
 
 
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgpack_decoder(_Written)
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgpack_decoder(_Written)
 
 
 class TaskFolder:
@@ -55,7 +56,8 @@ class TaskFolder:
 
     def __init__(self, path: Path) -> None:
         self._lock = DirectoryLock(path)
-        self._note, self.stores = path / "note", path / "stores"
+        self._note = path / "note"
+        self.stores = path / "stores"
 
     def __enter__(self) -> TaskFolder:
         return self
@@ -70,7 +72,8 @@ class TaskFolder:
         except FileNotFoundError:
             return None
         self._note.unlink()
-        content, checksum = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
+        content = raw[:-_CHECKSUM_BYTES]
+        checksum = raw[-_CHECKSUM_BYTES:]
         if checksum != _checksum(content):
             return None
         written = _DECODER.decode(content)

@@ -105,7 +105,8 @@ def run_task(
     Block
         What it hands over to Spark, and its report.
     """
-    task, num_given_out = str(TaskId(sub.id, partition)), 0
+    task = str(TaskId(sub.id, partition))
+    num_given_out = 0
     if not feeds and task in step.resting and not step.end and not _is_for_snapshots(program, step):
         yield report(partition, TaskReport(resting=[task]))
         return
@@ -127,10 +128,12 @@ def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
 ) -> Iterator[Block]:
     """The output of a task in one step: the same whenever it is run."""
-    files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition)
+    files = state_files(program, sub.id, partition)
+    version = step.state_of(sub.id, partition)
     task = str(TaskId(sub.id, partition))
     place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, task)
-    caching, limits = program.config.caches, program.limits_in_step
+    caching = program.config.caches
+    limits = program.limits_in_step
     with (
         opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state,
         writer(task) as opened,
@@ -156,8 +159,12 @@ class TaskRun:
         opened: OpenedState,
         writer: RowWriter,
     ) -> None:
-        self._program, self._step, self._state, self._writer = program, step, opened.stores, writer
-        self._partition, self._id = partition, TaskId(sub.id, partition)
+        self._program = program
+        self._step = step
+        self._state = opened.stores
+        self._writer = writer
+        self._partition = partition
+        self._id = TaskId(sub.id, partition)
         self._version = step.state_of(sub.id, partition)
         self._metadata = dict(opened.metadata)
         self._collector = RowCollector(program, writer, sub.id, partition, step.round_number)
@@ -211,7 +218,8 @@ class TaskRun:
     def _commit(self, files: StateFiles) -> None:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
         times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
-        made, changes = self._step.version_number, self._state.changes()
+        made = self._step.version_number
+        changes = self._state.changes()
         self._sizes = _sizes(self._state, changes)
         self._version = files.write_changes(made, self._version, times | counted, changes)
 
@@ -230,10 +238,12 @@ def _size(rows: int, num_bytes: int, changed: Changes | None) -> StoreSize:
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
-    caching, limits = program.config.caches, program.limits
+    caching = program.config.caches
+    limits = program.limits
     for sub in program.sub_topologies:
         if sub.is_global:
-            files, version = state_files(program, sub.id, 0), step.state_of(sub.id, 0)
+            files = state_files(program, sub.id, 0)
+            version = step.state_of(sub.id, 0)
             name = f"{program.checkpoint}/{sub.id}"
             stores |= STATE_CACHE.at(name, files, sub.stores, version, caching=caching, limits=limits).state.stores
     return stores

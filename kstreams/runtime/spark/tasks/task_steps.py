@@ -55,18 +55,24 @@ class TaskSteps:
         *,
         bounded: bool,
     ) -> None:
-        self._chain, self._plans = chain, StepPlans(storage)
+        self._chain = chain
+        self._plans = StepPlans(storage)
         self._manifests = Manifests(storage, program.snapshot_every)  # as far back as states surely reach
-        self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
+        self._globals = global_tables
+        self._program = program
+        self._clock = clock
+        self._bounded = bounded
         self._newest: int | None = None
         self._resting = frozenset[str]()
 
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run all tasks once, those that feed themselves round by round."""
-        step, before = given.number, self._manifests.get(given.parent)
+        step = given.number
+        before = self._manifests.get(given.parent)
         before.require_tasks(self._program.tasks)
         plan = self._planned(step, before, given.ranges)
-        loaded, behind = self._globals.load(step, plan, before), frozenset(plan.behind)
+        loaded = self._globals.load(step, plan, before)
+        behind = frozenset(plan.behind)
         made = self._chain.outputs(
             given,
             Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind, resting=self._resting),
@@ -98,12 +104,14 @@ class TaskSteps:
 
     def _read_past_tasks(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
         """What sub-topologies without tasks have read of what was written within the step."""
-        written, external = written_records(reports), {source.topic for source in ranges}
+        written = written_records(reports)
+        external = {source.topic for source in ranges}
         return TaskReport(records_in=sum(written[topic] for topic in self._chain.past_tasks if topic not in external))
 
     def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
         ends = {source: end for source, (_, end) in ranges.items()}
-        tables, now_ms = self._globals.plan(step, before.globals), self._clock.wall_ms()
+        tables = self._globals.plan(step, before.globals)
+        now_ms = self._clock.wall_ms()
         return self._plans.publish(step, StepPlan(before.step, now_ms, tables, self._behind(ends), offsets_of(ends)))
 
     def _behind(self, reached: Mapping[TopicPartition, int]) -> list[TopicPartition]:

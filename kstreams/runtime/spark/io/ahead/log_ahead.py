@@ -37,7 +37,9 @@ class LogAhead:
     """
 
     def __init__(self, log: Log) -> None:
-        self._admin, self._skimming, self._reading = log.admin(), log.consumer(), log.consumer()
+        self._admin = log.admin()
+        self._skimming = log.consumer()
+        self._reading = log.consumer()
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
         """The records [start, end) of a partition, as far as they are there; one pass at a time over each."""
@@ -52,7 +54,8 @@ class LogAhead:
 
     def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
         """Offsets and timestamps of the records [start, end)."""
-        offsets, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        offsets = [np.zeros(0, np.int64)]
+        times = [np.zeros(0, np.int64)]
         for batch in read_up_to(self._reading, source, start, end):
             offsets.append(batch.offsets)
             times.append(batch.timestamps.to_numpy())

@@ -31,7 +31,8 @@ class RecordsAhead:
     """
 
     def __init__(self, log: Log) -> None:
-        self._admin, self._consumer = log.admin(), log.consumer()
+        self._admin = log.admin()
+        self._consumer = log.consumer()
         self._held: dict[TopicPartition, deque[tuple[Longs, Longs]]] = {}
         self._begins: dict[TopicPartition, int] = {}
 
@@ -69,7 +70,8 @@ class RecordsAhead:
             self._held[source] = deque()
             self._consumer.assign([*self._consumer.assignment(), source])
             self._consumer.seek(source, start)
-        held, self._begins[source] = self._held[source], start
+        held = self._held[source]
+        self._begins[source] = start
         while held and held[0][0][-1] < start:
             held.popleft()
 
@@ -85,7 +87,8 @@ class RecordsAhead:
         raise LogError(f"{wanted} ends before offset {before}, where its home says that it goes on")
 
     def _hold(self, batch: Batch, *, is_wanted: bool) -> None:
-        held, times = self._held[batch.source], batch.timestamps.to_numpy()
+        held = self._held[batch.source]
+        times = batch.timestamps.to_numpy()
         held.append((batch.offsets, np.where(times > LATEST_MS, NO_TIME, times)))
         if not is_wanted and sum(len(offsets) for offsets, _ in held) > _MOST_HELD:
             self._consumer.pause([batch.source])

@@ -48,8 +48,12 @@ class StagedCommits:
         publish: Publish,
         publishers: int,
     ) -> None:
-        self._commits, self._steps, self._topics, self._rows = commits, steps, topics, rows
-        self._publish, self._publishers = publish, publishers
+        self._commits = commits
+        self._steps = steps
+        self._topics = topics
+        self._rows = rows
+        self._publish = publish
+        self._publishers = publishers
         self._follow(steps.last())
 
     def output(self, step: int) -> StagedOutput:

@@ -39,8 +39,12 @@ class _StagingWriter:
     """Stages rows piece by piece. What their topic would never take is refused here: later is too late."""
 
     def __init__(self, topics: OpenedTopics, rows: StagedRows, step: int, name: str) -> None:
-        self._topics, self._rows, self._step, self._name = topics, rows, step, name
-        self._gathered, self._num_bytes = list[Batch](), 0
+        self._topics = topics
+        self._rows = rows
+        self._step = step
+        self._name = name
+        self._gathered = list[Batch]()
+        self._num_bytes = 0
         self._written = list[str]()
 
     def send(self, batch: Batch) -> None:
@@ -71,4 +75,5 @@ class _StagingWriter:
 
     def _stage(self) -> None:
         self._written.append(self._rows.write(self._step, self._name, self._gathered))
-        self._gathered, self._num_bytes = [], 0
+        self._gathered = []
+        self._num_bytes = 0

@@ -81,7 +81,8 @@ class Publication(NamedTuple):
                 SystemClock().sleep(PAUSE_SECONDS)
 
     def _attempt(self, log: Log, step: int, publisher: int, names: Sequence[str]) -> None:
-        group, anchor = f"{self.group}{PUBLISHED}", self.anchors[publisher]
+        group = f"{self.group}{PUBLISHED}"
+        anchor = self.anchors[publisher]
         # The new producer ends what another one with its id has left open. Only then the number is looked at.
         own = {"transactional.id": f"{group}-{publisher}", "max.block.ms": _CALL_MS}
         own["transaction.timeout.ms"] = min(self.timeout_ms, _MOST_TIMEOUT_MS)

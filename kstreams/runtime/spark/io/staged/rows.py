@@ -27,7 +27,8 @@ _SCHEMA = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64()), ("headers", HEADERS_TYPE)]
 )
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-_TOPIC, _PARTITION = b"topic", b"partition"
+_TOPIC = b"topic"
+_PARTITION = b"partition"
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ def _encoded(batches: Iterable[Batch]) -> bytes:
 
 
 def _batch(rows: pa.RecordBatch, place: Any) -> Batch:
-    source, headers = TopicPartition(place[_TOPIC].decode(), int(place[_PARTITION])), rows["headers"]
+    source = TopicPartition(place[_TOPIC].decode(), int(place[_PARTITION]))
+    headers = rows["headers"]
     bare = headers.null_count == len(rows)
     return Batch(source, np.arange(len(rows)), rows["key"], rows["value"], rows["timestamp"], None if bare else headers)
 

@@ -22,10 +22,12 @@ _decode = msgpack_decoder(list[int]).decode
 
 def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     """The records go mark by mark through Python."""
-    frame, settings = build.parent(node), node.supplier
+    frame = build.parent(node)
+    settings = node.supplier
     mark = FunctionCall.on_rows(node, settings.mark, frame, True, build).serialized(settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
-    given, delay_ms = (settings.within_ms, settings.retention_ms), delay_of(node, build.typed)
+    given = (settings.within_ms, settings.retention_ms)
+    delay_ms = delay_of(node, build.typed)
     return Frame(by_key([marked], _Times, given, delay_ms=delay_ms, mark="_mark"), frame.key, frame.value)
 
 
@@ -33,7 +35,10 @@ class _Times(KeyedState):
     """The times at which a mark was seen."""
 
     def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, kept: Kept, seen_ms: int) -> None:
-        self._within_ms, self._retention_ms, self._mark, self._seen_ms = within_ms, retention_ms, mark, seen_ms
+        self._within_ms = within_ms
+        self._retention_ms = retention_ms
+        self._mark = mark
+        self._seen_ms = seen_ms
         self._times = [] if kept.state is None else _decode(kept.state)
         self._latest = kept.timestamp
 

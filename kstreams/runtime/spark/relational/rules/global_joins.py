@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Frame:
     """Each record meets the row whose key its selector gives."""
-    stream, of_table = build.parent(node), build.input_types(node, 1)
+    stream = build.parent(node)
+    of_table = build.input_types(node, 1)
     source = build.graph[node.parents[1]]
     assert isinstance(source, g.GlobalTableSource)
     stream, selected = _selected(node, build, stream)
@@ -43,7 +44,8 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
 
 def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame) -> tuple[Frame, Column]:
     """The key of the table that each record asks for, serialized."""
-    serde, selector = serde_of(build.input_types(node, 1).key.kind), node.key_selector
+    serde = serde_of(build.input_types(node, 1).key.kind)
+    selector = node.key_selector
     if not isinstance(selector, Expr):
         return stream, FunctionCall.on_rows(node, selector, stream, True, build).serialized(serde)
     stream = stream.with_computed({"_key": selector})

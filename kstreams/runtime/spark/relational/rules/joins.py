@@ -41,7 +41,8 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
     """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
     frames = [build.parent(node, at).where(F.col("value").isNotNull()) for at in range(len(SIDES))]
     if not node.right_outer:
-        left, right = _named(frames[0], "left"), _named(frames[1].where(F.col("key").isNotNull()), "right")
+        left = _named(frames[0], "left")
+        right = _named(frames[1].where(F.col("key").isNotNull()), "right")
         # Never null, or Spark would ask for that itself, before its watermark has seen the row.
         right = right.withColumn("right_key", F.coalesce("right_key", F.lit(b"")))
         return _joined(left.join(right, _same("key") & _within(node), "left_outer"), _left, node, build)
@@ -59,7 +60,8 @@ def with_joined(
 
 
 def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: RelationalLowering) -> Frame:
-    left, right = build.parent(node, 0), build.parent(node, 1)
+    left = build.parent(node, 0)
+    right = build.parent(node, 1)
     frame = Frame(_rows(pairs, chosen), left.key, build.serde(node, "value"))
     read = [Argument(F.col(f"{side}_value"), _value(of).reads) for side, of in zip(SIDES, (left, right), strict=True)]
     made = with_joined(frame, node, [Argument.of_side(frame, "key"), *read], build, _PLACE)
@@ -99,7 +101,8 @@ def _within(node: WindowJoin) -> Column:
     """Whether the right row is at most `before` the left one or `after` it, both ends included."""
     # Literals: Spark looks for them to know how long rows wait.
     before, after = (F.expr(f"INTERVAL {ms} MILLISECONDS") for ms in (node.windows.before_ms, node.windows.after_ms))
-    left, right = F.col(f"left_{EVENT_TIME}"), F.col(f"right_{EVENT_TIME}")
+    left = F.col(f"left_{EVENT_TIME}")
+    right = F.col(f"right_{EVENT_TIME}")
     return (right >= left - before) & (right <= left + after)
 
 

@@ -18,12 +18,14 @@ from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde
 
-TABLE, STREAM = 0, 1
+TABLE = 0
+STREAM = 1
 
 
 def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Frame:
     """Every record of a key changes its aggregate, and the new one goes on."""
-    frame, aggregation = build.parent(node), RecordAggregation.of(node, build)
+    frame = build.parent(node)
+    aggregation = RecordAggregation.of(node, build)
     present = frame.where(F.col("key").isNotNull() & F.col("value").isNotNull())
     return Frame(by_key([present], _Aggregate, (aggregation,)), frame.key, aggregation.result)
 
@@ -32,13 +34,16 @@ class _Aggregate(KeyedState):
     """The aggregate of a key, None at first."""
 
     def __init__(self, aggregation: RecordAggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
-        self._aggregation, self._latest = aggregation, kept.timestamp
+        self._aggregation = aggregation
+        self._latest = kept.timestamp
         self._value = None if kept.state is None else aggregation.restored(kept.state)
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
-        aggregation, latest = self._aggregation, max(self._latest, record.timestamp)
+        aggregation = self._aggregation
+        latest = max(self._latest, record.timestamp)
         new = aggregation.aggregated(record, aggregation.initial() if self._value is None else self._value)
-        self._value, self._latest = new, UNKNOWN.timestamp if new is None else latest
+        self._value = new
+        self._latest = UNKNOWN.timestamp if new is None else latest
         return [record._replace(value=aggregation.shown(new), timestamp=latest)]
 
     def kept(self) -> Kept:
@@ -56,7 +61,9 @@ class _Lookup(NamedTuple):
 
 def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:
     """The rows of the table are kept by key, and each record of the stream meets the one that is there."""
-    stream, table, result = build.parent(node, 0), build.parent(node, 1), build.serde(node, "value")
+    stream = build.parent(node, 0)
+    table = build.parent(node, 1)
+    result = build.serde(node, "value")
     joiner, with_key = build.joiner(node)
     reads = (stream.key, stream.value, table.value) if with_key else (stream.value, table.value)
     lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
@@ -69,10 +76,12 @@ class _Row(KeyedState):
     """The row of the table that the records of a key meet."""
 
     def __init__(self, lookup: _Lookup, key: bytes | None, kept: Kept, seen_ms: int) -> None:
-        self._lookup, self._kept = lookup, kept
+        self._lookup = lookup
+        self._kept = kept
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
-        lookup, row = self._lookup, self._kept.state
+        lookup = self._lookup
+        row = self._kept.state
         if record.side == TABLE:
             self._kept = Kept(record.value, record.timestamp)
             return []
@@ -87,7 +96,8 @@ class _Row(KeyedState):
 
 
 def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> str | None:
-    made, taken = typed.types[node.name], typed.of_parent(node)
+    made = typed.types[node.name]
+    taken = typed.of_parent(node)
     return (
         unknown_type(taken.key.or_declared(node.grouped.key, node), "key")
         or unknown_type(taken.value.or_declared(node.grouped.value, node), "value")

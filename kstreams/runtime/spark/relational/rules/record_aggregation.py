@@ -22,7 +22,8 @@ class RecordAggregation(NamedTuple):
     @classmethod
     def of(cls, node: g.StreamAggregate | g.WindowedAggregate, build: RelationalLowering) -> RecordAggregation:
         """The aggregator of a node."""
-        frame, lowered = build.parent(node), lower(node, build)
+        frame = build.parent(node)
+        lowered = lower(node, build)
         step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
         return cls(lowered, step, build.serde(node, "value"))
 

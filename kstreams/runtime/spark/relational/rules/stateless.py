@@ -39,14 +39,16 @@ def filter_(node: g.Filter, build: RelationalLowering) -> Frame:
 
 
 def map_values(node: g.MapValues, build: RelationalLowering) -> Frame:
-    frame, serde = build.parent(node), build.serde(node, "value")
+    frame = build.parent(node)
+    serde = build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)})
     return with_result(frame, "value", serde, FunctionCall.on_rows(node, node.function, frame, node.with_key, build))
 
 
 def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
-    frame, serde = build.parent(node), build.serde(node, "key")
+    frame = build.parent(node)
+    serde = build.serde(node, "key")
     if isinstance(node.function, Expr):
         return frame.with_new({"key": (node.function, serde)})
     return with_result(frame, "key", serde, FunctionCall.on_rows(node, node.function, frame, True, build))
@@ -65,14 +67,16 @@ def flat_map(node: g.FlatMap, build: RelationalLowering) -> Frame:
 
 
 def flat_map_values(node: g.FlatMapValues, build: RelationalLowering) -> Frame:
-    frame, serde = build.parent(node), build.serde(node, "value")
+    frame = build.parent(node)
+    serde = build.serde(node, "value")
     call = FunctionCall.on_rows(node, node.function, frame, node.with_key, build)
     made = call.column("array<binary>", _flat_values, serde, gave_text(node))
     return frame.with_value(F.explode(made), serde)
 
 
 def split(node: g.Split, build: RelationalLowering) -> Frame:
-    frame, taken = build.parent(node), F.lit(len(node.predicates))
+    frame = build.parent(node)
+    taken = F.lit(len(node.predicates))
     for number, predicate in reversed(list(enumerate(node.predicates))):
         frame, holds = condition(predicate, frame, node, build, f"_holds_{number}")
         taken = F.when(holds, number).otherwise(taken)
@@ -104,7 +108,8 @@ def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
     """Written by the sub-topology before it, read by the one after it; within a query, Spark exchanges the rows."""
     if not build.has_parent(node):
         return build.read(node, [node.topic])
-    frame, keeps_all = _as_declared(build.parent(node), node, build), node.name in build.typed.with_null_keys
+    frame = _as_declared(build.parent(node), node, build)
+    keeps_all = node.name in build.typed.with_null_keys
     if build.goes_on_behind(node):
         return frame if keeps_all else frame.where(F.col("key").isNotNull())
     build.write(node.topic, frame, None if keeps_all else node.filter)
@@ -122,7 +127,8 @@ def condition(
 
 def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
     """A sink may write another serde than its parent's values have."""
-    key, value = build.serde(node, "key"), build.serde(node, "value")
+    key = build.serde(node, "key")
+    value = build.serde(node, "value")
     if key != frame.key:
         frame = frame.with_key(arrow_call("binary", _again, (frame.key, key), F.col("key")), key)
     if value != frame.value:
@@ -137,7 +143,9 @@ def _with_pairs(
     work: Callable[..., pa.Array],
     each: Callable[[Column], Column],
 ) -> Frame:
-    frame, key, value = build.parent(node), build.serde(node, "key"), build.serde(node, "value")
+    frame = build.parent(node)
+    key = build.serde(node, "key")
+    value = build.serde(node, "value")
     call = FunctionCall.on_rows(node, node.function, frame, True, build)
     rows = frame.rows.withColumn("_pair", each(call.column(returned, work, (key, value))))
     return replace(frame, rows=rows).with_key(F.col("_pair.key"), key).with_value(F.col("_pair.value"), value)
@@ -206,7 +214,8 @@ def check_one_to_one(node: g.MapValues | g.SelectKey | g.TableMapValues, typed: 
 
 
 def check_any_number(node: g.Map, typed: TypedGraph) -> str | None:
-    made, taken = typed.types[node.name], typed.of_parent(node)
+    made = typed.types[node.name]
+    taken = typed.of_parent(node)
     functions = node.function if isinstance(node.function, tuple) else (node.function,)
     return (
         first_reason(map(unbuildable, functions))

@@ -39,7 +39,8 @@ def table_filter(node: g.TableFilter, build: RelationalLowering) -> Frame:
 
 
 def table_map_values(node: g.TableMapValues, build: RelationalLowering) -> Frame:
-    frame, serde = build.parent(node), build.serde(node, "value")
+    frame = build.parent(node)
+    serde = build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)}, where=F.col("value").isNotNull())
     return with_result(

@@ -70,8 +70,10 @@ def _slot(number: int, slot: Expr) -> Column:
 
 def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any, aggregation: Aggregation) -> Frame:
     """Keys and values as bytes, made of the windows and of what was aggregated."""
-    key, value = build.serde(node, "key"), build.serde(node, "value")
-    start, form = F.unix_millis(F.col("_window.start")), _FORMS_OF_WINDOWS[type(node.windows)]
+    key = build.serde(node, "key")
+    value = build.serde(node, "value")
+    start = F.unix_millis(F.col("_window.start"))
+    form = _FORMS_OF_WINDOWS[type(node.windows)]
     slots = [F.col(f"_slot_{i}") for i in range(len(aggregation.slots))]
     # A time of Spark's own making, or it would not know how late results can be.
     timed = [F.window_time("_window").alias(EVENT_TIME)] if has_state_behind(node, build.typed) else []
@@ -94,7 +96,8 @@ def _typed_key(serde: Serde[Any], form: WindowForm) -> list[Column]:
     """The key and its window as columns, if the key can be one."""
     if not isinstance(serde, WindowedSerde) or serde.inner.arrow_type not in SQL_TYPES:
         return []
-    key, times = decoded(serde.inner, F.col("key")).alias("key"), (F.col("_window.start"), form.end())
+    key = decoded(serde.inner, F.col("key")).alias("key")
+    times = (F.col("_window.start"), form.end())
     named = (time.alias(f"window_{name}") for name, time in zip(("start", "end"), times, strict=True))
     return [F.struct(key, *named).alias(leaf_column("key"))]
 
@@ -160,7 +163,8 @@ def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> st
 
 
 def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
-    made, taken = typed.types[node.name], typed.of_parent(node)
+    made = typed.types[node.name]
+    taken = typed.of_parent(node)
     slots = _slots(node, taken)
     refused = first_reason(refusal(slot) for slot in slots)
     if refused is not None:

@@ -46,7 +46,8 @@ class _Aggregation(NamedTuple):
 
     def united(self, record: KeyRecord, aggregates: Iterable[Any]) -> Any:
         """The aggregate of the sessions that a record brings together."""
-        aggregate, merge = self.of_records.initial(), self.merge
+        aggregate = self.of_records.initial()
+        merge = self.merge
         assert merge is not None
         for other in aggregates:
             aggregate = merge.of_record((record.origin, record.offset), (record.key,), aggregate, other)
@@ -57,10 +58,12 @@ def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Fr
     """A window is forgotten when it has closed."""
     windows = node.windows
     assert isinstance(windows, TimeWindows | SessionWindows)
-    frame, of_records = build.parent(node), RecordAggregation.of(node, build)
+    frame = build.parent(node)
+    of_records = RecordAggregation.of(node, build)
     merger = merger_of(node, of_records.lowered)
     merge = None if merger is None else build.function(node, merger, (frame.key,))
-    final, delay_ms = is_final(node, build.typed), delay_of(node, build.typed)
+    final = is_final(node, build.typed)
+    delay_ms = delay_of(node, build.typed)
     given = _Aggregation(windows, of_records, merge, final, delay_ms, *_kind_of(windows))
     keyed = frame.where(F.col("key").isNotNull())
     state = _Sessions if merger else _TimeWindows
@@ -78,7 +81,9 @@ class _Windows(KeyedState):
     """The windows of a key that are not closed: those as Spark has them, and those that this step has changed."""
 
     def __init__(self, aggregation: _Aggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
-        self._aggregation, self._key, self._seen_ms = aggregation, bytes(key), seen_ms
+        self._aggregation = aggregation
+        self._key = bytes(key)
+        self._seen_ms = seen_ms
         rows = [] if kept.state is None else _decode(kept.state)
         self._rows = {Window(start, end): (state, timestamp) for start, end, state, timestamp in rows}
         self._changed: dict[Window, tuple[Any, int]] = {}
@@ -99,7 +104,8 @@ class _Windows(KeyedState):
 
     def kept(self) -> Kept:
         """All windows, until the next of them closes or, of updates, all have."""
-        aggregation, kept = self._aggregation, self._aggregation.of_records.kept
+        aggregation = self._aggregation
+        kept = self._aggregation.of_records.kept
         changed = {place: (kept(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
         rows: _Rows = [(*place, *state) for place, state in chain(self._rows.items(), changed.items())]
         if not rows:
@@ -127,7 +133,8 @@ class _Windows(KeyedState):
         return self._aggregation.windowed_key(self._key, place)
 
     def _result(self, place: Window, held: tuple[bytes, int]) -> KeyRecord:
-        (state, timestamp), of_records = held, self._aggregation.of_records
+        (state, timestamp) = held
+        of_records = self._aggregation.of_records
         value = of_records.shown(of_records.restored(state))
         return KeyRecord(0, 0, place.start_ms, timestamp, self._windowed(place), value, None)
 
@@ -136,13 +143,15 @@ class _TimeWindows(_Windows):
     """A record goes into all windows that it lies in, but those that have closed."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
-        of_records, windows = self._aggregation.of_records, self._aggregation.windows
+        of_records = self._aggregation.of_records
+        windows = self._aggregation.windows
         assert isinstance(windows, TimeWindows)
         places = (Window(start, start + windows.size_ms) for start in windows.starts_at(record.timestamp))
         for place in places:
             if not self._is_closed(place):
                 before, latest = self._take_out(place) or (of_records.initial(), record.timestamp)
-                aggregate, latest = of_records.aggregated(record, before), max(latest, record.timestamp)
+                aggregate = of_records.aggregated(record, before)
+                latest = max(latest, record.timestamp)
                 self._put(place, aggregate, latest)
                 shown = of_records.shown(aggregate)
                 yield record._replace(key=self._windowed(place), value=shown, timestamp=latest)
@@ -152,7 +161,8 @@ class _Sessions(_Windows):
     """All sessions within the gap of a record become one: each of them is deleted, and one takes their place."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
-        aggregation, touched = self._aggregation, self._touched(record.timestamp)
+        aggregation = self._aggregation
+        touched = self._touched(record.timestamp)
         place = merged(record.timestamp, touched)
         if self._is_closed(place):
             return
@@ -167,7 +177,9 @@ class _Sessions(_Windows):
             yield record._replace(key=self._windowed(session), value=shown, timestamp=session.end_ms, headers=None)
 
     def _touched(self, at_ms: int) -> list[Window]:
-        windows, places = self._aggregation.windows, chain(self._rows, self._changed)
+        windows = self._aggregation.windows
+        places = chain(self._rows, self._changed)
         assert isinstance(windows, SessionWindows)
-        first_ms, last_ms = at_ms - windows.gap_ms, at_ms + windows.gap_ms
+        first_ms = at_ms - windows.gap_ms
+        last_ms = at_ms + windows.gap_ms
         return sorted(place for place in places if place.end_ms >= first_ms and place.start_ms <= last_ms)
