@@ -77,12 +77,12 @@ test: $(VENV)/.dev $(VENV)/spark.jsa  ## run the tests that take seconds, and th
 test-all: $(VENV)/.dev $(VENV)/spark.jsa  ## run every test
 	@$(IN_MEMORY) $(COMPILED) KSTREAMS_TEST_EXAMPLES=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
 
-check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, sizes, docs, tests
+check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, shape, docs, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/sizes.py
+	$(BIN)/python tools/shape.py
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/dashboard.py --check
 	$(MAKE) --no-print-directory test

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 STAYS = TEXT.partition("## The path of a batch")[2].partition("\n## ")[0]
@@ -34,3 +36,17 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
         for path in [*ROOT.glob("tests/*"), *ROOT.glob("tests/*.py"), *ROOT.rglob("kstreams/**/*")]
     }
     assert {path for path in named if not any(each.endswith(f"/{path.rstrip('/')}") for each in known)} == set()
+
+
+DECISIONS = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
+SECTIONS = ("**Context.**", "**Decision", "**Consequence", "**What would change our mind.**")
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_has_four_sections_and_stands_in_the_list(path: Path) -> None:
+    text = path.read_text()
+    positions = [text.find(section) for section in SECTIONS]
+    assert -1 not in positions
+    assert positions == sorted(positions)
+    title = text.splitlines()[0].removeprefix("# ")
+    assert f"[{title}]({path.name})" in (path.parent / "README.md").read_text()

@@ -24,7 +24,7 @@ from tests.support.examples import few_of
 
 CACHE = 1_000_000
 FINAL = ("tumbling_final", "session_final")
-"""Where Kafka Streams loses windows as time jumps: see docs/decisions/windows-closed-first.md."""
+"""Where Kafka Streams loses windows as time jumps: see docs/decisions/windows-emitted-before-the-put.md."""
 BARE_SESSIONS = (Recorded("session", "headers", CACHE), Recorded("suppress_sessions", "headers", CACHE))
 """Where a record cache before sessions drops headers, in Kafka Streams with dsl.store.format=HEADERS alone."""
 SESSIONS = "kept_headers_of_sessions"
