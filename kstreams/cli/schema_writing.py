@@ -12,8 +12,7 @@ from kstreams.errors import SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.byte_kinds import checked_kind, encode_json, encoder
-from kstreams.serdes.schemas.options import PREFIX
-from kstreams.serdes.schemas.subjects import topic_name
+from kstreams.serdes.schemas.options import PREFIX, topic_name
 from kstreams.serdes.topic_decoders import KIND_OF_TYPE
 
 

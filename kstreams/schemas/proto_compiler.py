@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from kstreams.errors import RegistryError
-from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.compatibility.incompatibility import importing
 from kstreams.schemas.known_protos import confluent_files
 from kstreams.schemas.serialized_proto import leave_out_json_names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from kstreams.errors import RegistryError
-from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.compatibility.incompatibility import importing
 from kstreams.schemas.references import ResolvedSchema
 from kstreams.schemas.serialized_proto import deserialized, is_serialized, leave_out_json_names
 

@@ -5,7 +5,6 @@ from kstreams.serdes.avro import Avro, AvroDuration
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.json import JsonSerde
-from kstreams.serdes.msgpack import MsgpackSerde
 from kstreams.serdes.of_type import serde_of
 from kstreams.serdes.registry import SerdeKind, register_serde, serde_kind
 from kstreams.serdes.scalars import (
@@ -18,6 +17,7 @@ from kstreams.serdes.scalars import (
     UuidSerde,
 )
 from kstreams.serdes.type_names import serde_named, type_name
+from kstreams.serdes.typed import MsgpackSerde
 from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowedSerde, WindowRowSerde
 
 __all__ = [

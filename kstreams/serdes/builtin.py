@@ -10,7 +10,6 @@ from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.immutable import is_immutable
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.json_schema import JsonSchema
-from kstreams.serdes.msgpack import MsgpackSerde
 from kstreams.serdes.registry import SerdeKind, add_kind, same_bytes_when_equal
 from kstreams.serdes.scalars import (
     BoolSerde,
@@ -22,6 +21,7 @@ from kstreams.serdes.scalars import (
     UuidSerde,
 )
 from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionSerde
+from kstreams.serdes.typed import MsgpackSerde
 from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
 
 

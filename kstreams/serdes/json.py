@@ -12,8 +12,7 @@ import pyarrow as pa
 from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import FieldColumns
-from kstreams.serdes.json_columns import JsonColumns
-from kstreams.serdes.json_lines import as_lines, of_lines
+from kstreams.serdes.json_columns import JsonColumns, as_lines, of_lines
 from kstreams.serdes.non_finite import json_forms, read_non_finite
 from kstreams.serdes.typed import UNWRITABLE, TypedSerde
 

@@ -7,9 +7,9 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, without_none
 from kstreams.serdes.json import JsonSerde
-from kstreams.serdes.plain_classes import plain_classes
 from kstreams.serdes.pydantic_models import PydanticSerde, is_model
 from kstreams.serdes.registry import default_serde
+from kstreams.serdes.typed import plain_classes
 
 
 def serde_of(kind: Any) -> Serde[Any]:

@@ -10,7 +10,7 @@ import msgspec
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error
 from kstreams.serdes.non_finite import json_forms
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 
 
 def is_model(kind: Any) -> bool:

@@ -10,10 +10,8 @@ from kstreams.record import Headers
 from kstreams.schemas import RegisteredSchema, SchemaType
 from kstreams.serdes import serde_named
 from kstreams.serdes.base import Serde, SerdeUse
-from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, checked_kind, decoder
-from kstreams.serdes.plain_forms import shown
-from kstreams.serdes.schemas.frame import LENGTHS, schema_of_frame
-from kstreams.serdes.schemas.record_headers import framed, header_name
+from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, checked_kind, decoder, shown
+from kstreams.serdes.schemas.frame import LENGTHS, framed, header_name, schema_of_frame
 
 Decode: TypeAlias = Callable[[bytes | None, Headers], Any]
 """`(bytes, headers of their record) -> what is shown`; raises SerdeError for bytes that are not of the kind."""

@@ -2,17 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec import inspect
 
+from kstreams.decoders import decode_json, msgpack_decoder, type_info
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error
 from kstreams.serdes.plain_check import plain_check
-from kstreams.serdes.plain_classes import plain_classes
-from kstreams.serdes.same_value import same_value
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def same_value(written: Any, read: Any) -> bool:
+    """Whether two values are equal; of objects with fields the fields decide, whatever their `==` says.
+
+    Examples
+    --------
+    >>> same_value([float("nan"), 1], [float("nan"), 1.0]), same_value((1, 2), [1, 2])
+    (True, False)
+    """
+    if isinstance(written, msgspec.Raw):
+        return same_value(decode_json(written), read)
+    if type(written) is not type(read):
+        return bool(written == read)
+    return _comparison(type(written))(written, read)
+
+
+def _comparison(kind: type) -> Callable[[Any, Any], bool]:
+    for base, compare in _BY_BASE.items():
+        if issubclass(kind, base):
+            return compare
+    fields = _fields(kind)
+    return _plain if fields is None else lambda written, read: _attributes(fields, written, read)
+
+
+def _fields(kind: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a class; None for a class without."""
+    if issubclass(kind, msgspec.Struct):
+        return tuple(kind.__struct_fields__)
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(kind.model_fields) if hasattr(kind, "model_fields") else None
+
+
+def _attributes(fields: tuple[str, ...], written: Any, read: Any) -> bool:
+    return all(same_value(getattr(written, name), getattr(read, name)) for name in fields)
+
+
+def _plain(written: Any, read: Any) -> bool:
+    return bool(written == read) or repr(written) == repr(read) == "nan"
+
+
+def _sequences(written: Any, read: Any) -> bool:
+    return len(written) == len(read) and all(map(same_value, written, read))
+
+
+def _dicts(written: Any, read: Any) -> bool:
+    return len(written) == len(read) and all(
+        name in read and same_value(part, read[name]) for name, part in written.items()
+    )
+
+
+def _datetimes(written: Any, read: Any) -> bool:
+    """The same moment: a time that occurs twice in its zone is equal to none in another, not even to itself."""
+    if written.utcoffset() is None or read.utcoffset() is None:
+        return bool(written == read)
+    return bool(written - _EPOCH == read - _EPOCH)
+
+
+def _sets(written: Any, read: Any) -> bool:
+    """NaN is in no set by its value, but it has one text."""
+    return bool(written == read) or sorted(map(repr, written)) == sorted(map(repr, read))
+
+
+_BY_BASE: dict[type, Callable[[Any, Any], bool]] = {
+    list: _sequences,
+    tuple: _sequences,
+    dict: _dicts,
+    set: _sets,
+    frozenset: _sets,
+    datetime: _datetimes,
+    Decimal: lambda written, read: str(written) == str(read),  # a signaling NaN cannot be compared
+}
+
+
+_READ = (dict, list, str, int, float, bool)
+"""What JSON is read as: classes of these, and those that include them, are data."""
+
+
+def plain_classes(kind: Any) -> frozenset[type]:
+    """The classes within a type that are no data to msgspec.
+
+    Examples
+    --------
+    >>> class Order: ...
+    >>> sorted(found.__name__ for found in plain_classes(dict[str, list[Order]]))
+    ['Order']
+    """
+    custom = {info.cls for info in _within(type_info(kind)) if isinstance(info, inspect.CustomType)}
+    return frozenset(found for found in custom if not _is_data(found))
+
+
+def _is_data(kind: type) -> bool:
+    return issubclass(kind, _READ) or any(issubclass(read, kind) for read in _READ)
+
+
+def _within(info: Any) -> Iterator[Any]:
+    """What a type is made of, each part once: types may hold themselves."""
+    seen = set()
+    waiting = [info]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or not isinstance(part, inspect.Type | inspect.Field | tuple):
+            continue
+        seen.add(id(part))
+        yield part
+        waiting.extend(part if isinstance(part, tuple) else msgspec.structs.astuple(part))
+
 
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 """What msgspec raises for a value that it cannot write."""
@@ -93,3 +206,22 @@ class TypedSerde(Serde[Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({getattr(self.type, '__name__', self.type)})"
+
+
+class MsgpackSerde(TypedSerde):
+    """Values of one type as MessagePack: what stores of aggregations by expression hold.
+
+    Parameters
+    ----------
+    kind : type
+        Anything that msgspec reads and writes.
+
+    Examples
+    --------
+    >>> MsgpackSerde(tuple[int, float]).deserialize(MsgpackSerde(tuple[int, float]).serialize((1, float("inf"))))
+    (1, inf)
+    """
+
+    format = "MessagePack"
+    encoder = msgspec.msgpack.Encoder()
+    decoder = staticmethod(msgpack_decoder)

@@ -18,7 +18,7 @@ from kstreams.errors import SerdeError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.local_stores import Isolation
 from kstreams.serdes import Serde
-from kstreams.serdes.plain_forms import from_text
+from kstreams.serdes.byte_kinds import from_text
 from kstreams.server.endpoint import QueryParameter
 from kstreams.server.guard import READER
 from kstreams.server.limits import Limits

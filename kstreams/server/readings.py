@@ -10,8 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from kstreams.record import Window, Windowed
-from kstreams.serdes.byte_kinds import decoder
-from kstreams.serdes.plain_forms import shown
+from kstreams.serdes.byte_kinds import decoder, shown
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.scan_order import scan_order
 from kstreams.state.values_with_headers import headers_of, without_headers

@@ -31,7 +31,7 @@ from kstreams.serdes import (
     serde_of,
 )
 from kstreams.serdes.json_columns import JsonColumns
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 from tests.support.examples import examples
 
 

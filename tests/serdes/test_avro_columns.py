@@ -22,7 +22,7 @@ from kstreams.serdes.avro.kinds import PLAIN
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import parsed
 from kstreams.serdes.base import SerdeUse
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 from tests.native.world import World
 from tests.support.avro_schemas import by_fastavro
 

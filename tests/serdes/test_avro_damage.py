@@ -17,7 +17,7 @@ from kstreams.serdes.avro.kinds import PLAIN, kind_of
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import parsed
 from kstreams.serdes.avro.writing import AvroWriter
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 from tests.support.avro_schemas import read_by_fastavro
 
 ORDER = {

@@ -25,7 +25,7 @@ from kstreams.batch import headers_column, rows_of_headers
 from kstreams.config import Config
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 from tests.native.world import World, until
 from tests.serdes.test_avro_apps import ORDERS, Order
 from tests.serdes.test_avro_classes import MATRIX

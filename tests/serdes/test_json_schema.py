@@ -28,7 +28,7 @@ from kstreams.config import Config
 from kstreams.errors import SerdeError
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
-from kstreams.serdes.json_schema.validation import validator_of
+from kstreams.serdes.json_schema import validator_of
 from tests.support.schema_registry_server import RegistryServer
 from tests.support.schema_serdes import bound, registry_of_this_run
 

@@ -20,7 +20,7 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.readers import reader_of
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
-from kstreams.serdes.failing import failing_rows
+from kstreams.serdes.base import failing_rows
 from kstreams.source_line import operator_at
 from kstreams.timestamps import (
     LATEST_MS,

@@ -12,7 +12,7 @@ from kstreams.clock import Clock
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
-from kstreams.serdes.failing import failing_rows
+from kstreams.serdes.base import failing_rows
 from kstreams.serdes.registry import same_bytes_when_equal
 from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 

@@ -14,7 +14,7 @@ from kstreams.processor.context.record_cursor import Origin
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, Serde
-from kstreams.serdes.failing import failing_rows
+from kstreams.serdes.base import failing_rows
 from kstreams.source_line import operator_at
 
 Side: TypeAlias = Literal["key", "value"]

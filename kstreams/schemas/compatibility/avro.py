@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kstreams.errors import RegistryError
-from kstreams.schemas.compatibility.incompatibility import Incompatibility
-from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
 from kstreams.schemas.references import ResolvedSchema
 
 with importing("Avro schemas"):

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kstreams.errors import RegistryError
-from kstreams.schemas.compatibility.incompatibility import Incompatibility
-from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
 from kstreams.schemas.references import ResolvedSchema
 
 with importing("JSON Schemas"):

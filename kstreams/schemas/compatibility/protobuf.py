@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.schemas.compatibility.incompatibility import Incompatibility
-from kstreams.schemas.compatibility.missing import importing
+from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
 from kstreams.schemas.proto_files import file_of
 from kstreams.schemas.references import ResolvedSchema
 

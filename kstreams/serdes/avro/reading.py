@@ -13,10 +13,9 @@ from kstreams.errors import SerdeError
 from kstreams.schemas.compatibility.avro import AvroType, differences
 from kstreams.schemas.compatibility.incompatibility import Incompatibility
 from kstreams.serdes.avro.columns import AvroColumnReader, NoColumnsError
-from kstreams.serdes.avro.decoding import Decode, decoder, is_endless
+from kstreams.serdes.avro.decoding import Decode, Prepared, decoder, first_fields, for_reader, for_writer, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, UnresolvedError, in_field
-from kstreams.serdes.avro.prepared import Prepared, first_fields, for_reader, for_writer
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.schema_parts import outline
 from kstreams.serdes.avro.to_objects import Conversions, needs_tags

@@ -12,12 +12,13 @@ from typing import Any, Final, NoReturn, TypeAlias
 from fastavro.read import LOGICAL_READERS
 
 from kstreams.decoders import convert
-from kstreams.serdes.avro.defaults import default_value
+from kstreams.serdes.avro.decoding import ABSENT
 from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of, to_timedelta
 from kstreams.serdes.avro.mapping import (
     CLASSES,
     COLLECTIONS,
+    default_value,
     has_several_records,
     is_direct,
     is_map,
@@ -30,7 +31,6 @@ from kstreams.serdes.avro.mapping import (
     takes_none,
 )
 from kstreams.serdes.avro.misfits import FAILURES, FieldError, UnresolvedError, in_field
-from kstreams.serdes.avro.prepared import ABSENT
 from kstreams.serdes.avro.schema import NAMED, AvroSchema
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 

@@ -13,12 +13,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from kstreams.serdes.avro.defaults import default_value
 from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
 from kstreams.serdes.avro.mapping import (
     CLASSES,
     COLLECTIONS,
+    default_value,
     is_map,
     is_raw,
     is_record,

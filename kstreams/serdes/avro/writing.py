@@ -11,14 +11,13 @@ from fastavro._write import write_data  # type: ignore[attr-defined]
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.columns import AvroColumnWriter, NoColumnsError
-from kstreams.serdes.avro.decoding import is_endless
+from kstreams.serdes.avro.decoding import for_writing, is_endless
 from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, FieldError
-from kstreams.serdes.avro.prepared import for_writing
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.to_plain import Plainness
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 
 _NO_OPTIONS: dict[str, Any] = {}
 

@@ -17,7 +17,7 @@ from kstreams.serdes.protobuf.fields import is_map
 from kstreams.serdes.protobuf.reading import reader
 from kstreams.serdes.protobuf.type_infos import info_of
 from kstreams.serdes.protobuf.writing import writer
-from kstreams.serdes.same_value import same_value
+from kstreams.serdes.typed import same_value
 
 UNREADABLE = (DecodeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
 """What a message, and a class that is made of it, raise for bytes that are none."""

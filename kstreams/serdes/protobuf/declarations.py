@@ -25,12 +25,10 @@ from kstreams.serdes.protobuf.codecs import (
     value_decoder,
     value_encoder,
 )
-from kstreams.serdes.protobuf.compatible import demand_named, demand_readable
 from kstreams.serdes.protobuf.derived import derived_file, derived_file_of
-from kstreams.serdes.protobuf.fields import alternatives
+from kstreams.serdes.protobuf.fields import alternatives, demand_named, demand_readable
 from kstreams.serdes.protobuf.message_index import encoded, message_at, message_index
-from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, named_message
-from kstreams.serdes.protobuf.pools import pool_of
+from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, named_message, pool_of
 from kstreams.serdes.protobuf.schema_files import file_of_text, files_at
 from kstreams.serdes.protobuf.type_infos import info_of
 

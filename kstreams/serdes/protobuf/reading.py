@@ -23,9 +23,8 @@ from kstreams.serdes.protobuf.fields import (
     shape_for,
     shown,
 )
-from kstreams.serdes.protobuf.leaves import kind_of, leaf
+from kstreams.serdes.protobuf.leaves import kind_of, leaf, members
 from kstreams.serdes.protobuf.names import attribute
-from kstreams.serdes.protobuf.oneofs import members
 
 
 class Reading(NamedTuple):

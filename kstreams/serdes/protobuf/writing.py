@@ -15,9 +15,8 @@ from kstreams.errors import SerdeError
 from kstreams.serdes.protobuf.class_shapes import MessageShape
 from kstreams.serdes.protobuf.compiled_source import CompiledSource, about
 from kstreams.serdes.protobuf.fields import Pair, alternatives, any_info, is_map, pairs, shape_for, shown
-from kstreams.serdes.protobuf.leaves import Leaf, kind_of, leaf
+from kstreams.serdes.protobuf.leaves import Leaf, kind_of, leaf, members
 from kstreams.serdes.protobuf.names import attribute
-from kstreams.serdes.protobuf.oneofs import members
 from kstreams.serdes.protobuf.reading import empty_is_absent, is_nowhere, may_lack, mismatch
 
 Lines = list[str]

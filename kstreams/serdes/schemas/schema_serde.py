@@ -10,11 +10,18 @@ import pyarrow as pa
 
 from kstreams.errors import RegistryError, RegistryUnavailableError
 from kstreams.serdes.base import Serde, SerdeUse
-from kstreams.serdes.schemas.frame import by_frame, first_rows, frame_of, only_frame
+from kstreams.serdes.schemas.frame import (
+    by_frame,
+    first_rows,
+    frame_of,
+    header_name,
+    only_frame,
+    with_frames,
+    without_frames,
+    without_header,
+)
 from kstreams.serdes.schemas.options import SchemaOptions
-from kstreams.serdes.schemas.record_headers import header_name, with_frames, without_frames, without_header
-from kstreams.serdes.schemas.schema_format import SchemaFormat
-from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, Schemas, TopicSchemas
+from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, SchemaFormat, Schemas, TopicSchemas
 
 logger = logging.getLogger(__name__)
 

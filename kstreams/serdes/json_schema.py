@@ -2,21 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
+from kstreams.decoders import decode_json, type_info
 from kstreams.errors import SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
-from kstreams.serdes.base import Serde
-from kstreams.serdes.json_schema.derived import derived_schema
-from kstreams.serdes.json_schema.validation import Check, parsed, validator_of
+from kstreams.serdes.base import Serde, decode_error
 from kstreams.serdes.of_type import json_serde
+from kstreams.serdes.pydantic_models import PydanticSerde
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DEFINITIONS = "#/$defs/"
+
+
+def derived_schema(serde: Serde[Any]) -> dict[str, Any]:
+    """The schema of what a JSON serde writes, with the class's name as its title.
+
+    Parameters
+    ----------
+    serde : Serde
+        Of the class.
+
+    Raises
+    ------
+    SerdeError
+        When a type within the class has no JSON Schema.
+
+    Examples
+    --------
+    >>> from kstreams.serdes import JsonSerde
+    >>> class Order(msgspec.Struct):
+    ...     id: int
+    >>> derived_schema(JsonSerde(Order))["properties"]
+    {'id': {'type': 'integer'}}
+    """
+    if isinstance(serde, PydanticSerde):
+        schema = sys.modules["pydantic"].TypeAdapter(serde.type).json_schema()
+    else:
+        schema = _of_msgspec(serde.type)
+    title = getattr(serde.type, "__name__", None)
+    named = {"title": title, **schema} if title else schema
+    return {"$schema": _DIALECT, **named}
+
+
+def _of_msgspec(kind: Any) -> dict[str, Any]:
+    """The schema of a class with its own fields at the top, where msgspec refers to a definition of it."""
+    type_info(kind)  # takes the type in, one thread at a time
+    try:
+        schema = msgspec.json.schema(kind)
+    except TypeError as error:
+        raise SerdeError(f"{kind!r} has no JSON Schema: {error}") from error
+    definitions: dict[str, Any] = schema.get("$defs", {})
+    name = schema.get("$ref", "").removeprefix(_DEFINITIONS)
+    if name not in definitions:
+        return schema
+    others = {other: definition for other, definition in definitions.items() if other != name}
+    is_recursive = f'"{_DEFINITIONS}{name}"'.encode() in msgspec.json.encode(definitions)
+    needed = definitions if is_recursive else others
+    return {**definitions[name], **({"$defs": needed} if needed else {})}
+
+
+Check: TypeAlias = Callable[[bytes], None]
+"""Raises SerdeError for JSON that is not of the schema."""
+
+
+def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
+    """The check of a schema; what it refers to, the registry has.
+
+    Raises
+    ------
+    SerdeError
+        When it is no JSON Schema, or jsonschema is not installed.
+    """
+    try:
+        import jsonschema
+        from referencing.exceptions import Unresolvable
+    except ImportError as error:
+        raise SerdeError(
+            "validation needs jsonschema: install it with `pip install 'kstreams-dsl[registry]'`, or set validate=False"
+        ) from error
+    contents = parsed(schema.text)
+    cls = jsonschema.validators.validator_for(contents)
+    try:
+        cls.check_schema(contents)
+    except jsonschema.SchemaError as error:
+        raise SerdeError(f"the schema is no JSON Schema: {error.message} at {error.json_path}") from error
+    validator = cls(contents, registry=_resources(schema, registry))
+    unanswerable = (ValueError, ArithmeticError, RecursionError, Unresolvable)  # a DecodeError is a ValueError
+    best_match = jsonschema.exceptions.best_match
+
+    def check(data: bytes) -> None:
+        try:
+            error = best_match(validator.iter_errors(decode_json(data)))
+        except unanswerable as cause:
+            raise decode_error("JSON of its schema", data, cause) from cause
+        if error is not None:
+            raise SerdeError(f"{data[:40]!r} does not fit its JSON Schema: {error.message} at {error.json_path}")
+
+    return check
+
+
+def parsed(text: str) -> Any:
+    """What the text of a schema says; raises SerdeError where it is no JSON."""
+    try:
+        return decode_json(text)
+    except msgspec.DecodeError as error:
+        raise SerdeError(f"the schema is no JSON: {error}") from error
+
+
+def _resources(schema: Schema, registry: SchemaRegistry) -> Any:
+    """What a schema may refer to; nothing is fetched from elsewhere."""
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
+    resources: Any = Registry()
+    for name, text in _referenced(schema, registry):
+        resources = resources.with_resource(name, DRAFT202012.create_resource(parsed(text)))
+    return resources
+
+
+def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str, str]]:
+    for reference in schema.references:
+        imported = registry.version(reference.subject, reference.version).schema
+        yield reference.name, imported.text
+        yield from _referenced(imported, registry)
 
 
 class JsonSchema(SchemaSerde[Any]):
