@@ -41,7 +41,9 @@ def canonical(schema: Schema, *, normalize: bool = False) -> Schema:
     >>> canonical(Schema("message Order { } // empty", "PROTOBUF")).text
     'message Order { }'
     """
-    references = tuple(sorted(schema.references, key=lambda each: each.name)) if normalize else schema.references
+    references = (
+        tuple(sorted(schema.references, key=lambda reference: reference.name)) if normalize else schema.references
+    )
     try:
         text = _FORMS[schema.type](schema.text, normalize)
         text.encode()
@@ -58,7 +60,7 @@ def guid_of(schema: Schema) -> str:
     >>> guid_of(Schema('"string"'))
     '3f642d5e-3233-5575-aa43-cba192d60b61'
     """
-    references = [[each.name, each.subject, each.version] for each in schema.references]
+    references = [[reference.name, reference.subject, reference.version] for reference in schema.references]
     content = json.dumps([schema.type, schema.text, references])
     return str(uuid.uuid5(_NAMESPACE, content))
 
@@ -96,7 +98,7 @@ def _written(node: Any, *, sort: bool) -> str:
 def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
     """A part of an Avro schema with its attributes in Avro's order; a primitive type stands for itself."""
     if isinstance(node, list):
-        return [_ordered(each, order) for each in node]
+        return [_ordered(item, order) for item in node]
     if not isinstance(node, dict):
         return node
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
@@ -118,7 +120,7 @@ _WITH_TYPES = ("type", "fields", "items", "values")
 def _named_fully(node: Any, namespace: str) -> Any:
     """A part of an Avro schema in which every name has its namespace, and the attribute `namespace` is gone."""
     if isinstance(node, list):
-        return [_named_fully(each, namespace) for each in node]
+        return [_named_fully(item, namespace) for item in node]
     if isinstance(node, str):
         return node if node in _PRIMITIVES or "." in node or not namespace else f"{namespace}.{node}"
     if not isinstance(node, dict):
@@ -135,9 +137,9 @@ def _definition(node: dict[str, Any], namespace: str) -> dict[str, Any]:
     name = str(node.get("name", ""))
     own = name.rpartition(".")[0] if "." in name else node.get("namespace", namespace)
     full = name if "." in name or not own else f"{own}.{name}"
-    rest = {key: value for key, value in node.items() if key not in ("name", "namespace", "fields")}
-    fields = {"fields": [_field(each, own) for each in node["fields"]]} if "fields" in node else {}
-    return {**rest, "name": full, **fields}
+    other_attributes = {key: value for key, value in node.items() if key not in ("name", "namespace", "fields")}
+    fields = {"fields": [_field(field, own) for field in node["fields"]]} if "fields" in node else {}
+    return {**other_attributes, "name": full, **fields}
 
 
 def _field(field: Any, namespace: str) -> Any:

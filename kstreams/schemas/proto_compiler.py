@@ -78,11 +78,11 @@ def compiled_file(
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder.resolve()}", *_google_types()]
         options = [f"--descriptor_set_in={imports}", "--include_imports", f"--descriptor_set_out={result}", path]
         # In a process of its own: the compiler writes what is wrong to file descriptor 2, whoever that belongs to.
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, *options], capture_output=True, text=True, check=False, cwd=working_folder, timeout=_TIMEOUT_S
         )
-        if done.returncode:
-            raise NotCompiledError(path, _complaint(done.stderr.replace(f"{folder}/", "")))
+        if process.returncode:
+            raise NotCompiledError(path, _complaint(process.stderr.replace(f"{folder}/", "")))
         files = FileDescriptorSet.FromString(result.read_bytes()).file
     for file in files:
         leave_out_json_names(file.message_type)

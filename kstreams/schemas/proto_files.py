@@ -32,7 +32,7 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
     >>> [message.name for message in file_of(ResolvedSchema(text, "PROTOBUF")).message_type]
     ['Order']
     """
-    return next(each for each in files_of(schema).file if each.name == MAIN)
+    return next(file for file in files_of(schema).file if file.name == MAIN)
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -51,11 +51,11 @@ def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
         raise RegistryError(f"this is no Protobuf schema: {error.complaint}") from None
 
 
-def is_same_file(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+def is_same_file(schema: ResolvedSchema, other: ResolvedSchema) -> bool:
     """Whether two schemas are the same `.proto` file, of which one comes as a text and the other one does not."""
-    if is_serialized(one.text) == is_serialized(other.text):
+    if is_serialized(schema.text) == is_serialized(other.text):
         return False
-    files = [FileDescriptorProto.FromString(file_of(each).SerializeToString()) for each in (one, other)]
+    files = [FileDescriptorProto.FromString(file_of(resolved).SerializeToString()) for resolved in (schema, other)]
     for file in files:
         leave_out_json_names(file.message_type)
     return bool(files[0] == files[1])

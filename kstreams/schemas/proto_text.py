@@ -75,12 +75,12 @@ class _Printer:
         yield "}"
 
     def _fields(self, message: DescriptorProto, entries: dict[str, DescriptorProto]) -> Iterator[str]:
-        begun: set[int] = set()
+        started: set[int] = set()
         for field in message.field:
             if not field.HasField("oneof_index") or field.proto3_optional:
                 yield self._field(field, entries)
-            elif field.oneof_index not in begun:
-                begun.add(field.oneof_index)
+            elif field.oneof_index not in started:
+                started.add(field.oneof_index)
                 members = [each for each in message.field if _is_in(each, field.oneof_index)]
                 yield f"oneof {message.oneof_decl[field.oneof_index].name} {{"
                 yield from _indented(self._field(member, entries) for member in members)
@@ -103,7 +103,7 @@ class _Printer:
         return str(field.type_name).removeprefix(self._scope).removeprefix(".")
 
     def _reserved(self, message: DescriptorProto) -> Iterator[str]:
-        ranges = [_range(each.start, each.end - 1) for each in message.reserved_range]
+        ranges = [_range(reserved.start, reserved.end - 1) for reserved in message.reserved_range]
         if ranges:
             yield f"reserved {', '.join(ranges)};"
         if message.reserved_name:

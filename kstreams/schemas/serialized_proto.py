@@ -52,5 +52,5 @@ def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
 
 
 def _camel_case(name: str) -> str:
-    first, *others = re.split("_+(.?)", name)
-    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(others))])
+    first, *parts = re.split("_+(.?)", name)
+    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(parts))])

@@ -273,27 +273,27 @@ class ServerRegistry(SchemaRegistry):
             return _registered(self._client.lookup_schema(subject, _for_client(schema), normalize))
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(self, action: str) -> Iterator[None]:
         """Say of every error where it happened and what was asked for."""
         try:
             yield
         except SchemaRegistryError as error:
-            raise self._refusal(what, error) from None
+            raise self._refusal(action, error) from None
         except RegistryError:
             raise
         except Exception as error:  # whatever the HTTP client raises: no connection, a timeout, no JSON
             text = masked(f"{type(error).__name__}: {error}", self._config)
             raise _failure_of(error)(
-                f"the schema registry {self._url} does not answer for {what}: {text}; check "
+                f"the schema registry {self._url} does not answer for {action}: {text}; check "
                 "schema.registry.url, and whether the server runs"
             ) from error
 
-    def _refusal(self, what: str, error: SchemaRegistryError) -> RegistryError:
+    def _refusal(self, action: str, error: SchemaRegistryError) -> RegistryError:
         kind = _REFUSALS.get(error.http_status_code, RegistryUnavailableError if _is_away(error) else RegistryError)
         hint = _HINTS.get(error.http_status_code, "")
         text = masked(str(error.error_message), self._config)
         return kind(
-            f"the schema registry {self._url} answers for {what}: {text} "
+            f"the schema registry {self._url} answers for {action}: {text} "
             f"(HTTP {error.http_status_code}, code {error.error_code}){hint}"
         )
 
@@ -328,12 +328,16 @@ def _named(subject: str, version: int | str | None) -> str:
 
 
 def _for_client(schema: Schema) -> ClientSchema:
-    references = [ClientReference(each.name, each.subject, each.version) for each in schema.references]
+    references = [
+        ClientReference(reference.name, reference.subject, reference.version) for reference in schema.references
+    ]
     return ClientSchema(schema.text, schema.type, references)
 
 
 def _from_client(schema: ClientSchema) -> Schema:
-    references = tuple(SchemaReference(each.name, each.subject, each.version) for each in schema.references or ())
+    references = tuple(
+        SchemaReference(reference.name, reference.subject, reference.version) for reference in schema.references or ()
+    )
     return Schema(schema.schema_str, schema.schema_type or "AVRO", references)
 
 

@@ -1,4 +1,4 @@
-"""`Serde`: how values of one type become bytes and Arrow columns."""
+"""`Serde`: values of one type as bytes and as Arrow columns."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SerdeUse:
-    """What a serde is used for.
+    """The topic, the role and the configuration for which a serde is used.
 
     Parameters
     ----------
     topic : str
-        The topic whose records it reads or writes; of a store its changelog topic.
+        The topic whose records the serde reads or writes. For a store: its changelog topic.
     is_key : bool
-        Whether it is for keys, not for values.
+        True for keys, False for values.
     config : Config
         The configuration of the application.
     registry : callable
-        `() -> SchemaRegistry`: the one that the configuration names; the same one for all serdes of an application.
+        `() -> SchemaRegistry`: the registry of the configuration. All serdes of an application share it.
     """
 
     topic: str
@@ -76,28 +76,28 @@ class SerdeUse:
 
 
 class FieldColumns(Protocol):
-    """Reads fields of values into Arrow columns."""
+    """Reader of single fields of encoded values into Arrow columns."""
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:
-        """The fields of the values of a binary array, by name; null where the value is null.
+        """Return one column per field, by name. A null value gives null fields.
 
         Raises
         ------
         SerdeError
-            When a value does not decode; which one, the record path tells.
+            If a value does not decode. The record path finds out which one.
         """
         ...
 
 
 FieldWriter: TypeAlias = "Callable[[Mapping[str, pa.Array]], pa.Array]"
-"""Makes a binary array of columns; raises SerdeError where columns cannot say what objects would be written as."""
+"""Encodes columns as a binary array. Raises SerdeError if the bytes could differ from those of the objects."""
 
 
 class Serde(Generic[T]):
-    """Turns values into bytes and back; `None` never reaches it (null stays null).
+    """Conversion of values to bytes and back. `None` is never passed to a serde: null stays null.
 
-    A subclass needs `serialize` and `deserialize`. The other methods work on many values at once and are
-    overridden where columns are faster than rows.
+    A subclass defines `serialize` and `deserialize`. The other methods work on many values at once. A subclass
+    overrides them where columns are faster than rows.
 
     Examples
     --------
@@ -107,93 +107,93 @@ class Serde(Generic[T]):
     """
 
     type: Any = None
-    """The Python type it stands for, where there is one."""
+    """The Python type of the values, or None if it is not known."""
 
     arrow_type: pa.DataType | None = None
-    """The Arrow type of its columns; None when it has no columnar form."""
+    """The Arrow type of columns of the values, or None if there is no columnar form."""
 
     def serialize(self, value: T) -> bytes:
-        """Bytes of one value; raises SerdeError when the value does not fit."""
+        """Return the bytes of one value. Raises SerdeError if the value does not fit the type."""
         raise NotImplementedError
 
     def deserialize(self, data: bytes) -> T:
-        """The value of bytes; raises SerdeError when they do not decode."""
+        """Return the value of some bytes. Raises SerdeError if they do not decode."""
         raise NotImplementedError
 
     def of_topic(self, use: SerdeUse) -> Serde[T]:
-        """The serde for the keys or values of one topic; itself, unless it asks a schema registry.
+        """Return the serde for the keys or values of one topic: the same object, unless it needs a schema registry.
 
-        Kafka Streams: `configure(configs, isKey)` and the topic that its methods are given.
+        Kafka Streams: `configure(configs, isKey)`, and the topic argument of `serialize` and `deserialize`.
         """
         return self
 
     @property
     def asks_registry(self) -> bool:
-        """Whether it, or a serde within it, needs a schema registry."""
+        """True if this serde, or a serde inside it, needs a schema registry."""
         return False
 
     def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
-        """Fetch all schemas that values name; if the registry is away, the first row without one and the error.
+        """Fetch the schemas of all values. Return the first row without a schema and the error if the registry is away.
 
         Parameters
         ----------
         column : pyarrow binary array, length n
-            As `framed` gives it.
+            The result of `framed`.
         """
         return None
 
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
-        """The bytes of records as `decode_rows` takes them.
+        """Return the bytes in the form that `decode_rows` takes.
 
-        A serde that writes a part of them in the headers of a record puts it in front again.
+        A serde that writes a part of the bytes into record headers puts that part in front again.
 
         Parameters
         ----------
         column : pyarrow binary array, length n
-            Keys or values as they lie in a topic.
+            Keys or values as they are stored in the topic.
         headers : pyarrow list<struct<name, value>> array, length n, or None
         """
         return column
 
     def unframed(self, column: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array | None]:
-        """What is written of bytes that `encode_rows` gave, and the headers beside it; `framed` puts both together."""
+        """Split the result of `encode_rows` into the bytes and the headers of the records: the inverse of `framed`."""
         return column, headers
 
     def encode_rows(self, values: list[T | None]) -> pa.Array:
-        """Many values, as an Arrow binary array."""
+        """Return the bytes of many values as a binary array."""
         serialize = self.serialize
         return pa.array([None if v is None else serialize(v) for v in values], pa.binary())
 
     def decode_rows(self, column: pa.Array) -> list[T | None]:
-        """The values of an Arrow binary array."""
+        """Return the values of a binary array."""
         deserialize = self.deserialize
         return [None if v is None else deserialize(v) for v in column.to_pylist()]
 
     def decode_column(self, column: pa.Array) -> pa.Array:
-        """A binary array as one of `arrow_type`; raises SerdeError or ArrowException when bytes do not decode."""
+        """Decode a binary array to `arrow_type`. Raises SerdeError or ArrowException if a value does not decode."""
         return pa.array(self.decode_rows(column), self.arrow_type)
 
     def encode_column(self, column: pa.Array) -> pa.Array:
-        """An Arrow array of `arrow_type` as a binary one: the bytes that `serialize` gives for each value."""
+        """Encode an array of `arrow_type`: the same bytes that `serialize` gives for each value."""
         return self.encode_rows(column.to_pylist())
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
-        """What reads fields of values into Arrow columns, and nothing else of them.
+        """Return a reader of these fields only.
 
         Raises
         ------
         SerdeError
-            When they have no columnar form; says why.
+            If the fields have no columnar form, with the reason.
         """
         raise SerdeError(f"{self!r} has no fields that columns can read")
 
     def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
-        """What writes objects of a kind of the columns of their fields; None where objects have to be made.
+        """Return an encoder of objects from the columns of their fields, or None if the objects have to be created.
 
         Parameters
         ----------
         kind : type or None
-            What they are objects of; None: dicts.
+            The class of the objects; None for dicts.
         fields : sequence of str
         """
         return None
@@ -203,18 +203,18 @@ class Serde(Generic[T]):
 
 
 def of_topic_within(serde: Serde[Any], attribute: str, use: SerdeUse) -> Any:
-    """A serde that holds another one under an attribute, with that one for a topic."""
+    """Return a copy of `serde` whose inner serde, at `attribute`, is bound to a topic."""
     inner: Serde[Any] = getattr(serde, attribute)
     bound = inner.of_topic(use)
     if bound is inner:
         return serde
-    made = copy(serde)
-    setattr(made, attribute, bound)
-    return made
+    bound_copy = copy(serde)
+    setattr(bound_copy, attribute, bound)
+    return bound_copy
 
 
 def without_none(kind: Any) -> Any:
-    """`T` of `T | None`; any other type as it is.
+    """Return `T` for `T | None`, and any other type unchanged.
 
     Examples
     --------
@@ -227,7 +227,16 @@ def without_none(kind: Any) -> Any:
     return kinds[0] if len(kinds) == 1 else kind
 
 
-def decode_error(what: str, data: bytes, cause: object) -> SerdeError:
-    """The error for bytes that are not a `what`."""
-    shown = data[:40]
-    return SerdeError(f"{shown!r}{'…' if len(data) > 40 else ''} is not {what}: {cause}")
+def decode_error(description: str, data: bytes, cause: object) -> SerdeError:
+    """Return the error for bytes that do not decode.
+
+    Parameters
+    ----------
+    description : str
+        The expected content, with an article: "a boolean".
+    data : bytes
+    cause : object
+        The reason, which ends the message.
+    """
+    prefix = data[:40]
+    return SerdeError(f"{prefix!r}{'…' if len(data) > 40 else ''} is not {description}: {cause}")

@@ -1,4 +1,4 @@
-"""The serdes that come with the package, and what is known of each."""
+"""The descriptors of the serdes of this package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _always(serde: Any) -> bool:
 
 
 def _by_type(serde: Any) -> bool:
-    return serde.type is not None and is_immutable(serde.type)  # without a type they are dicts
+    return serde.type is not None and is_immutable(serde.type)  # without a type, values are dicts
 
 
 def _by_inner(serde: Any) -> bool:

@@ -1,4 +1,4 @@
-"""How the bytes of a topic are shown, and how text from a command line becomes bytes."""
+"""Keys and values of topics as text and JSON, for the command line and HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kstreams.serdes.non_finite import with_texts
 
 
 def shown(value: Any) -> Any:
-    """A value as JSON can hold it, with names for the parts of a tuple that has them.
+    """Return a value in a form that JSON can hold. A named tuple becomes an object.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def shown(value: Any) -> Any:
 
 
 def in_base64(data: bytes) -> dict[str, str]:
-    """Bytes that are no text."""
+    """Return the JSON form of bytes that are not text."""
     return {"base64": base64.b64encode(data).decode()}
 
 
 def from_text(serde: Serde[Any], text: str) -> Any:
-    """The value that a line names; one of several parts is JSON there.
+    """Return the value that a line of text stands for. A value of several parts is written as JSON.
 
     Examples
     --------
@@ -72,12 +72,12 @@ def from_text(serde: Serde[Any], text: str) -> Any:
 
 
 def _is_untyped(serde: Serde[Any]) -> bool:
-    """Whether the schema of a serde says what its values are, and no class."""
+    """True if a schema in a registry, and no class, defines the values."""
     return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _IN_PARTS
 
 
 def _of_any_text(text: str) -> Any:
-    """JSON, or a text that stands without quotes."""
+    """Read JSON, or take the text as a string without quotes."""
     try:
         return decode_json(text)
     except msgspec.DecodeError:
@@ -143,21 +143,21 @@ OTHER_NAMES = {"text": "str", "base64": "bytes"}
 
 
 def checked_kind(name: str) -> str:
-    """The name by which a kind goes; raises SerdeError when there is none of this name.
+    """Return the full name of a kind. Raises SerdeError if no kind has this name.
 
     Examples
     --------
     >>> checked_kind("text"), checked_kind("windowed(str, 60000)")
     ('str', 'windowed(str, 60000)')
     """
-    found = OTHER_NAMES.get(name, name)
-    if found not in (AUTO, RAW, HEX):
-        serde_named(found)
-    return found
+    kind = OTHER_NAMES.get(name, name)
+    if kind not in (AUTO, RAW, HEX):
+        serde_named(kind)
+    return kind
 
 
 def is_known(name: str) -> bool:
-    """Whether this process can read a type that a topic's settings name: an application may have types of its own.
+    """True if this process can read the type. The types of an application are registered only inside it.
 
     Examples
     --------
@@ -172,10 +172,10 @@ def is_known(name: str) -> bool:
 
 
 def decoder(kind: str) -> Callable[[bytes | None], Any]:
-    """The function that turns bytes into what is shown: values that JSON can hold.
+    """Return the function that decodes bytes to values that JSON can hold.
 
-    Bytes that are not of the kind raise SerdeError. `auto` takes objects and arrays for JSON, other printable UTF-8
-    for text, and shows the rest as `{"base64": ...}`.
+    It raises SerdeError for bytes of another kind. `auto` reads objects and arrays as JSON and other printable UTF-8 as
+    text, and shows all other bytes as `{"base64": ...}`.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def decoder(kind: str) -> Callable[[bytes | None], Any]:
 
 
 def encoder(kind: str) -> Callable[[bytes], bytes]:
-    """The function that turns a line of input into the bytes of a kind; `auto` is text.
+    """Return the function that encodes a line of input. `auto` means text.
 
     Examples
     --------
@@ -213,7 +213,9 @@ def encoder(kind: str) -> Callable[[bytes], bytes]:
 
 
 def encode_json(value: Any, kind: str) -> bytes | None:
-    """Bytes of a value out of a JSON line: null stays null, `{"base64": ...}` is raw bytes, under `auto` text is text.
+    """Encode a value from a line of JSON: null stays null, and `{"base64": ...}` stands for raw bytes.
+
+    With `auto`, a string is written as text and everything else as JSON.
 
     Examples
     --------

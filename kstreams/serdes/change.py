@@ -1,4 +1,4 @@
-"""The serde of changes on their way through a repartition topic, in the bytes of Kafka Streams (KIP-904)."""
+"""`ChangeSerde`: changes of a table in a repartition topic, in the bytes of Kafka Streams (KIP-904)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NOT_LATEST = 3  # added to the flag when a byte says that the change is not the
 
 
 class ChangeSerde(Serde[Change[Any]]):
-    """The new value, the old value or both (then with the length of the new one in front), and a flag which.
+    """Changes as the new value, the old value or both, and a flag. Both are preceded by the length of the new value.
 
     Parameters
     ----------
     inner : Serde
-        Of the values.
+        Serde of the values.
 
     Examples
     --------
@@ -35,8 +35,8 @@ class ChangeSerde(Serde[Change[Any]]):
         self.type = Change
 
     def of_topic(self, use: SerdeUse) -> Serde[Change[Any]]:
-        made: Serde[Change[Any]] = of_topic_within(self, "inner", use)
-        return made
+        bound: Serde[Change[Any]] = of_topic_within(self, "inner", use)
+        return bound
 
     @property
     def asks_registry(self) -> bool:
@@ -70,7 +70,7 @@ class ChangeSerde(Serde[Change[Any]]):
 
 
 def _split(body: bytes, flag: int) -> tuple[bytes | None, bytes | None]:
-    """The bytes of the new and of the old value."""
+    """Return the bytes of the new and of the old value."""
     if flag != _BOTH:
         return (body, None) if flag == _NEW else (None, body)
     if len(body) < _LENGTH.size:

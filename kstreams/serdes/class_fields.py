@@ -1,4 +1,4 @@
-"""The fields of a class as columns: which Arrow types they have, and how a Struct of some of them is declared."""
+"""The fields of a class as columns: their Arrow types, and their declarations in a Struct of some of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from kstreams.decoders import type_info
 from kstreams.errors import SerdeError
 
-_field = cast(Any, msgspec.field)  # its types know only one of both defaults, not that either may be absent
+_field = cast(Any, msgspec.field)  # its annotations do not allow both defaults to be absent
 ARROW_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
 
@@ -25,23 +25,23 @@ class FieldType(NamedTuple):
 
 
 def field_types(kind: Any, fields: Sequence[str]) -> dict[str, FieldType]:
-    """The types of fields of a class as columns.
+    """Return the column types of fields of a class.
 
     Raises
     ------
     SerdeError
-        When the class does more than hold its fields, has not all of them, or one has no columnar form; says why.
+        If the class has a `__post_init__`, lacks a field, or a field has no columnar form.
 
     Examples
     --------
     >>> field_types(dict[str, int], ["a"])
     {'a': FieldType(type=DataType(int64), is_optional=True)}
     """
-    known = layout_of(kind)
+    layout = layout_of(kind)
     for name in fields:
-        if name not in known:
+        if name not in layout:
             raise SerdeError(f"{kind} has no field {name!r}")
-    hints = {name: known[name][1] for name in fields}
+    hints = {name: layout[name][1] for name in fields}
     return {name: FieldType(_arrow_type(name, hint), type(None) in get_args(hint)) for name, hint in hints.items()}
 
 
@@ -53,7 +53,7 @@ def _arrow_type(name: str, kind: Any) -> pa.DataType:
 
 
 def layout_of(kind: Any) -> dict[str, tuple[str, Any, Any]]:
-    """Per field of a type: how it is declared in a Struct of some of its fields."""
+    """Return, for each field of a type, its declaration in a Struct of some of the fields."""
     if isinstance(kind, type) and hasattr(kind, "__post_init__"):
         raise SerdeError(f"{kind.__name__} has a __post_init__, which columns cannot run")
     for holds, layout in _LAYOUTS:
@@ -78,7 +78,7 @@ def _of_struct(kind: Any) -> dict[str, tuple[str, Any, Any]]:
 
 
 def _of_dataclass(kind: Any) -> dict[str, tuple[str, Any, Any]]:
-    hints = get_type_hints(kind, include_extras=True)  # a limit of msgspec.Meta is nothing that a column knows
+    hints = get_type_hints(kind, include_extras=True)  # with limits of msgspec.Meta, which have no columnar form
     return {
         field.name: (
             field.name,
@@ -103,7 +103,7 @@ def _of_typed_dict(kind: Any) -> dict[str, tuple[str, Any, Any]]:
 
 
 class _OfDict(dict[str, tuple[str, Any, Any]]):
-    """Every name is a field of a dict; it may be absent."""
+    """The fields of a dict: every name is an optional field."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = get_args(kind)[1] | None

@@ -1,4 +1,4 @@
-"""Which types have values that cannot change once they are made."""
+"""`is_immutable`: types whose values cannot change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTAINERS = (tuple, frozenset, typing.Union, types.UnionType)
 
 
 def is_immutable(kind: Any) -> bool:
-    """Whether every value of a type is immutable through and through; False where that is not known.
+    """True if every value of a type, and everything inside it, is immutable. False if that is not known.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def is_immutable(kind: Any) -> bool:
 
 
 def _immutable(kind: Any, within: frozenset[Any]) -> bool:
-    if kind in _LEAVES or kind in within:  # a type that holds itself is as immutable as the rest of it
+    if kind in _LEAVES or kind in within:  # for a recursive type, its other parts decide
         return True
     origin = typing.get_origin(kind)
     if origin is typing.Literal:

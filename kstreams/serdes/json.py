@@ -68,11 +68,11 @@ class JsonSerde(TypedSerde):
         return super().decode_rows(column)
 
     def _takes_lines(self) -> bool:
-        """Whether each value is written and read as here: a subclass may do it in its own way."""
+        """True if no subclass may have overridden how a value is written."""
         return type(self) is JsonSerde
 
 
 def _spread(rows: list[Any], column: pa.Array) -> list[Any]:
-    """One after the other where the column has a value, None where it is null."""
-    left = iter(rows)
-    return [next(left) if is_there else None for is_there in column.is_valid().to_pylist()]
+    """Return a list of the column's length: the rows in order, and None where the column is null."""
+    remaining_rows = iter(rows)
+    return [next(remaining_rows) if is_valid else None for is_valid in column.is_valid().to_pylist()]

@@ -1,4 +1,4 @@
-"""JSON values as columns: only the fields that are asked for are decoded, all values of a batch in one call."""
+"""JSON values as Arrow columns: all values of a batch in one call, and only the fields that are needed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _MOST_BYTES = 2**31 - 1
 
 
 def of_lines(decoder: Any, column: pa.Array) -> list[Any]:
-    """The objects of a binary array without nulls.
+    """Decode a binary array without nulls.
 
     Raises
     ------
     SerdeError
-        When a value does not decode, or could be more than one, or part of one: which, a call per value tells.
+        If a value does not decode, or may not be exactly one value. A call per value finds out which one.
     """
-    # One value per line. One that begins with no brace could be nothing, and one that holds a newline could be two:
-    # together they would pass for the right number. So would two lines that are one value, beside a line that is two;
-    # but behind a closing brace no value goes on with an opening one.
+    # One value per line. An empty value beside a value with a newline would give the right number of lines. So would
+    # one value on two lines beside two values on one. Braces at both ends exclude both: no value continues after a
+    # closing brace with an opening one.
     lines = b"\n".join(_in_braces(column))
     if lines.count(b"\n") > max(len(column) - 1, 0):
         raise SerdeError("a JSON value with a newline in it is read by itself")
@@ -44,7 +44,7 @@ def of_lines(decoder: Any, column: pa.Array) -> list[Any]:
 
 
 def as_lines(encoder: Any, values: list[Any]) -> pa.Array | None:
-    """Values as a binary array of what the encoder writes for each; None where they are to be written one by one."""
+    """Encode many values at once, or return None if each has to be encoded by itself."""
     if any(map(is_, values, repeat(None))):
         return None
     data = np.frombuffer(encoder.encode_lines(values), np.uint8)
@@ -58,7 +58,7 @@ def as_lines(encoder: Any, values: list[Any]) -> pa.Array | None:
 
 
 def _in_braces(column: pa.Array) -> list[bytes]:
-    """The values, none of which begins or ends otherwise; spaces behind are cut off."""
+    """Return the values without trailing space. Raises SerdeError unless each begins and ends with a brace."""
     values: list[bytes] = column.to_pylist()
     if not values:
         return values
@@ -75,21 +75,19 @@ def _in_braces(column: pa.Array) -> list[bytes]:
 
 
 class JsonColumns:
-    """Reads fields of JSON objects into Arrow columns.
-
-    The objects are checked as far as they are read: what stands in other fields is skipped, not looked at.
+    """Reader of fields of JSON objects into Arrow columns. Other fields are skipped unchecked.
 
     Parameters
     ----------
     kind : type
         The type of the values: a msgspec Struct, dataclass, TypedDict or `dict[str, T]`.
     fields : sequence of str
-        Which fields to read; each an int, float, str or bool, or one of them or None.
+        The fields to read: each an int, float, str or bool, or such a type or None.
 
     Raises
     ------
     SerdeError
-        When the type or one of the fields has no columnar form; says why.
+        If the type or one of the fields has no columnar form, with the reason.
 
     Examples
     --------
@@ -99,18 +97,18 @@ class JsonColumns:
     """
 
     def __init__(self, kind: Any, fields: Sequence[str]) -> None:
-        known = layout_of(kind)
+        layout = layout_of(kind)
         self.types = {name: field.type for name, field in field_types(kind, fields).items()}
-        row = msgspec.defstruct("Row", [known[name] for name in fields], gc=False)
+        row = msgspec.defstruct("Row", [layout[name] for name in fields], gc=False)
         self._decoder = json_decoder(row)
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:
-        """The fields of an Arrow binary array of JSON; null where the value is null.
+        """Return one column per field of a binary array of JSON. A null value gives null fields.
 
         Raises
         ------
         SerdeError
-            When a value does not decode; which one, the record path tells.
+            If a value does not decode. The record path finds out which one.
         """
         present = column.drop_null() if column.null_count else column
         rows = of_lines(self._decoder, present)
@@ -118,7 +116,7 @@ class JsonColumns:
         if column.null_count:
             places = pc.cumulative_sum(pc.cast(column.is_valid(), pa.int64()))
             places = pc.if_else(column.is_valid(), pc.subtract(places, 1), None)
-            columns = {name: found.take(places) for name, found in columns.items()}
+            columns = {name: values.take(places) for name, values in columns.items()}
         return columns
 
 

@@ -64,9 +64,9 @@ def _of_msgspec(kind: Any) -> dict[str, Any]:
     name = schema.get("$ref", "").removeprefix(_DEFINITIONS)
     if name not in definitions:
         return schema
-    others = {other: definition for other, definition in definitions.items() if other != name}
+    other_definitions = {other: definition for other, definition in definitions.items() if other != name}
     is_recursive = f'"{_DEFINITIONS}{name}"'.encode() in msgspec.json.encode(definitions)
-    needed = definitions if is_recursive else others
+    needed = definitions if is_recursive else other_definitions
     return {**definitions[name], **({"$defs": needed} if needed else {})}
 
 

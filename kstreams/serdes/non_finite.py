@@ -1,8 +1,8 @@
 """NaN and the infinities in JSON, which has no numbers for them.
 
-They are written as Jackson writes them, as the texts "NaN", "Infinity" and "-Infinity": any parser of JSON reads these,
-and typed readers (Jackson, Gson, pydantic, Spark) turn them into numbers. Where the type does not tell a text from a
-number (`Any`, `float | str`), they are written as Python's `json` does, as bare tokens. Both are read.
+They are written as Jackson does: as the strings "NaN", "Infinity" and "-Infinity". Every JSON parser reads these, and
+typed readers (Jackson, Gson, pydantic, Spark) convert them to numbers. If the type does not tell a string from a number
+(`Any`, `float | str`), they are written as bare tokens, as Python's `json` does. Both forms are read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WORDS = (b"NaN", b"Infinity")
 
 
 def json_forms(builtins: Any) -> Iterator[bytes]:
-    """The forms in which JSON can hold a value with NaN or infinities, the better one first; none for other values.
+    """Yield the JSON forms of a value with NaN or infinities, the preferred one first. Other values have none.
 
     Parameters
     ----------
     builtins : object
-        Made of dicts, lists, texts, numbers and None.
+        Consists of dicts, lists, strings, numbers and None.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def json_forms(builtins: Any) -> Iterator[bytes]:
 
 
 def with_texts(value: Any) -> Any:
-    """A value with texts in place of NaN and infinities; the value itself where it holds none.
+    """Return a value with strings in place of NaN and infinities, or the value itself if it holds none.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _is_non_finite(value: Any) -> bool:
 
 
 def _quoted(value: Any) -> Any:
-    """A value with texts in place of NaN and infinities."""
+    """Return a value with strings in place of NaN and infinities."""
     if _is_non_finite(value):
         return _TEXTS.get(value, "NaN")
     if isinstance(value, dict):
@@ -75,12 +75,12 @@ def _quoted(value: Any) -> Any:
 
 
 def read_non_finite(data: bytes, kind: Any) -> Any:
-    """The value of JSON in which NaN or infinities stand, as bare tokens, or as texts where the type says `float`.
+    """Read JSON with NaN or infinities, as bare tokens, or as strings where the type is `float`.
 
     Raises
     ------
     ValueError
-        When there are none in it, or it is no value of the type.
+        If it holds neither, or is not of the type.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def read_non_finite(data: bytes, kind: Any) -> Any:
 
 
 def with_numbers(kind: Any) -> Callable[[Any], Any]:
-    """What turns the texts of `with_texts` into numbers again, where a type says so; of no type nothing.
+    """Return the function that undoes `with_texts` for a type. For an unknown type, it changes nothing.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def with_numbers(kind: Any) -> Callable[[Any], Any]:
 
 @singledispatch
 def _revived(info: Any, value: Any) -> Any:
-    """A piece of JSON with numbers in place of the texts that stand for them in a type."""
+    """Return a piece of JSON with numbers in place of strings where the type is `float`."""
     return value
 
 
@@ -120,7 +120,7 @@ def _(info: inspect.FloatType, value: Any) -> Any:
 
 @_revived.register
 def _(info: inspect.UnionType, value: Any) -> Any:
-    """Where texts are members too, a text is one."""
+    """Keep a string if the union has `str` as a member."""
     if isinstance(value, str) and any(isinstance(member, inspect.StrType) for member in info.types):
         return value
     for member in info.types:

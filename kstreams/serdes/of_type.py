@@ -1,4 +1,4 @@
-"""`serde_of`: from a Python type to its serde."""
+"""`serde_of`: the serde of a Python type."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from kstreams.serdes.typed import plain_classes
 
 
 def serde_of(kind: Any) -> Serde[Any]:
-    """The serde of a type; a serde is its own.
+    """Return the serde of a type. A serde is returned unchanged.
 
     Parameters
     ----------
     kind : type or Serde
-        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
+        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or a type that
         msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
         `T | None` has the serde of `T`: None is Kafka's null and has no bytes. `register_serde` adds types.
 
     Raises
     ------
     SerdeError
-        When the type has no serde.
+        If the type has no serde.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def serde_of(kind: Any) -> Serde[Any]:
     if isinstance(kind, type) and issubclass(kind, Serde):
         raise SerdeError(f"{kind.__name__} is a class of serdes: make one, as {kind.__name__}()")
     kind = without_none(kind)
-    found = default_serde(kind)
-    return json_serde(kind) if found is None else found
+    default = default_serde(kind)
+    return json_serde(kind) if default is None else default
 
 
 def json_serde(kind: Any) -> Serde[Any]:
-    """The serde that writes values of a type as JSON: pydantic's for what holds pydantic models.
+    """Return the serde that writes values of a type as JSON. Types with pydantic models use pydantic.
 
     Examples
     --------

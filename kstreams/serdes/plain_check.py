@@ -1,7 +1,7 @@
-"""`plain_check`: a compiled test whether a value is plainly of a type, so that what is written of it reads back equal.
+"""`plain_check`: a compiled test whether a value is of exactly the classes of a type, so that it reads back equal.
 
-The test asks for the very classes that the type names. Whatever else may be of the type (an integer beyond 2^53 as a
-float, a class of the user's that inherits from `int`) does not pass: such a value is read back to see (`TypedSerde`).
+Other values may be of the type too, such as an integer beyond 2^53 as a float, or an instance of a subclass of `int`.
+They do not pass, and `TypedSerde` reads them back to compare.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 class PlainCheck(NamedTuple):
-    """Whether a value is plainly of a type, and whether all of many are."""
+    """A test for one value, and a test for many."""
 
     one: Check
     all: Callable[[Iterable[Any]], bool]
@@ -31,15 +31,15 @@ class PlainCheck(NamedTuple):
 Lines: TypeAlias = list[str]
 
 _WHOLE_FLOATS = 2**53
-"""Up to here each integer is a float too."""
+"""The greatest integer up to which every integer is exactly a float."""
 
 
 class _NotPlain(Exception):
-    """A type, or a part of one, that no check is compiled for."""
+    """Raised for a type without a compiled check."""
 
 
 def plain_check(kind: Any) -> PlainCheck:
-    """The test of a type; of a type that it cannot be compiled for, a test that no value passes.
+    """Return the test of a type. If it cannot be compiled, no value passes.
 
     Examples
     --------
@@ -68,56 +68,56 @@ def _never(value: Any) -> bool:
 
 
 class _Source:
-    """The text of one check under construction. It holds names made here alone; all else is bound by name."""
+    """The source text of one check. It holds generated names only; objects are bound to names."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"is_json": is_json}
-        self.within: tuple[type, ...] = ()  # the classes whose fields are being written
+        self.within: tuple[type, ...] = ()  # the enclosing classes of the current field
 
     def check(self, info: Any) -> PlainCheck:
-        """The functions that tell whether values are plainly of a type."""
+        """Compile the tests of a type."""
         lines = self.test(info, 0)
-        one = ["def one(v0):", *indented([*lines, "return True"])]
+        single = ["def one(v0):", *indented([*lines, "return True"])]
         every = ["def every(values):", *indented(["for v0 in values:", *indented(lines), "return True"])]
         namespace = dict(self.names)
-        exec("\n".join([*one, *every]), namespace)  # made of constants of this module and names of `bound` alone
+        exec("\n".join([*single, *every]), namespace)  # consists of constants of this module and names from `bound`
         return PlainCheck(namespace["one"], namespace["every"])
 
     def test(self, info: Any, depth: int) -> Lines:
-        """The lines that return False unless `v<depth>` is of a type."""
+        """Return the lines that return False unless `v<depth>` is of a type."""
         lines: Lines = []
         for condition, inner in merged(_cases(info, self, depth)):
             lines += [f"{'elif' if lines else 'if'} {condition}:", *indented(inner or ["pass"])]
         return [*lines, "else:", "    return False"]
 
     def bound(self, value: Any) -> str:
-        """A name for a value."""
+        """Bind a value to a new name."""
         name = f"c{len(self.names)}"
         self.names[name] = value
         return name
 
     def of_class(self, kind: type, depth: int) -> str:
-        """The condition that `v<depth>` is of this class and none that inherits from it."""
+        """Return the condition that `v<depth>` is an instance of this class and of no subclass."""
         return f"type(v{depth}) is {self.bound(kind)}"
 
 
 Case: TypeAlias = tuple[str, Lines]
-"""A condition on a value, and the lines that look at its parts."""
+"""A condition on a value, and the lines that test its parts."""
 
 
 def indented(lines: Lines) -> Lines:
-    """Lines within a block."""
+    """Indent lines by one block."""
     return [f"    {line}" for line in lines]
 
 
 def merged(cases: Sequence[Case]) -> Sequence[Case]:
-    """Cases without parts first: they are cheap."""
+    """Sort cases so that those without parts, which are cheap, come first."""
     return sorted(cases, key=lambda case: len(case[1]))
 
 
 @singledispatch
 def _cases(info: Any, source: _Source, depth: int) -> list[Case]:
-    """What a value of a type may be."""
+    """Return the cases of a type."""
     raise _NotPlain(info)
 
 
@@ -155,7 +155,7 @@ def _(info: inspect.IntType, source: _Source, depth: int) -> list[Case]:
 
 @_cases.register
 def _(info: inspect.FloatType, source: _Source, depth: int) -> list[Case]:
-    """A float that is finite, or an integer that is a float too."""
+    """Accept a finite float, or an integer that a float can hold."""
     _without_limits(info)
     value = f"v{depth}"
     return [
@@ -178,7 +178,7 @@ def _(info: inspect.BytesType, source: _Source, depth: int) -> list[Case]:
 
 @_cases.register
 def _(info: inspect.DateTimeType, source: _Source, depth: int) -> list[Case]:
-    """Without a time zone, or in UTC: what is in another zone is read back with its offset alone."""
+    """Accept a datetime without time zone or in UTC. Other zones are read back as offsets."""
     _without_limits(info)
     zones = source.bound((None, datetime.UTC))
     return [(f"{source.of_class(datetime.datetime, depth)} and v{depth}.tzinfo in {zones}", [])]
@@ -226,7 +226,7 @@ def _(info: inspect.TupleType, source: _Source, depth: int) -> list[Case]:
 
 @_cases.register
 def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
-    """By text: other keys become text, and are read back to see."""
+    """Accept dicts with string keys. Other keys are written as strings, so such a dict is read back."""
     _without_limits(info)
     if not isinstance(info.key_type, inspect.StrType):
         raise _NotPlain(info)
@@ -239,27 +239,27 @@ def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
 
 @_cases.register
 def _(info: inspect.TypedDictType, source: _Source, depth: int) -> list[Case]:
-    """A dict with so many keys as there are fields in it: then it has no others."""
-    missing = source.bound(object())
+    """Accept a dict whose number of keys is that of its fields, so that it has no further keys."""
+    absent = source.bound(object())
     value = f"v{depth + 1}"
     count = f"n{depth}"
     fields = [field for field in info.fields if field.required]
-    lines = [line for field in fields for line in _entry(field, missing, source, depth)]
+    lines = [line for field in fields for line in _entry(field, absent, source, depth)]
     lines.append(f"{count} = {len(fields)}")
     for field in info.fields:
         if not field.required:
-            read, *test = _entry(field, missing, source, depth)
-            lines += [read, f"if {value} is not {missing}:", *indented([f"{count} += 1", *test])]
+            read, *test = _entry(field, absent, source, depth)
+            lines += [read, f"if {value} is not {absent}:", *indented([f"{count} += 1", *test])]
     return [(source.of_class(dict, depth), [*lines, f"if len(v{depth}) != {count}:", "    return False"])]
 
 
-def _entry(field: Any, missing: str, source: _Source, depth: int) -> Lines:
-    """Read an entry of the dict `v<depth>`, and test it; what is missing is of no type."""
-    return _parts({f"v{depth}.get({field.name!r}, {missing})": field.type}, source, depth)
+def _entry(field: Any, absent: str, source: _Source, depth: int) -> Lines:
+    """Read and test an entry of the dict `v<depth>`. An absent entry has no type."""
+    return _parts({f"v{depth}.get({field.name!r}, {absent})": field.type}, source, depth)
 
 
 def _object(info: Any, source: _Source, depth: int) -> list[Case]:
-    """An object with named fields. What runs when such an object is made may change it: then it is read back to see."""
+    """Accept an object with named fields. A `__post_init__` may change it, so such an object is read back."""
     kind = info.cls
     if hasattr(kind, "__post_init__") or kind in source.within:
         raise _NotPlain(info)
@@ -274,20 +274,20 @@ for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType)
 
 
 def _parts(kinds: dict[str, Any], source: _Source, depth: int) -> Lines:
-    """The tests of the parts of `v<depth>`, each given by how it is read."""
+    """Return the tests of the parts of `v<depth>`, by the expressions that read them."""
     tests: Iterator[Lines] = ([f"v{depth + 1} = {read}", *source.test(kind, depth + 1)] for read, kind in kinds.items())
     return [line for test in tests for line in test]
 
 
 def _without_limits(info: msgspec.Struct) -> None:
-    """A type with limits (`Meta(gt=0)`) is no plain one: msgspec alone looks at them."""
+    """Raise _NotPlain for a type with limits (`Meta(gt=0)`), which only msgspec checks."""
     limits = (name for name in info.__struct_fields__ if name not in ("item_type", "key_type", "value_type"))
     if any(getattr(info, name) is not None for name in limits):
         raise _NotPlain(info)
 
 
 def is_json(value: Any) -> bool:
-    """Whether a value is one that JSON itself has: it is read back as it is without a type.
+    """True if JSON itself has such a value, so that it is read back equal without a type.
 
     Examples
     --------

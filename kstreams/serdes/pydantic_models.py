@@ -1,4 +1,4 @@
-"""Pydantic models by their own JSON, alone or in lists, dicts and the like. Pydantic is used, not imported."""
+"""`PydanticSerde`: JSON of pydantic models, alone or in collections. Pydantic is not imported before the user does."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kstreams.serdes.typed import same_value
 
 
 def is_model(kind: Any) -> bool:
-    """Whether a type is a pydantic model: whoever has one has imported pydantic."""
+    """True if a type is a pydantic model. If there is one, pydantic has been imported."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
 class PydanticSerde(Serde[Any]):
-    """Values of a type that is, or holds, pydantic models, as JSON; fields that have an alias go by it.
+    """JSON of a type that is a pydantic model, or contains one. Aliases of fields are used.
 
     Parameters
     ----------
     kind : type
-        A model, or for example a list of one.
+        A model, or a type that contains models.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -42,14 +42,14 @@ class PydanticSerde(Serde[Any]):
             raise SerdeError(f"{value!r} is no {name}: make one, as {name}(...), or {name}.model_validate(value)")
         try:
             if not is_model(self.type):
-                self._adapter.validate_python(value, strict=True)  # pydantic writes what looks like a model, too
+                self._adapter.validate_python(value, strict=True)  # pydantic would also write objects like models
             data: bytes = self._adapter.dump_json(value, by_alias=True, warnings="error")
         except Exception as error:
             raise SerdeError(f"{value!r} cannot be written as JSON: {error}") from error
         return data if b"null" not in data and self._reads(data) else self._readable(value, data)
 
     def _reads(self, data: bytes) -> bool:
-        """Whether bytes are ones of the type."""
+        """True if bytes decode to the type."""
         try:
             self._adapter.validate_json(data)
         except ValueError:
@@ -57,25 +57,25 @@ class PydanticSerde(Serde[Any]):
         return True
 
     def _readable(self, value: Any, data: bytes) -> bytes:
-        """The bytes of a value that may hold NaN, which `data` has as null, or that may not fit its type."""
-        others = list(json_forms(self._builtins(value)))
-        for form in (data, *others):
+        """Return bytes that read back equal. In `data`, NaN is null, and the value may not fit its type."""
+        other_forms = list(json_forms(self._builtins(value)))
+        for form in (data, *other_forms):
             if self._reads(form) and same_value(value, self.deserialize(form)):
                 return form
         self.deserialize(data)
-        if others:
+        if other_forms:
             raise SerdeError(f"{value!r} holds NaN or infinities, and would be read back without them")
-        return data  # what a model leaves out of its JSON by its own rules, it may leave out
+        return data  # a model may exclude fields from its JSON
 
     def _builtins(self, value: Any) -> Any:
-        """A value as dicts, lists, texts and numbers, NaN among them: pydantic's own JSON has null for it."""
+        """Return a value as dicts, lists, strings and numbers, with NaN, which pydantic's own JSON turns into null."""
         return msgspec.to_builtins(self._adapter.dump_python(value, by_alias=True), str_keys=True, enc_hook=str)
 
     def deserialize(self, data: bytes) -> Any:
         try:
             return self._adapter.validate_json(data)
         except ValueError as error:
-            raise decode_error(f"JSON of {self.type}", data, _said(error)) from error
+            raise decode_error(f"JSON of {self.type}", data, _in_one_line(error)) from error
 
     def __reduce__(self) -> Any:
         return type(self), (self.type,)
@@ -90,6 +90,5 @@ class PydanticSerde(Serde[Any]):
         return f"PydanticSerde({getattr(self.type, '__name__', self.type)})"
 
 
-def _said(error: Any) -> str:
-    """A validation error in one line."""
-    return "; ".join(f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors())
+def _in_one_line(error: Any) -> str:
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())

@@ -1,4 +1,4 @@
-"""`SerdeKind`: all that is known of one class of serdes beside its methods, found by the class."""
+"""`SerdeKind`: the descriptor of a class of serdes, and the registry of descriptors."""
 
 from __future__ import annotations
 
@@ -22,29 +22,27 @@ def _no_arguments(serde: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerdeKind:
-    """One class of serdes: which types it serves, what its keys and values may be kept as, and its name.
+    """Descriptor of one class of serdes: its name, and how stores may hold its keys and values.
 
-    Bytes and Arrow columns are methods of the serde itself. A subclass may write other bytes than its base, so that it
-    is a kind of its own, of which nothing is known until it is registered.
+    A subclass of a registered class may write other bytes. It has no descriptor until it is registered itself.
 
     Parameters
     ----------
     serde : type
-        The class; its methods give bytes (`serialize`, `deserialize`) and Arrow columns (`arrow_type`,
-        `decode_column`, `encode_column`).
+        The class.
     default : Serde, optional
-        What `serde_of` answers for its `type`.
+        The result of `serde_of` for the `type` of this serde.
     same_bytes_when_equal : callable, default never
-        `(serde) -> bool`: whether two keys are equal exactly when their bytes are. Then a store knows keys by the
-        objects themselves, else by their bytes. Keys are ordered by their bytes in any case.
+        `(serde) -> bool`: True if two keys are equal exactly when their bytes are. Then a store looks up keys by the
+        objects, otherwise by their bytes. Keys are sorted by their bytes in both cases.
     immutable : callable, default never
-        `(serde) -> bool`: whether no value can change after it was made. Then a store keeps values as the objects that
-        were put, else as their bytes.
+        `(serde) -> bool`: True if no value can change. Then a store holds the objects that were put, otherwise their
+        bytes.
     name : str, optional
-        What the settings of a topic call it, such as `acme.money`: lower-case words with a dot between them, so that a
-        tool that does not know it can tell it from a slip. Without one, tools guess what its records are.
+        Its name in the configuration of topics, such as `acme.money`: lower-case words joined by dots, so that a tool
+        without this serde can tell the name from a typing error. Without a name, tools guess the type of records.
     make : callable, optional
-        Makes a serde from the arguments of a name; the class itself unless given.
+        Creates a serde from the arguments of a name. Default: the class.
     arguments : callable, optional
         `(serde) -> tuple`: the arguments in its name, each a Serde or an int.
     parameters : tuple of type
@@ -61,7 +59,7 @@ class SerdeKind:
     parameters: tuple[type, ...] = ()
 
     def made_of(self, arguments: Iterable[Any]) -> Serde[Any]:
-        """A serde of this kind, of the arguments in a name."""
+        """Create a serde from the arguments of a name."""
         return (self.make or self.serde)(*arguments)
 
 
@@ -71,11 +69,11 @@ _BY_CLASS: dict[type, SerdeKind] = {}
 _BY_TYPE: dict[Any, Serde[Any]] = {}
 _BY_NAME: dict[str, SerdeKind] = {}
 _ELSEWHERE = {"protobuf": "kstreams.serdes.protobuf"}
-"""Kinds that are registered when they are first imported, since they need a library that may be absent."""
+"""Kinds that are registered when their module is imported first, since they need an optional library."""
 
 
 def register_serde(kind: SerdeKind) -> None:
-    """Make a kind of serdes known: `serde_of` finds it by the type of its default, topic settings by its name.
+    """Register a kind of serdes: `serde_of` finds it by the type of its default, topic settings by its name.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ def register_serde(kind: SerdeKind) -> None:
     Raises
     ------
     SerdeError
-        When its class or its name is known already, its name has no dot, or its default names no type.
+        If its class or name is registered already, its name has no dot, or its default has no type.
 
     Examples
     --------
@@ -108,7 +106,7 @@ def register_serde(kind: SerdeKind) -> None:
 
 
 def add_kind(kind: SerdeKind) -> None:
-    """As `register_serde`, for the kinds that come with the package: their names have no dot."""
+    """Register a kind of this package. Its name needs no dot."""
     if kind.serde in _BY_CLASS:
         raise SerdeError(f"{kind.serde.__name__} is registered already")
     if kind.name in _BY_NAME:
@@ -123,7 +121,7 @@ def add_kind(kind: SerdeKind) -> None:
 
 
 def serde_kind(serde: Serde[Any]) -> SerdeKind:
-    """What is known of a serde; of one that nobody has registered, nothing.
+    """Return the descriptor of a serde. An unregistered serde has an empty one.
 
     Examples
     --------
@@ -135,19 +133,19 @@ def serde_kind(serde: Serde[Any]) -> SerdeKind:
 
 
 def kind_named(name: str) -> SerdeKind | None:
-    """The kind of a name in topic settings."""
+    """Return the kind with this name, or None."""
     if name in _ELSEWHERE:
-        import_module(_ELSEWHERE[name])  # registers it
+        import_module(_ELSEWHERE[name])  # the module registers the kind
     return _BY_NAME.get(name)
 
 
 def named_kinds() -> list[SerdeKind]:
-    """All kinds that have a name, in the order in which they were registered."""
+    """Return all kinds with a name, in the order of registration."""
     return list(_BY_NAME.values())
 
 
 def default_serde(kind: Any) -> Serde[Any] | None:
-    """The serde that is registered for a type."""
+    """Return the serde that is registered for a type, or None."""
     try:
         return _BY_TYPE.get(kind)
     except TypeError:  # an annotation that cannot be hashed
@@ -155,10 +153,10 @@ def default_serde(kind: Any) -> Serde[Any] | None:
 
 
 def same_bytes_when_equal(serde: Serde[Any]) -> bool:
-    """Whether keys are equal objects exactly when they have equal bytes (not so: 0.0 and -0.0, JSON's 1 and 1.0)."""
+    """True if keys are equal exactly when their bytes are. Not true for 0.0 and -0.0, or JSON's 1 and 1.0."""
     return serde_kind(serde).same_bytes_when_equal(serde)
 
 
 def has_immutable_values(serde: Serde[Any]) -> bool:
-    """Whether a value can be kept as the object it is. An unknown serde may change what passes through it: no."""
+    """True if a store can hold the objects themselves. False for an unregistered serde, which may change values."""
     return serde_kind(serde).immutable(serde)

@@ -1,4 +1,4 @@
-"""Serdes of single values, in the bytes of Kafka's own serdes."""
+"""Serdes of scalar values, in the bytes of Kafka's serdes."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def _numbers(column: pa.Array, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """Binary values of one width as numbers of a numpy type, 0 where null, and where they are null."""
+    """Return binary values of one width as numbers, with 0 for null, and a mask of the nulls."""
     width = np.dtype(dtype).itemsize
     fixed = column.cast(pa.binary(width))
-    missing = fixed.is_null().to_numpy(zero_copy_only=False)
-    if missing.any():
+    is_null = fixed.is_null().to_numpy(zero_copy_only=False)
+    if is_null.any():
         fixed = fixed.fill_null(bytes(width))
     data = np.frombuffer(fixed.buffers()[1], dtype, len(fixed) + fixed.offset)[fixed.offset :]
-    return data.astype(np.dtype(dtype).newbyteorder("=")), missing
+    return data.astype(np.dtype(dtype).newbyteorder("=")), is_null
 
 
-def _binary(numbers: np.ndarray, missing: pa.Array) -> pa.Array:
-    """Numbers as binary values of their width, null where `missing`."""
+def _binary(numbers: np.ndarray, is_null: pa.Array) -> pa.Array:
+    """Return numbers as binary values of their width, with null where the mask is true."""
     width = numbers.dtype.itemsize
     count = len(numbers)
     fixed = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(numbers.tobytes())])
     column = fixed.cast(pa.binary())
-    return pc.if_else(missing, pa.scalar(None, pa.binary()), column) if pc.any(missing).as_py() else column
+    return pc.if_else(is_null, pa.scalar(None, pa.binary()), column) if pc.any(is_null).as_py() else column
 
 
 class _FixedWidth:
-    """Columns of serdes whose values are one big-endian number each."""
+    """Column methods of serdes whose values are one big-endian number."""
 
     arrow_type: pa.DataType
     number = ">i8"
 
     def decode_column(self, column: pa.Array) -> pa.Array:
-        numbers, missing = _numbers(column, self.number)
-        return pa.array(numbers, mask=missing).cast(self.arrow_type)
+        numbers, is_null = _numbers(column, self.number)
+        return pa.array(numbers, mask=is_null).cast(self.arrow_type)
 
     def encode_column(self, column: pa.Array) -> pa.Array:
         plain = column.cast(pa.float64() if self.number == ">f8" else pa.int64())
@@ -59,7 +59,7 @@ class _FixedWidth:
 
 
 class _Number(_FixedWidth):
-    """Rows of numbers go through columns, as long as each is of the very type: others fit, or fail, one by one."""
+    """Row methods that use columns. Rows with a value of another type are encoded one by one."""
 
     type: Any
 
@@ -68,7 +68,7 @@ class _Number(_FixedWidth):
             try:
                 return self.encode_column(pa.array(values, self.arrow_type))
             except (pa.ArrowException, OverflowError):
-                pass  # the rows tell which value it is
+                pass  # encoding row by row raises an error that names the value
         return Serde.encode_rows(cast(Any, self), values)
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
@@ -98,11 +98,11 @@ class StringSerde(Serde[str]):
             raise decode_error("UTF-8 text", data, error) from error
 
     def encode_rows(self, values: list[str | None]) -> pa.Array:
-        if set(map(type, values)) <= {str, NoneType}:  # Arrow takes bytes as text, too
+        if set(map(type, values)) <= {str, NoneType}:  # Arrow would also accept bytes
             try:
                 return pa.array(values, pa.string()).cast(pa.binary())
             except (pa.ArrowException, UnicodeEncodeError):
-                pass  # the rows tell which value it is
+                pass  # encoding row by row raises an error that names the value
         return super().encode_rows(values)
 
     def decode_rows(self, column: pa.Array) -> list[str | None]:
@@ -120,7 +120,7 @@ class StringSerde(Serde[str]):
 
 
 class BytesSerde(Serde[bytes]):
-    """`bytes` as they are."""
+    """`bytes`, unchanged."""
 
     type = bytes
     arrow_type = pa.binary()
@@ -191,7 +191,7 @@ class BoolSerde(Serde[bool]):
     arrow_type = pa.bool_()
 
     def serialize(self, value: bool) -> bytes:
-        if value not in (0, 1):  # a set would hash it
+        if value not in (0, 1):  # a tuple, since the value may not be hashable
             raise SerdeError(f"{value!r} is neither True nor False")
         return b"\x01" if value else b"\x00"
 
@@ -201,17 +201,17 @@ class BoolSerde(Serde[bool]):
         return data == b"\x01"
 
     def decode_column(self, column: pa.Array) -> pa.Array:
-        numbers, missing = _numbers(column, "u1")
+        numbers, is_null = _numbers(column, "u1")
         if len(numbers) and numbers.max() > 1:
             raise decode_error("a boolean", bytes([numbers.max()]), "it must be one byte, 0 or 1")
-        return pa.array(numbers.astype(bool), mask=missing)
+        return pa.array(numbers.astype(bool), mask=is_null)
 
     def encode_column(self, column: pa.Array) -> pa.Array:
         return _binary(column.fill_null(False).cast(pa.uint8()).to_numpy(), column.is_null())
 
 
 class DatetimeSerde(_FixedWidth, Serde[datetime]):
-    """An aware `datetime` as microseconds since the epoch, 8 bytes big endian; read back in UTC."""
+    """An aware `datetime` as microseconds since the epoch, 8 bytes, big endian. It is read back in UTC."""
 
     type = datetime
     arrow_type = pa.timestamp("us", "UTC")
@@ -237,12 +237,12 @@ class DatetimeSerde(_FixedWidth, Serde[datetime]):
         span = pc.min_max(times.cast(pa.int64()))
         for time in (span["min"].as_py(), span["max"].as_py()):
             if time is not None:
-                self.deserialize(_INT64.pack(time))  # raises for a time that is no datetime
+                self.deserialize(_INT64.pack(time))  # raises SerdeError for a time outside of datetime's range
         return times
 
 
 class UuidSerde(Serde[uuid.UUID]):
-    """`uuid.UUID` as its text, as Kafka's UUIDSerde."""
+    """`uuid.UUID` as text, as in Kafka's UUIDSerde."""
 
     type = uuid.UUID
 

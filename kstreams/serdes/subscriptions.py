@@ -1,4 +1,4 @@
-"""What the two sides of a foreign-key join write to each other, in the bytes of Kafka Streams.
+"""Subscriptions and responses of foreign-key joins, in the bytes of Kafka Streams.
 
 A row of the left table subscribes to a key of the right one. All numbers are big endian.
 
@@ -6,10 +6,10 @@ Subscription: the value of the records of the registration topic; their key is t
 
 ======================= =============================================================
 1 byte                  version of the format, 1; the highest bit is set if there is no hash
-1 byte                  what is asked for: see `Instruction`
+1 byte                  the `Instruction`
 16 bytes, or none       murmur3 hash of the left value; none when the left row was deleted
 all but the last 4      the left row's key, serialized
-4 bytes                 the partition of the left row's table: where the answer must go
+4 bytes                 the partition of the left row's table, to which the response is written
 ======================= =============================================================
 
 Response: the value of the records of the response topic; their key is the left row's key.
@@ -20,10 +20,10 @@ Response: the value of the records of the response topic; their key is the left 
 the rest                the right value, serialized; nothing when there is none
 ======================= =============================================================
 
-So a right value without bytes (an empty text) reads as none: as in Kafka Streams.
+A right value without bytes (an empty string) is read as no value, as in Kafka Streams.
 
-The subscriptions that the right side keeps have as key the length of the serialized foreign key (4 bytes), the foreign
-key and the left row's key: all subscriptions to one key are adjacent.
+A key in the subscription store of the right side is the length of the serialized foreign key (4 bytes), the foreign key
+and the left row's key. So all subscriptions to one key are adjacent.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _INT = struct.Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What a subscription asks for."""
+    """What the right side does with a subscription."""
 
-    DELETE_NO_PROPAGATE = 0  # forget me, and do not answer
-    DELETE_AND_PROPAGATE = 1  # forget me, and answer that there is nothing
-    PROPAGATE_NULL_IF_NO_MATCH = 2  # answer in any case
-    PROPAGATE_ONLY_IF_MATCH = 3  # answer only if there is a row
+    DELETE_NO_PROPAGATE = 0  # delete the subscription, without a response
+    DELETE_AND_PROPAGATE = 1  # delete the subscription, and respond with null
+    PROPAGATE_NULL_IF_NO_MATCH = 2  # respond in any case
+    PROPAGATE_ONLY_IF_MATCH = 3  # respond only if there is a right row
 
 
 _INSTRUCTIONS = tuple(Instruction)
 
 
 class Subscription(NamedTuple):
-    """A left row's wish to hear of a right row; `hash` is None when the left row was deleted."""
+    """A left row's subscription to a right row. `hash` is None if the left row was deleted."""
 
     hash: bytes | None
     instruction: Instruction
@@ -63,7 +63,7 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionResponse(NamedTuple):
-    """The right row of a subscription, or None. `partition` is where it goes and does not travel along."""
+    """The right row of a subscription, or None. `partition` is the target partition and is not serialized."""
 
     hash: bytes | None
     value: Any
@@ -71,18 +71,18 @@ class SubscriptionResponse(NamedTuple):
 
 
 class SubscriptionSerde(Serde[Subscription]):
-    """The bytes of subscriptions (see above).
+    """Serde of subscriptions (see above).
 
     Parameters
     ----------
     primary_key : Serde
-        Of the left table's keys.
+        Serde of the left table's keys.
 
     Examples
     --------
     >>> from kstreams.serdes import StringSerde
-    >>> asked = Subscription(None, Instruction.DELETE_AND_PROPAGATE, "k", 3)
-    >>> SubscriptionSerde(StringSerde()).serialize(asked)
+    >>> subscription = Subscription(None, Instruction.DELETE_AND_PROPAGATE, "k", 3)
+    >>> SubscriptionSerde(StringSerde()).serialize(subscription)
     b'\\x81\\x01k\\x00\\x00\\x00\\x03'
     """
 
@@ -91,8 +91,8 @@ class SubscriptionSerde(Serde[Subscription]):
         self.type = Subscription
 
     def of_topic(self, use: SerdeUse) -> Serde[Subscription]:
-        made: Serde[Subscription] = of_topic_within(self, "primary_key", use)
-        return made
+        bound: Serde[Subscription] = of_topic_within(self, "primary_key", use)
+        return bound
 
     @property
     def asks_registry(self) -> bool:
@@ -118,12 +118,12 @@ class SubscriptionSerde(Serde[Subscription]):
 
 
 class ResponseSerde(Serde[SubscriptionResponse]):
-    """The bytes of responses (see above).
+    """Serde of responses (see above).
 
     Parameters
     ----------
     value : Serde
-        Of the right table's values.
+        Serde of the right table's values.
 
     Examples
     --------
@@ -137,8 +137,8 @@ class ResponseSerde(Serde[SubscriptionResponse]):
         self.type = SubscriptionResponse
 
     def of_topic(self, use: SerdeUse) -> Serde[SubscriptionResponse]:
-        made: Serde[SubscriptionResponse] = of_topic_within(self, "value", use)
-        return made
+        bound: Serde[SubscriptionResponse] = of_topic_within(self, "value", use)
+        return bound
 
     @property
     def asks_registry(self) -> bool:
@@ -161,17 +161,17 @@ class ResponseSerde(Serde[SubscriptionResponse]):
         return hash((ResponseSerde, self.value))
 
 
-def _hash_at(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
-    """The hash that begins at a place unless the first byte says that there is none, and where it ends."""
+def _hash_at(data: bytes, at: int, description: str) -> tuple[bytes | None, int]:
+    """Return the hash at a position, or None if the first byte says that there is none, and the position after it."""
     if data[0] & _NO_HASH:
         return None, at
     if len(data) < at + _HASH_BYTES:
-        raise decode_error(what, data, "its hash is cut off")
+        raise decode_error(description, data, "its hash is cut off")
     return data[at : at + _HASH_BYTES], at + _HASH_BYTES
 
 
 def subscribers_prefix(foreign_key: bytes) -> bytes:
-    """With what the keys of all begin that subscribe to a foreign key.
+    """Return the common prefix of the store keys of all subscriptions to a foreign key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`topic_decoder`: how the keys or values of one topic are shown, those too whose schemas are in a registry."""
+"""`topic_decoder`: keys or values of one topic in a form that JSON can hold, with schemas from a registry."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, checked_kind, decoder, sh
 from kstreams.serdes.schemas.frame import LENGTHS, framed, header_name, schema_of_frame
 
 Decode: TypeAlias = Callable[[bytes | None, Headers], Any]
-"""`(bytes, headers of their record) -> what is shown`; raises SerdeError for bytes that are not of the kind."""
+"""`(bytes, headers of the record) -> JSON value`. Raises SerdeError for bytes of another kind."""
 OnTrouble: TypeAlias = Callable[[KStreamsError], None]
 
 KIND_OF_TYPE: Final[dict[SchemaType, str]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
-"""What serdes are called by the type of their schemas."""
+"""The names of serdes by the type of their schemas."""
 
 
 def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambda error: None) -> Decode:
@@ -67,7 +67,7 @@ def _by_schema(serde: Serde[Any], use: SerdeUse) -> Decode:
 
 
 class _Guess:
-    """Reads bytes with the schema that they name, where the registry has it; guesses others by themselves."""
+    """Decoder that uses the schema whose id the bytes begin with, and guesses the type of all other bytes."""
 
     def __init__(self, use: SerdeUse, on_trouble: OnTrouble) -> None:
         self._use = use
@@ -85,11 +85,11 @@ class _Guess:
                 try:
                     return decode(data, headers)
                 except SerdeError:
-                    pass  # it begins like a frame by chance
+                    pass  # the bytes only look like a frame
         return self._plain(data)
 
     def _named_by(self, data: bytes) -> Decode | None:
-        """What reads bytes by the schema that they name; None where they name none."""
+        """Return the decoder for the schema of the bytes, or None if they name none."""
         length = LENGTHS.get(data[0]) if data else None
         if length is None or len(data) <= length or self._is_away:
             return None

@@ -1,4 +1,4 @@
-"""Serdes by name: how the settings of a topic say what the bytes of its keys and values are."""
+"""Names of serdes, by which the configuration of a topic tells the types of its keys and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARTS = re.compile(r"\s*([a-z][a-z0-9.-]*|\d+|[(),])\s*")
 
 
 def type_name(serde: Serde[Any] | None) -> str | None:
-    """The name of a serde; None for one of the user's own making, whose bytes nobody else can read.
+    """Return the name of a serde, or None for an unregistered serde, whose bytes no other program can read.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def type_name(serde: Serde[Any] | None) -> str | None:
 
 
 def serde_named(name: str) -> Serde[Any]:
-    """The serde of a name.
+    """Return the serde of a name.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def serde_named(name: str) -> Serde[Any]:
     Raises
     ------
     SerdeError
-        When no serde has this name.
+        If no serde has this name.
 
     Examples
     --------
@@ -70,23 +70,23 @@ def serde_named(name: str) -> Serde[Any]:
 
 
 def _pattern(kind: SerdeKind) -> str:
-    """`windowed(TYPE, SIZE_MS)`."""
+    """Return the form of a name: `windowed(TYPE, SIZE_MS)`."""
     words = ["TYPE" if parameter is Serde else "SIZE_MS" for parameter in kind.parameters]
     return f"{kind.name}({', '.join(words)})" if words else str(kind.name)
 
 
 def _read(name: str, tokens: Iterator[str], deep: int) -> Serde[Any]:
-    """The serde that begins with this name; raises ValueError where the text is not of the form."""
+    """Read a serde and its arguments. Raises ValueError if the text does not have the form of a name."""
     kind = kind_named(name)
     if kind is None or not deep:
         raise ValueError(name)
-    given: list[Any] = []
+    arguments: list[Any] = []
     for number, parameter in enumerate(kind.parameters):
         _expect("," if number else "(", tokens)
-        given.append(int(next(tokens)) if parameter is int else _read(next(tokens), tokens, deep - 1))
+        arguments.append(int(next(tokens)) if parameter is int else _read(next(tokens), tokens, deep - 1))
     if kind.parameters:
         _expect(")", tokens)
-    return kind.made_of(given)
+    return kind.made_of(arguments)
 
 
 def _expect(sign: str, tokens: Iterator[str]) -> None:

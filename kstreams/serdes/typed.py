@@ -1,4 +1,4 @@
-"""Serdes of one declared type, written and checked by msgspec in one of its formats."""
+"""`TypedSerde`: values of one declared type, encoded and checked by msgspec; `MsgpackSerde`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def same_value(written: Any, read: Any) -> bool:
-    """Whether two values are equal; of objects with fields the fields decide, whatever their `==` says.
+    """True if two values are equal, where NaN equals NaN and objects are compared by their fields.
 
     Examples
     --------
@@ -94,20 +94,20 @@ _BY_BASE: dict[type, Callable[[Any, Any], bool]] = {
 
 
 _READ = (dict, list, str, int, float, bool)
-"""What JSON is read as: classes of these, and those that include them, are data."""
+"""The types that JSON is read as. Subclasses and superclasses of them are data."""
 
 
 def plain_classes(kind: Any) -> frozenset[type]:
-    """The classes within a type that are no data to msgspec.
+    """Return the classes inside a type that msgspec can neither read nor write.
 
     Examples
     --------
     >>> class Order: ...
-    >>> sorted(found.__name__ for found in plain_classes(dict[str, list[Order]]))
+    >>> sorted(cls.__name__ for cls in plain_classes(dict[str, list[Order]]))
     ['Order']
     """
     custom = {info.cls for info in _within(type_info(kind)) if isinstance(info, inspect.CustomType)}
-    return frozenset(found for found in custom if not _is_data(found))
+    return frozenset(cls for cls in custom if not _is_data(cls))
 
 
 def _is_data(kind: type) -> bool:
@@ -115,27 +115,27 @@ def _is_data(kind: type) -> bool:
 
 
 def _within(info: Any) -> Iterator[Any]:
-    """What a type is made of, each part once: types may hold themselves."""
-    seen = set()
-    waiting = [info]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen or not isinstance(part, inspect.Type | inspect.Field | tuple):
+    """Yield the parts of a type, each once, since types may be recursive."""
+    visited = set()
+    pending = [info]
+    while pending:
+        part = pending.pop()
+        if id(part) in visited or not isinstance(part, inspect.Type | inspect.Field | tuple):
             continue
-        seen.add(id(part))
+        visited.add(id(part))
         yield part
-        waiting.extend(part if isinstance(part, tuple) else msgspec.structs.astuple(part))
+        pending.extend(part if isinstance(part, tuple) else msgspec.structs.astuple(part))
 
 
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-"""What msgspec raises for a value that it cannot write."""
+"""Errors that msgspec raises for a value that it cannot write."""
 
 
 class TypedSerde(Serde[Any]):
-    """Values of one type; what is read is checked against it, and what is written can be read.
+    """Values of one type. Every written value reads back equal.
 
-    A value that is plainly of the type is written as it is. Any other is read back: if it is not the same then, it is
-    refused. A subclass names the format.
+    A value of exactly the classes of the type is written at once. Any other value is read back, and refused if it
+    differs. A subclass defines the format.
     """
 
     format: ClassVar[str]
@@ -149,7 +149,7 @@ class TypedSerde(Serde[Any]):
         except (TypeError, NameError) as error:
             raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
         if unknown:
-            names = " and ".join(sorted(found.__name__ for found in unknown))
+            names = " and ".join(sorted(cls.__name__ for cls in unknown))
             raise SerdeError(
                 f"no serde can write {names}: make it a dataclass, a msgspec.Struct or a pydantic model, or pass a "
                 "Serde of your own"
@@ -166,12 +166,12 @@ class TypedSerde(Serde[Any]):
         return data if self._is_plain(value) else self._readable(value, data)
 
     def _readable(self, value: Any, data: bytes) -> bytes:
-        """The bytes of a value that reads back as it is; `data` is what was written of it at first.
+        """Return the first form of a value that reads back equal. `data` is the usual form.
 
         Raises
         ------
         SerdeError
-            When it does not fit the type.
+            If the value does not fit the type.
         """
         for form in chain((data,), self.other_forms(value)):
             try:
@@ -186,7 +186,7 @@ class TypedSerde(Serde[Any]):
         raise SerdeError(f"{value!r} does not fit {kind}: {reason}")
 
     def other_forms(self, value: Any) -> Iterator[bytes]:
-        """Other bytes that may stand for a value, where the usual ones do not."""
+        """Yield other encodings of a value, for values whose usual encoding does not read back."""
         return iter(())
 
     def deserialize(self, data: bytes) -> Any:
@@ -196,7 +196,7 @@ class TypedSerde(Serde[Any]):
             raise decode_error(f"{self.format} of {self.type}", data, error) from error
 
     def __reduce__(self) -> Any:
-        return type(self), (self.type,)  # a decoder does not travel: it is made anew from the type
+        return type(self), (self.type,)  # a decoder cannot be serialized
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypedSerde) and type(other) is type(self) and self.type == other.type
@@ -209,12 +209,12 @@ class TypedSerde(Serde[Any]):
 
 
 class MsgpackSerde(TypedSerde):
-    """Values of one type as MessagePack: what stores of aggregations by expression hold.
+    """Values of one type as MessagePack, which also has NaN and infinities. Aggregations by expression store it.
 
     Parameters
     ----------
     kind : type
-        Anything that msgspec reads and writes.
+        Any type that msgspec reads and writes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Serdes of windowed keys, in the bytes that Kafka Streams writes to topics."""
+"""Serdes of windowed keys, in the bytes of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END_START = struct.Struct(">qq")
 
 
 def _packed(layout: struct.Struct, *times: int) -> bytes:
-    """Times of a window as bytes; raises SerdeError for one beyond 64 bits."""
+    """Return the bytes of window times. Raises SerdeError for a time beyond 64 bits."""
     try:
         return layout.pack(*times)
     except struct.error as error:
@@ -24,19 +24,17 @@ def _packed(layout: struct.Struct, *times: int) -> bytes:
 
 
 def time_window_key(key: bytes, window: Window) -> bytes:
-    """The bytes of a key in a window of one size: those of the key, then the window's start (8 bytes, big endian)."""
+    """Append the start of a window (8 bytes, big endian) to the bytes of a key."""
     return key + _packed(_START, window.start_ms)
 
 
 def session_key(key: bytes, session: Window) -> bytes:
-    """The bytes of a key in a session: those of the key, then the session's end and start (8 bytes each)."""
+    """Append the end and the start of a session (8 bytes each, big endian) to the bytes of a key."""
     return key + _packed(_END_START, session.end_ms, session.start_ms)
 
 
 class WindowedSerde(Serde[Windowed[Any]]):
-    """Keys within a window; those of one inner key go to one partition, whatever their windows.
-
-    A serde of windows of your own extends it.
+    """Keys with a window. A subclass serves a window kind of your own.
 
     Parameters
     ----------
@@ -46,12 +44,12 @@ class WindowedSerde(Serde[Windowed[Any]]):
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner
-        # None where the type of the keys inside is not known
+
         self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
 
     def of_topic(self, use: SerdeUse) -> Serde[Windowed[Any]]:
-        made: Serde[Windowed[Any]] = of_topic_within(self, "inner", use)
-        return made
+        bound: Serde[Windowed[Any]] = of_topic_within(self, "inner", use)
+        return bound
 
     @property
     def asks_registry(self) -> bool:
@@ -65,7 +63,7 @@ class WindowedSerde(Serde[Windowed[Any]]):
 
 
 class _OfOneSize(WindowedSerde):
-    """Keys in windows of one size, so that the end of a window follows from its start.
+    """Keys in windows of one size: the start determines the end.
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ class _OfOneSize(WindowedSerde):
 
 
 class TimeWindowedSerde(_OfOneSize):
-    """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
+    """Windowed keys as the bytes of the key and the start of the window (8 bytes, big endian).
 
     Parameters
     ----------
@@ -105,7 +103,7 @@ class TimeWindowedSerde(_OfOneSize):
 
 
 class SessionWindowedSerde(WindowedSerde):
-    """The inner key's bytes, then the session's end and start (8 bytes each, big endian)."""
+    """Session keys as the bytes of the key, then the end and the start of the session (8 bytes each, big endian)."""
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return session_key(self.inner.serialize(value.key), value.window)
@@ -118,7 +116,7 @@ class SessionWindowedSerde(WindowedSerde):
 
 
 class WindowRowSerde(_OfOneSize):
-    """The keys of a window store's changelog: the inner key's bytes, the window's start, a sequence number (4 bytes).
+    """Keys in the changelog of a window store: the bytes of the key, the window start, and a sequence number (4 bytes).
 
     Parameters
     ----------

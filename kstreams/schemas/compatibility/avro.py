@@ -143,15 +143,15 @@ class _Comparison:
         if reader.kind != "union":
             yield from self.compare(path, reader, written)
             return
-        named = [each for each in reader.branches() if each.kind == written.kind and _may_be(each, written)]
+        same_name = [branch for branch in reader.branches() if branch.kind == written.kind and _may_be(branch, written)]
         reasons: list[Incompatibility] = []
-        for each in named or reader.branches():
+        for branch in same_name or reader.branches():
             compared_before = set(self._compared)
-            reasons = list(self.compare(path, each, written))
+            reasons = list(self.compare(path, branch, written))
             if not reasons:
                 return
             self._compared = compared_before
-        if named:
+        if same_name:
             yield from reasons
         else:
             yield _at(path, f"{_said(written)} is written, and the union is read as {_said(reader)} alone")
@@ -221,10 +221,10 @@ def _decimals(path: str, reader: AvroType, writer: AvroType) -> Incompatibilitie
             yield _at(path, reason)
 
 
-def _said(one: AvroType) -> str:
-    if one.kind == "union":
-        return " or ".join(each.name for each in one.branches())
-    return f"the {one.kind} {one.name}" if one.get("name") else one.kind
+def _said(schema_type: AvroType) -> str:
+    if schema_type.kind == "union":
+        return " or ".join(each.name for each in schema_type.branches())
+    return f"the {schema_type.kind} {schema_type.name}" if schema_type.get("name") else schema_type.kind
 
 
 def _at(path: str, reason: str) -> Incompatibility:

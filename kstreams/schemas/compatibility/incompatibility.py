@@ -10,13 +10,14 @@ from kstreams.errors import RegistryError
 
 
 @contextmanager
-def importing(what: str, extra: str = "registry") -> Iterator[None]:
+def importing(description: str, extra: str = "registry") -> Iterator[None]:
     """Import a library for these schemas; RegistryError that names the extra, where it is absent."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise RegistryError(
-            f"{what} need {error.name}, which is not installed: install it with `pip install 'kstreams-dsl[{extra}]'`"
+            f"{description} need {error.name}, which is not installed: "
+            f"install it with `pip install 'kstreams-dsl[{extra}]'`"
         ) from None
 
 

@@ -60,12 +60,12 @@ class JsonDocument:
 
     def followed(self, node: Node) -> Node:
         """What a `$ref` leads to, with the keywords that stand beside it; other nodes are themselves."""
-        seen: list[str] = []
+        visited: list[str] = []
         while isinstance(node, dict) and "$ref" in node:
             reference = str(node["$ref"])
-            if reference in seen:
+            if reference in visited:
                 raise RegistryError(f"this is no JSON Schema: {reference} refers to itself")
-            seen.append(reference)
+            visited.append(reference)
             target = self._target(reference)
             beside = {key: value for key, value in node.items() if key != "$ref"}
             node = {**target, **beside} if isinstance(target, dict) else target
@@ -134,9 +134,9 @@ class _Comparison:
     def _objects(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         for keyword in ("oneOf", "anyOf"):
             if keyword in written:
-                rest = _without(written, keyword)
-                for each in written[keyword]:
-                    yield from self.compare(path, read, _merged(rest, self._writer.followed(each)))
+                other_keywords = _without(written, keyword)
+                for alternative in written[keyword]:
+                    yield from self.compare(path, read, _merged(other_keywords, self._writer.followed(alternative)))
                 return
         if "allOf" in written:
             yield from self._all_of(path, read, written)
@@ -145,8 +145,8 @@ class _Comparison:
             if keyword in read:
                 yield from self._one_of(path, keyword, read, written)
                 read = _without(read, keyword)
-        for each in read.get("allOf", ()):
-            yield from self.compare(path, each, written)
+        for alternative in read.get("allOf", ()):
+            yield from self.compare(path, alternative, written)
         yield from self._keywords(path, read, written)
 
     def _all_of(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
@@ -192,8 +192,8 @@ class _Comparison:
     def _properties(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         for name in sorted(read.get("properties", {}).keys() | written.get("properties", {}).keys()):
             place = f"{path}.{name}" if path else name
-            for one in _schemas_of(read, name):
-                yield from self.compare(place, one, _schemas_of(written, name)[0])
+            for subschema in _schemas_of(read, name):
+                yield from self.compare(place, subschema, _schemas_of(written, name)[0])
         for pattern in sorted(read.get("patternProperties", {}).keys() | written.get("patternProperties", {}).keys()):
             yield from self.compare(f"{path}.{{{pattern}}}", _of_pattern(read, pattern), _of_pattern(written, pattern))
         yield from self.compare(
@@ -211,9 +211,9 @@ class _Comparison:
         (first_read, rest_read) = _tuple(read)
         (first_written, rest_written) = _tuple(written)
         for place in range(max(len(first_read), len(first_written))):
-            one = first_read[place] if place < len(first_read) else rest_read
+            item_schema = first_read[place] if place < len(first_read) else rest_read
             other = first_written[place] if place < len(first_written) else rest_written
-            yield from self.compare(f"{path}[{place}]", one, other)
+            yield from self.compare(f"{path}[{place}]", item_schema, other)
         yield from self.compare(f"{path}[]", rest_read, rest_written)
 
 
@@ -225,13 +225,13 @@ def _without(node: dict[str, Any], keyword: str) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key != keyword}
 
 
-def _merged(one: dict[str, Any], other: Node) -> Node:
+def _merged(schema: dict[str, Any], other: Node) -> Node:
     """What is valid by both; of a keyword that both have, the first's, which allows more and never less."""
     if not isinstance(other, dict):
-        return one if other else False
-    required = [*one.get("required", ()), *other.get("required", ())]
-    properties = {**other.get("properties", {}), **one.get("properties", {})}
-    merged = {**other, **one}
+        return schema if other else False
+    required = [*schema.get("required", ()), *other.get("required", ())]
+    properties = {**other.get("properties", {}), **schema.get("properties", {})}
+    merged = {**other, **schema}
     return merged | ({"required": required} if required else {}) | ({"properties": properties} if properties else {})
 
 

@@ -85,10 +85,10 @@ def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[s
     for version in _compared(registry, subject, rule):
         earlier = resolved_by(registry, registry.version(subject, version).schema)
         if rule.reads_earlier:
-            reasons += (f"cannot read version {version}: {each}" for each in incompatibilities(candidate, earlier))
+            reasons += (f"cannot read version {version}: {reason}" for reason in incompatibilities(candidate, earlier))
         if rule.read_by_earlier:
             reasons += (
-                f"cannot be read by version {version}: {each}" for each in incompatibilities(earlier, candidate)
+                f"cannot be read by version {version}: {reason}" for reason in incompatibilities(earlier, candidate)
             )
     return reasons
 

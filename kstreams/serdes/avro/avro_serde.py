@@ -110,9 +110,9 @@ class Avro(SchemaSerde[Any]):
 
         by_writer = loaded(written.schema, registry)
         declared = self.declared_schema()
-        wanted = by_writer if declared is None else loaded(declared, registry)
+        reader_schema = by_writer if declared is None else loaded(declared, registry)
         try:
-            reader = AvroReader(by_writer, wanted, self._kind, start)
+            reader = AvroReader(by_writer, reader_schema, self._kind, start)
         except SerdeError as error:
             raise SerdeError(f"schema id {written.id} cannot be read as {self!r}: {error}") from None
         return SchemaReader(reader.one, reader.many, reader.fields)

@@ -159,7 +159,7 @@ def is_endless(schema: AvroSchema) -> bool:
     )
 
 
-def decoder(written: Prepared, wanted: Prepared | None, *, tagged: bool, careful: bool) -> Decode:
+def decoder(written: Prepared, reader: Prepared | None, *, tagged: bool, careful: bool) -> Decode:
     """What reads a value from a stream.
 
     Parameters
@@ -172,9 +172,9 @@ def decoder(written: Prepared, wanted: Prepared | None, *, tagged: bool, careful
         For a schema that is endless.
     """
     root = written.root
-    new_root = wanted and wanted.root
+    new_root = reader and reader.root
     options = {"return_named_type": tagged}
-    names = {"writer": written.names, "reader": wanted.names if wanted else {}}
+    names = {"writer": written.names, "reader": reader.names if reader else {}}
     if careful:
         return lambda stream: read_in_python(_Decoder(stream), root, names, new_root, options)  # type: ignore[no-untyped-call]
     return lambda stream: read_compiled(stream, root, names, new_root, options)

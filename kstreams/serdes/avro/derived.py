@@ -153,14 +153,14 @@ class _Derivation:
         if not _NAME.fullmatch(field.name):
             raise SerdeError(f"field {path}: Avro takes letters, digits and _ in names, and no digit first")
         kind = self.of(field.kind, path)
-        made: dict[str, Any] = {"name": field.name, "type": kind}
+        entry: dict[str, Any] = {"name": field.name, "type": kind}
         if "aliases" in field.kind.extra:
-            made["aliases"] = list(field.kind.extra["aliases"])
+            entry["aliases"] = list(field.kind.extra["aliases"])
         default = _json_default(field.default)
         if default is not MISSING:
-            made["type"] = _default_first(kind, default)
-            made["default"] = default
-        return made
+            entry["type"] = _default_first(kind, default)
+            entry["default"] = default
+        return entry
 
     def _name(self, kind: Kind) -> str:
         name = str(kind.extra.get("name", kind.base.__name__))
@@ -168,8 +168,8 @@ class _Derivation:
 
     def _once(self, name: str, kind: Kind, make: Callable[[], Any]) -> Any:
         """The schema of a named type where it first occurs, its name later on."""
-        known = self._known.setdefault(name, kind.base)
-        if known is not kind.base:
+        named_class = self._known.setdefault(name, kind.base)
+        if named_class is not kind.base:
             raise SerdeError(
                 f"two classes are called {name}, which a schema of Avro cannot hold: name one of them otherwise, as in "
                 'Annotated[Card, msgspec.Meta(extra={"name": "ShopCard"})]'

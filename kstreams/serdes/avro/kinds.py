@@ -119,14 +119,14 @@ class Kind:
 
     def resolved(self) -> Kind:
         """The same, with all classes within it looked into: where it is sent, names in annotations may be unknown."""
-        waiting = [self]
-        seen = set[int]()
-        while waiting:
-            kind = waiting.pop()
-            if id(kind) not in seen:
-                seen.add(id(kind))
+        pending = [self]
+        visited = set[int]()
+        while pending:
+            kind = pending.pop()
+            if id(kind) not in visited:
+                visited.add(id(kind))
                 fields = kind.shape.fields.values() if kind.shape else ()
-                waiting += [*kind.arguments, *(field.kind for field in fields)]
+                pending += [*kind.arguments, *(field.kind for field in fields)]
         return self
 
 
@@ -150,7 +150,11 @@ def _generic(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:
         raise SerdeError(f"{hint!r} has no counterpart in Avro")
     if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
         raise SerdeError(f"{hint!r} has no counterpart in Avro: its arrays hold any number of items of one type")
-    return Kind(hint, _CONCRETE.get(origin, origin), tuple(kind_of(each) for each in arguments if each is not Ellipsis))
+    return Kind(
+        hint,
+        _CONCRETE.get(origin, origin),
+        tuple(kind_of(argument) for argument in arguments if argument is not Ellipsis),
+    )
 
 
 def _bare(hint: Any) -> tuple[Kind, ...]:
@@ -181,7 +185,7 @@ def _annotated(hint: Any, arguments: tuple[Any, ...]) -> Kind:
     extra = dict(inner.extra)
     is_limited = inner.is_limited
     is_naive = inner.is_naive
-    for meta in (each for each in metadata if isinstance(each, msgspec.Meta)):
+    for meta in (annotation for annotation in metadata if isinstance(annotation, msgspec.Meta)):
         extra |= meta.extra or {}
         is_limited |= any(getattr(meta, name) is not None for name in _CHECKED)
         is_naive |= meta.tz is False
@@ -200,8 +204,8 @@ _OF_FORM: dict[Any, Callable[[Any, tuple[Any, ...]], Kind]] = {
 def _shape(cls: Any) -> ClassShape | None:
     for is_one, shape in _SHAPES:
         if isinstance(cls, type) and is_one(cls):
-            made: ClassShape = shape(cls)
-            return made
+            class_shape: ClassShape = shape(cls)
+            return class_shape
     return None
 
 
@@ -222,15 +226,15 @@ def _hints(cls: Any) -> dict[str, Any]:
 def _struct(cls: Any) -> ClassShape:
     hints = _hints(cls)
     fields = {
-        each.encode_name: FieldOfClass(
-            each.encode_name,
-            each.name,
-            _of_field(each.name, hints[each.name]),
-            each.default,
-            not each.required,
-            each.name,
+        field.encode_name: FieldOfClass(
+            field.encode_name,
+            field.name,
+            _of_field(field.name, hints[field.name]),
+            field.default,
+            not field.required,
+            field.name,
         )
-        for each in msgspec.structs.fields(cls)
+        for field in msgspec.structs.fields(cls)
     }
     return ClassShape(cls, fields, cls, positional=_is_positional(cls))
 
@@ -243,17 +247,17 @@ def _is_positional(cls: Any) -> bool:
 
 def _dataclass(cls: Any) -> ClassShape:
     hints = _hints(cls)
-    taken = [each for each in dataclasses.fields(cls) if each.init]
+    init_fields = [field for field in dataclasses.fields(cls) if field.init]
     fields = {
-        each.name: FieldOfClass(
-            each.name,
-            each.name,
-            _of_field(each.name, hints[each.name]),
-            MISSING if each.default is dataclasses.MISSING else each.default,
-            each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING,
-            each.name,
+        field.name: FieldOfClass(
+            field.name,
+            field.name,
+            _of_field(field.name, hints[field.name]),
+            MISSING if field.default is dataclasses.MISSING else field.default,
+            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING,
+            field.name,
         )
-        for each in taken
+        for field in init_fields
     }
     return ClassShape(cls, fields, cls, positional=_is_positional(cls), is_bare=_is_bare(cls, len(fields)))
 

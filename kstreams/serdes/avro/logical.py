@@ -101,8 +101,8 @@ def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
 
 
 def _whole(microseconds: int, unit: int, value: Any) -> int:
-    number, rest = divmod(microseconds, unit)
-    if rest:
+    number, remainder = divmod(microseconds, unit)
+    if remainder:
         raise FieldError(f"{value!r} has microseconds, which the schema does not keep")
     return number
 
@@ -140,8 +140,8 @@ def _unscaled(value: decimal.Decimal, scale: int) -> int | None:
     number = int("".join(map(str, digits)) or "0")
     if shift > 1_000_000 and number:
         return None
-    whole, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10 ** min(-shift, len(digits) + 1))
-    return None if rest else (-whole if sign else whole)
+    whole, remainder = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10 ** min(-shift, len(digits) + 1))
+    return None if remainder else (-whole if sign else whole)
 
 
 def _uuid_text(node: Any) -> Logical:

@@ -31,8 +31,8 @@ def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
     fitting = next((branch for branch in branches if _fits(branch, value)), None)
     if fitting is None:
         raise SerdeError(f"the default {value!r} is no {' or '.join(map(tag_of, branches))}")
-    made = _MADE.get(fitting["type"], _as_it_is)(schema, fitting, value)
-    return (tag_of(fitting), made) if isinstance(node, list) else made
+    converted = _MADE.get(fitting["type"], _as_it_is)(schema, fitting, value)
+    return (tag_of(fitting), converted) if isinstance(node, list) else converted
 
 
 def _fits(node: Any, value: Any) -> bool:

@@ -46,19 +46,19 @@ class AvroReader:
         When the kind has no place for values of the reader's schema; names the field.
     """
 
-    def __init__(self, written: AvroSchema, wanted: AvroSchema, kind: Kind, start: int = 0) -> None:
+    def __init__(self, written: AvroSchema, reader: AvroSchema, kind: Kind, start: int = 0) -> None:
         self._written = written
-        self._wanted = wanted
+        self._wanted = reader
         self._kind = kind
         self._start = start
         self._prepared = for_writer(written)
-        self._tagged = needs_tags(wanted)
+        self._tagged = needs_tags(reader)
         self._careful = is_endless(written)
-        is_same = written.root == wanted.root or (not self._tagged and outline(written) == outline(wanted))
-        self._reader_schema = None if is_same else for_reader(wanted, written)
+        is_same = written.root == reader.root or (not self._tagged and outline(written) == outline(reader))
+        self._reader_schema = None if is_same else for_reader(reader, written)
         self._decode = self._decoder(self._prepared)
         try:
-            convert = Conversions(wanted, None if is_same else written, tagged=self._tagged).of(wanted.root, kind)
+            convert = Conversions(reader, None if is_same else written, tagged=self._tagged).of(reader.root, kind)
         except UnresolvedError as error:
             raise SerdeError(str(error)) from None
         self._convert = _as_it_is if convert is None else convert
@@ -116,9 +116,9 @@ class AvroReader:
     def _difference(self) -> str:
         """Why the reader's schema does not take what the writer's has, in words: fastavro shows both schemas whole."""
         written = _type_of(self._written)
-        wanted = _type_of(self._wanted)
-        reasons = [_in_words(each, wanted.name) for each in differences(wanted, written)[:_SHOWN]]
-        if self._kind.shape is not None and wanted.short_name != written.short_name and written.kind == "record":
+        reader_type = _type_of(self._wanted)
+        reasons = [_in_words(difference, reader_type.name) for difference in differences(reader_type, written)[:_SHOWN]]
+        if self._kind.shape is not None and reader_type.short_name != written.short_name and written.kind == "record":
             cure = f"ks.Avro({self._kind}, name={written.name!r})"
             reasons.append(f"records are told by their names, so give the class this one, as in {cure}")
         return "; ".join(reasons)

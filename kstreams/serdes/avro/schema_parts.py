@@ -24,16 +24,16 @@ def parts_of(node: Any) -> list[Any]:
 
 def all_parts(schema: AvroSchema, start: Any = None) -> Iterator[Any]:
     """The parts within a part of a schema, by default within the whole, each once; with the part itself."""
-    seen: set[int] = set()
-    waiting = [schema.root if start is None else start]
-    while waiting:
-        node = schema.node(waiting.pop())
+    visited: set[int] = set()
+    pending = [schema.root if start is None else start]
+    while pending:
+        node = schema.node(pending.pop())
         if isinstance(node, dict) and "name" in node:
-            if id(node) in seen:
+            if id(node) in visited:
                 continue
-            seen.add(id(node))
+            visited.add(id(node))
         yield node
-        waiting += parts_of(node)
+        pending += parts_of(node)
 
 
 def holds_itself(schema: AvroSchema, node: Any) -> bool:
@@ -66,17 +66,17 @@ def outline(schema: AvroSchema) -> Any:
 _DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
 
 
-def _outline(schema: AvroSchema, part: Any, known: set[str]) -> Any:
+def _outline(schema: AvroSchema, part: Any, defined_names: set[str]) -> Any:
     node = schema.node(part)
     if isinstance(node, list):
-        return [_outline(schema, branch, known) for branch in node]
+        return [_outline(schema, branch, defined_names) for branch in node]
     drawn = {key: node[key] for key in _DECISIVE if key in node}
     if "name" in node:
         drawn["name"] = node["name"].rpartition(".")[2]
-        if node["name"] in known:
+        if node["name"] in defined_names:
             return drawn["name"]
-        known.add(node["name"])
-    drawn |= {key: _outline(schema, node[key], known) for key in ("items", "values") if key in node}
+        defined_names.add(node["name"])
+    drawn |= {key: _outline(schema, node[key], defined_names) for key in ("items", "values") if key in node}
     if "fields" in node:
-        drawn["fields"] = [(field["name"], _outline(schema, field["type"], known)) for field in node["fields"]]
+        drawn["fields"] = [(field["name"], _outline(schema, field["type"], defined_names)) for field in node["fields"]]
     return drawn

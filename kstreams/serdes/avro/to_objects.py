@@ -94,10 +94,10 @@ class Conversions:
         node = self._schema.node(part)
         if isinstance(node, list):
             return self._union(node, kind)
-        made = self._of_member(node, kind)
+        convert = self._of_member(node, kind)
         if self._tagged and self._resolves and node["type"] in NAMED:
-            return lambda value: _applied(made, value[1] if type(value) is tuple else value)
-        return made
+            return lambda value: _applied(convert, value[1] if type(value) is tuple else value)
+        return convert
 
     def _of_member(self, node: Any, kind: Kind) -> Convert | None:
         member = member_for(kind, node)
@@ -151,11 +151,11 @@ class Conversions:
 
     def _union(self, branches: list[Any], kind: Kind) -> Convert | None:
         nodes = [self._schema.node(branch) for branch in branches]
-        made = [self._branch(node, nodes, kind) for node in nodes]
-        if not (self._resolves or self._tagged or any(made)):
+        converters = [self._branch(node, nodes, kind) for node in nodes]
+        if not (self._resolves or self._tagged or any(converters)):
             return None
-        by_tag = {tag_of(node): of_branch for node, of_branch in zip(nodes, made, strict=True)}
-        by_class = self._by_class(nodes, made)
+        by_tag = {tag_of(node): of_branch for node, of_branch in zip(nodes, converters, strict=True)}
+        by_class = self._by_class(nodes, converters)
 
         def choose(value: Any) -> Any:
             if type(value) is tuple:
@@ -170,23 +170,23 @@ class Conversions:
     def _branch(self, node: Any, nodes: list[Any], kind: Kind) -> Convert | None:
         """Of a branch that the kind has no place for, what raises why: other values may be fine."""
         try:
-            made = self._of_member(node, kind)
+            convert = self._of_member(node, kind)
         except UnresolvedError as error:
             return partial(_refuse, str(error))
         member = member_for(kind, node)
         if is_record(node) and has_several_records(nodes) and member is not None and member.is_plain:
-            return lambda value: (node["name"], _applied(made, value))
-        return made
+            return lambda value: (node["name"], _applied(convert, value))
+        return convert
 
-    def _by_class(self, nodes: list[Any], made: list[Convert | None]) -> dict[type, Convert | None]:
+    def _by_class(self, nodes: list[Any], converters: list[Convert | None]) -> dict[type, Convert | None]:
         """What converts values without a tag; of records, the first that has these fields."""
         by_class: dict[type, Convert | None] = {}
-        for node, of_branch in zip(nodes, made, strict=True):
+        for node, of_branch in zip(nodes, converters, strict=True):
             for cls in (_decoded_class(node), CLASSES[node["type"]]):
                 by_class.setdefault(cls, of_branch)
         records = {
             frozenset(field["name"] for field in node["fields"]): of_branch
-            for node, of_branch in reversed(list(zip(nodes, made, strict=True)))
+            for node, of_branch in reversed(list(zip(nodes, converters, strict=True)))
             if is_record(node)
         }
         if len(records) > 1:
@@ -198,25 +198,25 @@ class Conversions:
     def _record(self, node: Any, kind: Kind) -> Convert | None:
         if not holds_itself(self._schema, node):
             return self._fields(node, kind)
-        asked = id(node), repr(kind.hint)
-        if asked not in self._recursive:
-            self._recursive[asked] = None
-            self._recursive[asked] = self._fields(node, kind)
-        return lambda value: _applied(self._recursive[asked], value)
+        key = id(node), repr(kind.hint)
+        if key not in self._recursive:
+            self._recursive[key] = None
+            self._recursive[key] = self._fields(node, kind)
+        return lambda value: _applied(self._recursive[key], value)
 
     def _fields(self, node: Any, kind: Kind) -> Convert | None:
         shape = kind.shape
         _require_fields(node, shape)
         fields = [field for field in node["fields"] if shape is None or field["name"] in shape.fields]
-        made = {field["name"]: self._field(field, shape) for field in fields}
+        converters = {field["name"]: self._field(field, shape) for field in fields}
         writers = [other for other in self._records if _may_be_written_as(node, other)]
         steps = [
-            (name, made[name], self._default(node, field, shape))
-            for name, field in zip(made, fields, strict=True)
-            if made[name] is not None or not all(_has(other, field) for other in writers)
+            (name, converters[name], self._default(node, field, shape))
+            for name, field in zip(converters, fields, strict=True)
+            if converters[name] is not None or not all(_has(other, field) for other in writers)
         ]
         change = _changing(steps) if steps else None
-        return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(made)))
+        return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(converters)))
 
     def _field(self, field: Any, shape: ClassShape | None) -> Convert | None:
         try:
@@ -374,9 +374,9 @@ def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
     def bare(datum: dict[str, Any]) -> Any:
         if len(datum) != len(names):
             return by_keywords(datum)
-        made: Any = object.__new__(shape.cls)
-        made.__dict__.update(datum)
-        return made
+        instance: Any = object.__new__(shape.cls)
+        instance.__dict__.update(datum)
+        return instance
 
     if shape.is_bare and len(node["fields"]) == len(names) == len(shape.fields):
         return bare

@@ -167,12 +167,12 @@ class Plainness:
     def _record(self, node: Any, kind: Kind) -> ByClass:
         if not holds_itself(self._schema, node):
             return self._fields(node, kind)
-        asked = id(node), repr(kind.hint)
-        if asked not in self._recursive:
+        key = id(node), repr(kind.hint)
+        if key not in self._recursive:
             cls = kind.shape.cls if kind.shape and not kind.shape.is_dict else dict
-            self._recursive[asked] = ByClass(lambda cls: made[cls], [cls])
-            made = self._fields(node, kind)
-        return self._recursive[asked]
+            self._recursive[key] = ByClass(lambda cls: converters[cls], [cls])
+            converters = self._fields(node, kind)
+        return self._recursive[key]
 
     def _fields(self, node: Any, kind: Kind) -> ByClass:
         shape = kind.shape
@@ -197,19 +197,19 @@ class Plainness:
 
     def _of_object(self, node: Any, shape: ClassShape) -> ByClass:
         present = [field for field in node["fields"] if field["name"] in shape.fields]
-        others = {field["name"]: self._default(field) for field in node["fields"] if field not in present}
+        defaults = {field["name"]: self._default(field) for field in node["fields"] if field not in present}
         fields = [(field["name"], self._field(field, shape)) for field in present]
         check_others = _others_hold_defaults(node, shape)
         parts_of = _attributes([shape.fields[name].attribute for name, _ in fields])
 
         def change(value: Any) -> dict[str, Any]:
             check_others(value)
-            datum = dict(others)
+            datum = dict(defaults)
             name = ""
             try:
                 for (name, table), part in zip(fields, parts_of(value), strict=True):
-                    made = table[type(part)]
-                    datum[name] = part if made is None else made(part)
+                    convert = table[type(part)]
+                    datum[name] = part if convert is None else convert(part)
             except FAILURES as error:
                 raise in_field(name, error) from error.__cause__
             return datum
@@ -234,8 +234,8 @@ class Plainness:
                 for name, table in fields:
                     if name in value:
                         part = value[name]
-                        made = table[type(part)]
-                        datum[name] = part if made is None else made(part)
+                        convert = table[type(part)]
+                        datum[name] = part if convert is None else convert(part)
                     else:
                         datum[name] = defaults[name]
             except FAILURES as error:
@@ -440,13 +440,13 @@ def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]:
     """The check of fields that the schema does not have: values of them other than their defaults would be lost."""
     names = {field["name"] for field in node["fields"]}
-    others = [field for field in shape.fields.values() if field.name not in names]
-    for field in others:
+    unnamed_fields = [field for field in shape.fields.values() if field.name not in names]
+    for field in unnamed_fields:
         if field.default is MISSING:
             raise FieldError(f"the schema {node['name']} has no such field, and it has no default", field.name)
 
     def check(value: Any) -> None:
-        for field in others:
+        for field in unnamed_fields:
             part = getattr(value, field.attribute)
             if part != field.default:
                 raise FieldError(f"the schema has no such field, so that {part!r} would be lost", field.name)

@@ -70,17 +70,17 @@ class Rows:
     def numbers(self, bits: int = 64) -> Places:
         """The next number of each record."""
         first = self.data[self.skip(1)]
-        rest = np.flatnonzero(first >= 0x80)
-        folded = (first & 0x7F).astype(np.uint64) if len(rest) else first.astype(np.uint64)
+        continued = np.flatnonzero(first >= 0x80)
+        folded = (first & 0x7F).astype(np.uint64) if len(continued) else first.astype(np.uint64)
         shift = _SEVEN
-        while len(rest):
-            part = self.only(rest)
+        while len(continued):
+            part = self.only(continued)
             following = self.data[part.skip(1)]
-            self.resume(rest, part)
+            self.resume(continued, part)
             if shift == 63 and (following > 1).any():
                 raise SerdeError("a number has more than 64 bits")
-            folded[rest] |= (following & 0x7F).astype(np.uint64) << shift
-            rest = rest[following >= 0x80]
+            folded[continued] |= (following & 0x7F).astype(np.uint64) << shift
+            continued = continued[following >= 0x80]
             shift = shift + _SEVEN
         if bits < 64 and (folded >> np.uint64(bits)).any():
             raise SerdeError(f"a number has more than {bits} bits")

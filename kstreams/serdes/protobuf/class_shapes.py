@@ -87,7 +87,7 @@ def _of_object(info: Any) -> MessageShape:
 
 def _places(cls: Any) -> tuple[str, ...]:
     parameters = signature(cls).parameters.values()
-    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)
+    return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
 
 
 for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType):
@@ -110,8 +110,8 @@ def _field(field: Any) -> ClassField:
 
 def _default_of(field: Any) -> Callable[[], Any]:
     if field.default_factory is not msgspec.NODEFAULT:
-        made: Callable[[], Any] = field.default_factory
-        return made
+        factory: Callable[[], Any] = field.default_factory
+        return factory
     return _no_default if field.default is msgspec.NODEFAULT else partial(_constant, field.default)
 
 

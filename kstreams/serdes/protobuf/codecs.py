@@ -38,13 +38,13 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
     """
     parse = GetMessageClass(message).FromString
     read, place_of = reader(message, info_of(kind))
-    shown = getattr(kind, "__name__", kind)
+    kind_name = getattr(kind, "__name__", kind)
 
     def decode(data: bytes) -> Any:
         try:
             return read(parse(data))
         except UNREADABLE as error:
-            raise decode_error(f"a {message.full_name} as {shown}", data, f"{place_of(error)}{error}") from error
+            raise decode_error(f"a {message.full_name} as {kind_name}", data, f"{place_of(error)}{error}") from error
 
     return decode
 
@@ -140,11 +140,13 @@ def _sorted_bytes(message: Message) -> bytes:
     return data
 
 
-def _holds_maps(message: Descriptor, seen: set[str]) -> bool:
-    if message.full_name in seen:
+def _holds_maps(message: Descriptor, visited: set[str]) -> bool:
+    if message.full_name in visited:
         return False
-    seen.add(message.full_name)
-    return any(is_map(field) or _holds_maps(field.message_type, seen) for field in message.fields if field.message_type)
+    visited.add(message.full_name)
+    return any(
+        is_map(field) or _holds_maps(field.message_type, visited) for field in message.fields if field.message_type
+    )
 
 
 def _is_within(written: Any, read: Any) -> bool:

@@ -33,8 +33,8 @@ class CompiledSource:
     def function(self, name: str) -> Callable[..., Any]:
         """The function of a name, once all lines are there."""
         exec(compile("\n".join(self.lines), self._file, "exec"), self.names)
-        made: Callable[..., Any] = self.names[name]
-        return made
+        function: Callable[..., Any] = self.names[name]
+        return function
 
     def place_of(self, error: BaseException) -> str:
         """The path of the field at which a function of this source raised an error, for sentences; or nothing."""

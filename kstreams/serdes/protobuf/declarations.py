@@ -266,8 +266,8 @@ class MessageInFile:
         return self.compiled(_no_registry)
 
     def __str__(self) -> str:
-        shown = str(self.type.__name__ if self.type is not None else self.name or "")
-        return ", ".join(filter(None, (repr(str(self.source).strip().partition("\n")[0]), shown)))
+        name = str(self.type.__name__ if self.type is not None else self.name or "")
+        return ", ".join(filter(None, (repr(str(self.source).strip().partition("\n")[0]), name)))
 
 
 @dataclass(frozen=True)

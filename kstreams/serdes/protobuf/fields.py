@@ -58,18 +58,18 @@ def demand_readable(written: Descriptor, read: Descriptor) -> None:
         raise SerdeError(f"records of {written.full_name} cannot be read as {read.full_name}: {reason}")
 
 
-def _reasons(written: Descriptor, read: Descriptor, seen: set[tuple[str, str]]) -> Iterator[str]:
+def _reasons(written: Descriptor, read: Descriptor, visited: set[tuple[str, str]]) -> Iterator[str]:
     pair = (written.full_name, read.full_name)
-    if pair in seen:
+    if pair in visited:
         return
-    seen.add(pair)
+    visited.add(pair)
     for field in written.fields:
         other = read.fields_by_number.get(field.number)
         if other is not None:
-            yield from _field_reasons(field, other, seen)
+            yield from _field_reasons(field, other, visited)
 
 
-def _field_reasons(field: FieldDescriptor, other: FieldDescriptor, seen: set[tuple[str, str]]) -> Iterator[str]:
+def _field_reasons(field: FieldDescriptor, other: FieldDescriptor, visited: set[tuple[str, str]]) -> Iterator[str]:
     are_messages = field.type == other.type == _D.TYPE_MESSAGE
     if other.type != field.type and other.type not in _WIDER.get(field.type, ()):
         yield f"{_shown(field)} was written, {_shown(other)} is read"
@@ -78,7 +78,7 @@ def _field_reasons(field: FieldDescriptor, other: FieldDescriptor, seen: set[tup
     elif are_messages and is_map(field) != is_map(other):
         yield f"of {_shown(field)} and {_shown(other)} one is a map"
     elif are_messages:
-        yield from _reasons(field.message_type, other.message_type, seen)
+        yield from _reasons(field.message_type, other.message_type, visited)
 
 
 def _shown(field: FieldDescriptor) -> str:

@@ -54,14 +54,14 @@ def members(oneof: OneofDescriptor, info: Any) -> list[Member]:
         When a type has no member.
     """
     free = list(oneof.fields)
-    taken = []
+    used_members = []
     for member in alternatives(info).types:
         field = _field_for(member, free)
         if field is None:
             raise SerdeError(f"the oneof {oneof.full_name} has no field for {shown(member)}")
         free.remove(field)
-        taken.append(Member(field, member, class_of(member)))
-    return taken
+        used_members.append(Member(field, member, class_of(member)))
+    return used_members
 
 
 def _field_for(info: Any, fields: list[FieldDescriptor]) -> FieldDescriptor | None:
@@ -253,7 +253,7 @@ def _enum_as_literal(enum: EnumDescriptor, info: Any) -> Leaf | None:
     )
 
 
-def _by_number(enum: EnumDescriptor, shown: str, numbers: dict[Any, int]) -> Leaf:
+def _by_number(enum: EnumDescriptor, enum_name: str, numbers: dict[Any, int]) -> Leaf:
     values: dict[int, Any] = {}
     for value, number in numbers.items():
         values.setdefault(number, value)
@@ -263,7 +263,7 @@ def _by_number(enum: EnumDescriptor, shown: str, numbers: dict[Any, int]) -> Lea
             return values[number]
         except KeyError:
             name = enum.values_by_number[number].name if number in enum.values_by_number else number
-            raise ValueError(f"{name} of the enum {enum.full_name} is no value of {shown}") from None
+            raise ValueError(f"{name} of the enum {enum.full_name} is no value of {enum_name}") from None
 
     def write(value: Any) -> int:
         try:

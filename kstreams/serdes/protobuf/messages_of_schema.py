@@ -32,10 +32,10 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     pool = DescriptorPool()
     added: set[str] = set()
     for file in files:
-        for each in (*_known_imports(file), file):
-            if each.name not in added:
-                added.add(each.name)
-                _add(pool, each)
+        for dependency in (*_known_imports(file), file):
+            if dependency.name not in added:
+                added.add(dependency.name)
+                _add(pool, dependency)
     return pool
 
 

@@ -94,8 +94,8 @@ class _ReadingSource(CompiledSource):
                 _demand_default(message, pair.of_class)
                 places = []  # what follows goes by keywords
             elif may_lack(pair, shape):
-                there = self._there(pair, shape)
-                lines = [f"if {there}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
+                presence = self._there(pair, shape)
+                lines = [f"if {presence}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
                 sometimes += about(pair.of_class.wire_name, lines)
             else:
                 is_next = places[:1] == [pair.of_class.name]
@@ -120,9 +120,9 @@ class _ReadingSource(CompiledSource):
 
     def _value(self, pair: Pair, shape: MessageShape) -> str:
         """The expression of a field's value, with what stands for one that is absent."""
-        there = self._there(pair, shape)
+        presence = self._there(pair, shape)
         present = self._present(pair)
-        return f"({present} if {there} else {self._absent(pair)})" if there else present
+        return f"({present} if {presence} else {self._absent(pair)})" if presence else present
 
     def _there(self, pair: Pair, shape: MessageShape) -> str:
         """The condition that a field is present; empty where it always is."""

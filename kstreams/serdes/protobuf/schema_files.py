@@ -37,7 +37,7 @@ def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto
             imported = registry.version(reference.subject, reference.version).schema
             files |= {file.name: file for file in files_of(imported, registry, reference.name)}
     file = file_of_text(schema.text, path, list(files.values()))
-    return [*(each for name, each in files.items() if name != file.name), file]
+    return [*(other_file for name, other_file in files.items() if name != file.name), file]
 
 
 def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
@@ -55,7 +55,7 @@ def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[Fil
     imported: dict[str, FileDescriptorProto] = {}
     for path in _imports_elsewhere(file.parent, file.name, set()):
         schema = registry().version(path).schema
-        imported |= {each.name: each for each in files_of(schema, registry(), path)}
+        imported |= {imported_file.name: imported_file for imported_file in files_of(schema, registry(), path)}
     try:
         return compiled_file(file.parent, file.name, imported.values())
     except RegistryError as error:
@@ -75,15 +75,15 @@ def imports_of(text: str) -> list[str]:
     return _IMPORT.findall(text)
 
 
-def _imports_elsewhere(folder: Path, path: str, seen: set[str]) -> list[str]:
+def _imports_elsewhere(folder: Path, path: str, visited: set[str]) -> list[str]:
     """What a file and those that it imports import without the folder having it."""
     elsewhere: list[str] = []
     for imported in imports_of((folder / path).read_text(encoding="utf-8")):
-        if imported in seen or is_known(imported):
+        if imported in visited or is_known(imported):
             continue
-        seen.add(imported)
+        visited.add(imported)
         here = (folder / imported).is_file()
-        elsewhere += _imports_elsewhere(folder, imported, seen) if here else [imported]
+        elsewhere += _imports_elsewhere(folder, imported, visited) if here else [imported]
     return elsewhere
 
 

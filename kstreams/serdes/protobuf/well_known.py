@@ -46,11 +46,11 @@ def read_duration(message: Any) -> datetime.timedelta:
 def write_duration(value: datetime.timedelta, message: Any) -> None:
     micros = value // _MICROSECOND
     sign = -1 if micros < 0 else 1
-    seconds, rest = divmod(abs(micros), _MILLION)
+    seconds, remainder = divmod(abs(micros), _MILLION)
     if seconds > _LONGEST_DURATION:
         raise ValueError(f"{value!r} is longer than the 10,000 years of a Duration")
     message.seconds = sign * seconds
-    message.nanos = sign * rest * 1000
+    message.nanos = sign * remainder * 1000
 
 
 def read_date(message: Any) -> datetime.date:

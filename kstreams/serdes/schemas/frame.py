@@ -69,9 +69,9 @@ def without_frames(
     """
     rows = column.to_pylist()
     cuts = [0 if data is None else length(data) for data in rows]
-    others: list[Headers] = [()] * len(rows) if headers is None else rows_of_headers(headers)
+    other_headers: list[Headers] = [()] * len(rows) if headers is None else rows_of_headers(headers)
     own: list[Headers] = [() if data is None else ((name, data[:cut]),) for data, cut in zip(rows, cuts, strict=True)]
-    beside = [(*_without(row, name), *header) for row, header in zip(others, own, strict=True)]
+    beside = [(*_without(row, name), *header) for row, header in zip(other_headers, own, strict=True)]
     bare = [data if data is None else data[cut:] for data, cut in zip(rows, cuts, strict=True)]
     return pa.array(bare, pa.binary()), headers_column(beside)
 

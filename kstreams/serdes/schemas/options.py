@@ -74,14 +74,14 @@ def subject_name(strategy: Any) -> SubjectName:
     if callable(strategy):
         own: SubjectName = strategy
         return own
-    known = STRATEGIES.get(str(strategy).rpartition(".")[2])
-    if known is None:
+    strategy_of_topic = STRATEGIES.get(str(strategy).rpartition(".")[2])
+    if strategy_of_topic is None:
         names = ", ".join(name for name in STRATEGIES if name.islower())
         raise ConfigError(
             f"{strategy!r} names no strategy for subjects: write one of {names}, or a function (topic, is_key, record) "
             "that returns the subject"
         )
-    return known
+    return strategy_of_topic
 
 
 PREFIX = "prefix"
