@@ -59,8 +59,7 @@ def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[
     topic is no embedded log.
     """
     from kstreams.config import Config
-    from kstreams.log.application_registry import topic_uses
-    from kstreams.log.schema_registries import LOCAL, has_registry
+    from kstreams.log.schema_registries import LOCAL, has_registry, topic_uses
 
     config = Config.load()
     url = config.get("schema.registry.url") or LOCAL

@@ -11,6 +11,20 @@ from kstreams.errors import ConfigError
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
+def check_total(name: str, partitions: int, total: int) -> None:
+    """Raise ConfigError unless a topic that has `partitions` gets more.
+
+    Examples
+    --------
+    >>> check_total("words", 2, 3)
+    """
+    if total <= partitions:
+        raise ConfigError(
+            f"The topic {name!r} has {partitions} partitions, and none is ever taken away: give a number above that, "
+            f"not {total}."
+        )
+
+
 def check_topic_name(name: str) -> str:
     """The name itself if Kafka allows it as a topic's, else ConfigError.
 

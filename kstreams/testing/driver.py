@@ -18,7 +18,7 @@ from kstreams.config import Config
 from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
 from kstreams.forks import finalized_here, of_one_process
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from kstreams.config import Config
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.schemas import SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from tests.native.world import World

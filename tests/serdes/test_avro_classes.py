@@ -236,7 +236,7 @@ def test_keys_of_one_class_have_one_form(registry: SchemaRegistry) -> None:
 
 def test_a_serde_travels(registry: SchemaRegistry, tmp_path: Path) -> None:
     config = Config.of(schema_registry_url="local:", log_dir=tmp_path / "log")
-    from kstreams.log.application_registry import ApplicationRegistry
+    from kstreams.log.schema_registries import ApplicationRegistry
 
     opened = ApplicationRegistry(config)
     serde = ks.Avro(Card).of_topic(SerdeUse("orders", False, config, opened))

@@ -13,8 +13,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import SerdeError
-from kstreams.log.application_registry import ApplicationRegistry
-from kstreams.log.schema_registries import registry_of
+from kstreams.log.schema_registries import ApplicationRegistry, registry_of
 from kstreams.schemas import RegisteredSchema, Schema, SchemaRegistry
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter

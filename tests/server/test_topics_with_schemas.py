@@ -8,7 +8,7 @@ from typing import Any
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.serdes.base import SerdeUse
 from tests.native.world import World, until
 from tests.schemas.conftest import QUICK

@@ -10,7 +10,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.runtime.spark.engine import explain
 from kstreams.serdes.base import SerdeUse
 from tests.native.world import World

@@ -98,7 +98,7 @@ def _stopped(
 
 
 def _of_folder(config: Config, store: str, given: dict[str, str], key: str | None) -> Iterator[dict[str, Any]]:
-    from kstreams.log.application_registry import ApplicationRegistry
+    from kstreams.log.schema_registries import ApplicationRegistry
     from kstreams.runtime.native.state.kept_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
 

@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
-from kstreams.log.embedded.catalogue import group_offsets
+from kstreams.log.embedded.catalogue import group_rows
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, grow_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
-from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.upkeep.retention import move_start
 from kstreams.log.groups.group import GroupState
 from kstreams.log.naming import check_topic_name
@@ -94,12 +93,12 @@ class EmbeddedAdmin:
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are left out."""
-        return group_offsets.committed_offsets(self._catalogue, group, partitions)
+        return group_rows.committed_offsets(self._catalogue, group, partitions)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one; CommitFailedError while the group has members."""
         self._bury_dead(group)
-        group_offsets.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
+        group_rows.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def groups(self) -> list[str]:
         """Names of the groups that have or had members, or committed offsets."""

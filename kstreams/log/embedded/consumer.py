@@ -13,16 +13,18 @@ from kstreams.durations import Time, time_ms, to_ms
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
-from kstreams.log.embedded.catalogue.group_offsets import commit_offsets, committed_offsets
+from kstreams.log.embedded.catalogue.group_rows import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
-from kstreams.log.embedded.groups.membership import Membership
-from kstreams.log.embedded.groups.topics import TopicWatch
-from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.groups.membership import Membership, TopicWatch
+from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.reader import PartitionReader
-from kstreams.log.embedded.stable_end import stable_end
-from kstreams.log.groups.commit_reports import CommitReports
-from kstreams.log.groups.listeners import Listeners
-from kstreams.log.groups.member_settings import MEMBER_SETTINGS, check_times, nothing_committed
+from kstreams.log.groups.group_consumers import (
+    MEMBER_SETTINGS,
+    CommitReports,
+    Listeners,
+    check_times,
+    nothing_committed,
+)
 from kstreams.log.settings import Setting, choice, read_settings
 
 CONSUMER_SETTINGS = MEMBER_SETTINGS | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import stat
 from collections.abc import Sequence
@@ -11,6 +12,15 @@ from typing import Any
 
 from kstreams.errors import LogError
 from kstreams.open_files import opened
+
+
+@functools.cache
+def boot_id() -> bytes:
+    """16 bytes that change with every boot; zeros where the system does not say."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
 
 
 class Disk:

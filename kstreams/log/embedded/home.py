@@ -14,10 +14,9 @@ from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.embedded.segments.segment import Damage
 from kstreams.log.embedded.segments.topic_settings import full_config
-from kstreams.log.embedded.upkeep.consistency import partition_folders
+from kstreams.log.embedded.upkeep.consistency import partition_folders, repair
 from kstreams.log.embedded.upkeep.dump import dump
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult
-from kstreams.log.embedded.upkeep.repair import repair
 from kstreams.log.embedded.upkeep.verify import verify
 
 DURABILITY = "log.durability"

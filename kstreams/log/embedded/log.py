@@ -13,13 +13,11 @@ from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.forks import of_one_process
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.embedded.admin import EmbeddedAdmin
-from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.catalogue.transactions import abort_of_earlier_boots
 from kstreams.log.embedded.consumer import EmbeddedConsumer
-from kstreams.log.embedded.coordinator import EmbeddedCoordinator
-from kstreams.log.embedded.disk import Disk, refuse_links
-from kstreams.log.embedded.producer import EmbeddedProducer
+from kstreams.log.embedded.disk import Disk, boot_id, refuse_links
+from kstreams.log.embedded.producer import EmbeddedCoordinator, EmbeddedProducer
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.upkeep.consistency import check_against_segments

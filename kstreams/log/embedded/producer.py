@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from operator import index
 from typing import Any
@@ -16,7 +16,6 @@ from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
-from kstreams.log.embedded.linger_timer import LingerTimer
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.segments.partition import PartitionBusyError
@@ -26,6 +25,7 @@ from kstreams.log.record_parts import checked_headers, checked_time, not_bytes
 from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
 from kstreams.record import Headers
 
+_IDLE_S = 1.0
 PRODUCER_SETTINGS = {
     "batch.size": Setting(1 << 20, number(0)),
     "buffer.memory": Setting(32 << 20, number(0)),
@@ -334,6 +334,101 @@ class EmbeddedProducer:
     def _end(self) -> None:
         self._transaction = self._error = self._spoilt = None
         self._writer.end()
+
+
+class EmbeddedCoordinator:
+    """See `kstreams.log.api.TransactionCoordinator`.
+
+    Parameters
+    ----------
+    home : LogResources
+    transactional_id : str
+        Taken over: the transactions of whoever had it are aborted.
+    """
+
+    def __init__(self, home: LogResources, transactional_id: str) -> None:
+        self._catalogue = home.catalogue
+        self._identity = transactions.open_producer(self._catalogue, transactional_id)
+
+    @property
+    def token(self) -> str:
+        """What a producer joins with: the identity under which it writes."""
+        return transactions.token_of(self._identity)
+
+    def commit(
+        self,
+        prepared: Collection[str],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        group: str | None = None,
+    ) -> None:
+        """Make the records of prepared transactions and the group's offsets visible as one; abort all others.
+
+        Raises
+        ------
+        FencedError
+            When a newer coordinator has the transactional id, or one of the transactions was aborted, by its timeout
+            or by the producer itself. Nothing is committed then.
+        """
+        if offsets and group is None:
+            raise LogError("Offsets are committed for a group: name it.")
+        numbers = [int(name) for name in prepared]
+        self._identity = transactions.commit_prepared(self._catalogue, numbers, self._identity, offsets or {}, group)
+
+    def close(self) -> None:
+        """Abort what is not committed, and fence whoever still writes it."""
+        transactions.abort_all(self._catalogue, self._identity)
+
+    def __enter__(self) -> EmbeddedCoordinator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class LingerTimer:
+    """Calls `write` some milliseconds after `start`; its thread begins with the first start.
+
+    Parameters
+    ----------
+    linger_ms : int
+        -1: never.
+    write, idle : callable
+        Neither may raise: the thread would end.
+    """
+
+    def __init__(self, linger_ms: int, write: Callable[[], None], idle: Callable[[], object]) -> None:
+        self._linger_ms = linger_ms
+        self._write = write
+        self._idle = idle
+        self._wanted = threading.Event()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Something was put into an empty buffer."""
+        if self._linger_ms < 0:
+            return
+        self._wanted.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="kstreams-linger", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed.set()
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        # Real time on purpose: it bounds how long a record stays in memory, and decides nothing about its content.
+        while not self._closed.is_set():
+            if not self._wanted.wait(_IDLE_S):
+                self._idle()
+                continue
+            self._wanted.clear()
+            if not self._closed.wait(self._linger_ms / 1000):
+                self._write()
 
 
 def _identity(catalogue: Catalogue, transactional_id: str | None, token: str | None) -> transactions.ProducerId | None:

@@ -14,7 +14,7 @@ from kstreams.log.api import GroupMetadata
 from kstreams.log.embedded.buffer import PendingBatch
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
-from kstreams.log.embedded.groups.append_guard import AppendGuard
+from kstreams.log.embedded.groups.member_files import AppendGuard
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress, pairwise
+from operator import itemgetter, ne
 from time import monotonic
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from confluent_kafka import Consumer as Client
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import OffsetSpec
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.forks import of_one_process
 from kstreams.log.api import Span
-from kstreams.log.kafka.columns import batches_of, split_events
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, partitions_told
 from kstreams.log.kafka.failures import log_error, raised
 
+_TIME = itemgetter(1)
 _READ = {
     "group.id": "kstreams",  # the client asks for one; nobody joins it
     "auto.offset.reset": "earliest",
@@ -321,3 +325,46 @@ class KafkaConsumer:
         if source not in self._fetched:
             raise LogError(f"{TopicPartition(*source)} is not assigned to this consumer: assign it first.")
         return TopicPartition(*source)
+
+
+def batches_of(messages: Sequence[Any]) -> list[Batch]:
+    """Messages without errors as batches: each partition that occurs has one, in the order of its offsets."""
+    if len(set(map(Message.partition, messages))) == len(set(map(Message.topic, messages))) == 1:
+        return [_batch(TopicPartition(messages[0].topic(), messages[0].partition()), messages)]
+    sources = list(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True))
+    found: dict[tuple[str, int], list[Any]] = {}
+    others = compress(range(1, len(sources)), map(ne, sources[1:], sources))
+    for start, stop in pairwise((0, *others, len(sources))):
+        found.setdefault(sources[start], []).extend(messages[start:stop])
+    return [_batch(TopicPartition(*source), each) for source, each in found.items()]
+
+
+def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Messages that hold records, and those that hold an error or tell of an end."""
+    if not any(map(Message.error, messages)):
+        return list(messages), []
+    errors = list(map(Message.error, messages))
+    return list(compress(messages, [error is None for error in errors])), list(compress(messages, errors))
+
+
+def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
+    count = len(messages)
+    headers = list(map(Message.headers, messages))
+    return Batch(
+        source,
+        _offsets(messages),
+        pa.array(list(map(Message.key, messages)), pa.binary()),
+        pa.array(list(map(Message.value, messages)), pa.binary()),
+        pa.array(np.fromiter(map(_TIME, map(Message.timestamp, messages)), np.int64, count)),
+        headers_column([each or () for each in headers]) if any(headers) else None,
+    )
+
+
+def _offsets(messages: Sequence[Any]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """They ascend: from first to last mostly without a gap."""
+    first = messages[0].offset()
+    last = messages[-1].offset()
+    count = len(messages)
+    if last - first == count - 1:
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.fromiter(map(Message.offset, messages), np.int64, count)

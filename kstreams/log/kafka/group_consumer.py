@@ -12,14 +12,11 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import to_ms
 from kstreams.errors import LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener
-from kstreams.log.groups.commit_reports import CommitReports
-from kstreams.log.groups.listeners import Listeners
-from kstreams.log.groups.member_settings import nothing_committed
+from kstreams.log.groups.group_consumers import CommitReports, Listeners, nothing_committed
 from kstreams.log.kafka.admin import KafkaAdmin
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.consumer import KafkaConsumer
-from kstreams.log.kafka.member_settings import client_of_reader, read_member_settings
-from kstreams.log.kafka.membership import KafkaMembership
+from kstreams.log.kafka.membership import KafkaMembership, client_of_reader, read_member_settings
 from kstreams.log.kafka.offset_commits import Offsets
 
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again

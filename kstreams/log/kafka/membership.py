@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -16,18 +17,26 @@ from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import LogError
+from kstreams.errors import ConfigError, LogError
 from kstreams.forks import of_one_process
 from kstreams.log.api import GroupMetadata, PartitionsListener
-from kstreams.log.groups.listeners import Listeners, Reading
-from kstreams.log.groups.refusals import no_member, replaced
+from kstreams.log.groups.group import no_member, replaced
+from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, Listeners, Reading, check_times
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.failures import log_error, raised
-from kstreams.log.kafka.group_metadata import read_metadata
-from kstreams.log.kafka.member_settings import client_of_member
-from kstreams.log.kafka.offset_commits import Offsets, commit_offsets, commit_refused, is_between_generations
-from kstreams.log.kafka.wanted_topics import WantedTopics
+from kstreams.log.kafka.offset_commits import (
+    Offsets,
+    commit_offsets,
+    commit_refused,
+    is_between_generations,
+    read_metadata,
+)
+from kstreams.log.settings import read_settings
 
+_ASK_S = 1.0  # a member that waits longer does not read meanwhile
+_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
+_OF_GROUP = MEMBER_SETTINGS.keys() - {"client.id", "auto.offset.reset"}
+_SHORTEST_AGE_MS = 100
 _logger = logging.getLogger("kstreams.groups")
 _OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
 _DIVIDED_S = 3.0  # in which a group mostly has divided its partitions
@@ -213,6 +222,108 @@ class KafkaMembership:
         if instance is not None and "fenced" in error.str():
             return replaced(group, instance)
         return log_error(f"The member of the group {group!r} has failed", error)
+
+
+class WantedTopics:
+    """The topics of one subscription.
+
+    Parameters
+    ----------
+    connection : Connection
+    wanted : collection of str, or pattern
+        Names, or what whole names match.
+    max_age_ms : int
+        After how long it looks for matches again.
+    """
+
+    def __init__(self, connection: Connection, wanted: Collection[str] | re.Pattern[str], max_age_ms: int) -> None:
+        self._connection = connection
+        self._max_age_ms = max_age_ms
+        self._pattern = wanted if isinstance(wanted, re.Pattern) else None
+        self._names = [] if isinstance(wanted, re.Pattern) else sorted(set(wanted))
+        self._looked_ms: int | None = None
+        self._warned = False
+
+    def changed(self) -> list[str] | None:
+        """The names to subscribe to, if they are others than at the last look."""
+        now_ms = self._connection.clock.uptime_ms()
+        is_first = self._looked_ms is None
+        if not is_first and (self._pattern is None or now_ms - (self._looked_ms or 0) < self._max_age_ms):
+            return None
+        there = self._there()
+        self._looked_ms = now_ms
+        if self._pattern is None:
+            self._warn(there)
+            return self._names
+        found = sorted(name for name in there or () if self._pattern.fullmatch(name))
+        if there is None or found == self._names:
+            return None
+        self._names = found
+        return found
+
+    def _there(self) -> Collection[str] | None:
+        """The topics of the cluster; None when no broker tells them now."""
+        try:
+            return self._connection.topics_now(_ASK_S)
+        except KafkaException as error:
+            _logger.warning("The brokers of %s do not tell their topics: %s", self._connection.servers, error)
+            return None
+
+    def _warn(self, there: Collection[str] | None) -> None:
+        for name in self._names:
+            if there is not None and name not in there:
+                _logger.warning("There is no topic %r yet: it is read when it is created.", name)
+
+
+def read_member_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that concern the group, checked, over their defaults.
+
+    Kafka's client wants `session.timeout.ms` to be at most `max.poll.interval.ms`. The default follows it.
+
+    Raises
+    ------
+    ConfigError
+    """
+    known = {name: given[name] for name in MEMBER_SETTINGS if given.get(name) is not None}
+    settings = read_settings("consumer", MEMBER_SETTINGS, known)
+    poll_ms = settings["max.poll.interval.ms"]
+    session_ms = settings["session.timeout.ms"]
+    if "session.timeout.ms" in known and session_ms > poll_ms:
+        raise ConfigError(
+            f"Kafka's client takes a `session.timeout.ms` ({session_ms}) of at most `max.poll.interval.ms` ({poll_ms})."
+        )
+    settings["session.timeout.ms"] = session_ms = min(session_ms, poll_ms)
+    if "heartbeat.interval.ms" not in known:
+        settings["heartbeat.interval.ms"] = max(1, min(settings["heartbeat.interval.ms"], session_ms // 3))
+    check_times(settings)
+    for assignor in settings["partition.assignment.strategy"]:
+        if assignor.name not in _ASSIGNORS:
+            raise ConfigError(
+                f"Kafka's client knows the assignors {', '.join(_ASSIGNORS)}, not {assignor.name!r}: set "
+                "`partition.assignment.strategy` to cooperative-sticky, with which members keep what they may keep."
+            )
+    return settings
+
+
+def client_of_member(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the client that is the member; it reads nothing."""
+    read = {name: settings[name] for name in _OF_GROUP if settings[name] is not None}
+    age_ms = read.pop("metadata.max.age.ms")
+    return {
+        **given,
+        **read,
+        "partition.assignment.strategy": ",".join(each.name for each in settings["partition.assignment.strategy"]),
+        "topic.metadata.refresh.interval.ms": max(_SHORTEST_AGE_MS, age_ms),
+        "metadata.max.age.ms": None,
+        "auto.offset.reset": "latest",
+    }
+
+
+def client_of_reader(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the client that reads what the member is given."""
+    reset = settings["auto.offset.reset"]
+    lost = "earliest" if isinstance(reset, timedelta) else reset
+    return {name: each for name, each in given.items() if name not in _OF_GROUP} | {"auto.offset.reset": lost}
 
 
 def _member_client(settings: dict[str, Any]) -> Any:

@@ -9,28 +9,28 @@ from functools import partial
 from itertools import repeat
 from operator import index, length_hint
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import Time
 from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
 from kstreams.forks import of_one_process
-from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
-from kstreams.log.kafka.connection import Connection, TopicFacts
-from kstreams.log.kafka.deliveries import Deliveries
-from kstreams.log.kafka.failures import has_failed_for_good, raised
-from kstreams.log.kafka.partition_counts import PartitionCounts
+from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
+from kstreams.log.kafka.connection import Connection, TopicFacts, partitions_told
+from kstreams.log.kafka.failures import has_failed_for_good, log_error, raised
 from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows, whole_names
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_parts import checked_headers, not_bytes
 from kstreams.murmur2 import partition_of
 from kstreams.record import Headers
 
+_ASK_S = 1.0  # a producer that knows a number goes on with it when nobody answers
+_DROPPED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _WRITE = {
     "compression.type": "lz4",
     "linger.ms": 20,
@@ -321,6 +321,126 @@ class KafkaProducer:
                 if self._transactions is not None and has_failed_for_good(error):
                     raise self._transactions.failed_for_good() from None
                 raise raised(f"A record for {topic}-{partition} cannot be sent", error) from None
+
+
+class _Count(NamedTuple):
+    partitions: int
+    since_s: float  # by the monotonic clock
+
+
+class PartitionCounts:
+    """How many partitions topics have.
+
+    Parameters
+    ----------
+    client : confluent_kafka.Producer
+    connection : Connection
+    max_age_s : float
+        After how long the cluster is asked again.
+    """
+
+    def __init__(self, client: Any, connection: Connection, max_age_s: float) -> None:
+        self._client = client
+        self._connection = connection
+        self._max_age_s = max_age_s
+        self._known: dict[str, _Count] = {}
+
+    def of(self, topic: str, partition: int | None = None) -> int:
+        """How many a topic has; UnknownTopicError when the wanted one is not among them."""
+        known = self._known.get(topic)
+        if known is None:
+            known = self._known[topic] = _Count(self._connection.facts(topic).partitions, monotonic())
+        elif monotonic() - known.since_s >= self._max_age_s:
+            known = self._ask(topic, known)
+        if partition is not None and not 0 <= partition < known.partitions:
+            self._connection.require_partition(topic, partition)
+            known = self._ask(topic, known, partition + 1)
+        return known.partitions
+
+    def _ask(self, topic: str, known: _Count, at_least: int = 0) -> _Count:
+        """Ask by the client, which then knows it too."""
+        partitions = self._connection.learnt_partitions(topic, at_least, lambda: self._told(topic))
+        self._known[topic] = _Count(max(partitions, known.partitions), monotonic())
+        return self._known[topic]
+
+    def _told(self, topic: str) -> int:
+        return partitions_told(self._client, topic, _ASK_S)
+
+
+class PendingDelivery:
+    """A record or a batch whose sender wants to be told."""
+
+    def __init__(self, source: TopicPartition, count: int, on_delivery: OnDelivery) -> None:
+        self._source = source
+        self._count = count
+        self.on_delivery = on_delivery
+        self._missing = count
+        self._first = -1
+        self._error: LogError | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all its records were delivered or have failed."""
+        return self._missing == 0
+
+    def delivery(self) -> Delivery:
+        """What became of it."""
+        first = self._first if self._error is None else -1
+        return Delivery(self._source, first, self._count, self._error)
+
+    def delivered(self, offset: int, error: LogError | None) -> None:
+        """One of its records was delivered or has failed."""
+        self._missing -= 1
+        self._first = offset if self._first < 0 else min(self._first, offset)
+        self._error = self._error or error
+
+    def fail(self, error: LogError) -> None:
+        """It was never sent."""
+        self._missing = 0
+        self._error = error
+
+
+class Deliveries:
+    """What became of what one producer has sent."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[PendingDelivery] = deque()
+        self.error: LogError | None = None
+        """The first failure since it was taken last."""
+        self.spoilt: LogError | None = None
+        """The first failure of the transaction."""
+
+    def expect(self, source: TopicPartition, count: int, on_delivery: OnDelivery) -> PendingDelivery:
+        """Something was sent whose sender wants to be told."""
+        pending = PendingDelivery(source, count, on_delivery)
+        self._waiting.append(pending)
+        return pending
+
+    def note(self, error: LogError) -> None:
+        """Something could not be written."""
+        self.error = self.error or error
+        self.spoilt = self.spoilt or error
+
+    def report(self, error: Any, message: Any, pending: PendingDelivery | None = None) -> None:
+        """The client's report of one record."""
+        failure = None
+        if error is not None:
+            failure = log_error(f"A record for {message.topic()}-{message.partition()} was not written", error)
+            if error.code() not in _DROPPED:
+                self.note(failure)
+        if pending is not None:
+            pending.delivered(message.offset(), failure)
+
+    def take_error(self) -> LogError | None:
+        """The first failure since the last call."""
+        error, self.error = self.error, None
+        return error
+
+    def call_back(self) -> None:
+        """Tell the senders whose turn it is; what one of them raises keeps none from being told by the next call."""
+        while self._waiting and self._waiting[0].is_known:
+            pending = self._waiting.popleft()
+            pending.on_delivery(pending.delivery())
 
 
 def _columns(batch: Batch) -> tuple[list[Any], ...]:

@@ -17,8 +17,7 @@ from kstreams.errors import LogError, UncertainCommitError
 from kstreams.log.api import GroupMetadata
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection
 from kstreams.log.kafka.failures import PRODUCER_FENCED, raised, reason_of
-from kstreams.log.kafka.group_metadata import metadata_bytes
-from kstreams.log.kafka.offset_commits import Offsets, commit_refused, places_of
+from kstreams.log.kafka.offset_commits import Offsets, commit_refused, metadata_bytes, places_of
 
 _GRACE_S = 5.0  # for a call that should have ended by itself
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from kstreams.config import Config
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.topology import Topology
 
 

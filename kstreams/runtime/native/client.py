@@ -18,7 +18,7 @@ from kstreams.errors import (
     UncertainCommitError,
 )
 from kstreams.log.api import Ability, Log
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd

@@ -17,7 +17,7 @@ from kstreams.config import Config
 from kstreams.errors import LogError, StateError
 from kstreams.forks import of_one_process
 from kstreams.log import home_of
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.running_here import RunHere, make_room, note

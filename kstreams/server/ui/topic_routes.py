@@ -13,8 +13,7 @@ from kstreams.config import Config
 from kstreams.decoders import decode_json
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log import home_of
-from kstreams.log.application_registry import topic_uses
-from kstreams.log.schema_registries import has_registry
+from kstreams.log.schema_registries import has_registry, topic_uses
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes.base import SerdeUse
 from kstreams.server.asking import Asking

@@ -18,7 +18,7 @@ from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.presence import appends_file
+from kstreams.log.embedded.groups.member_files import appends_file
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.embedded.segments.head import HEAD_SIZE
 from kstreams.log.groups.transitions import Leave

@@ -13,9 +13,9 @@ from kstreams.clock import ManualClock
 from kstreams.errors import FencedError
 from kstreams.log.embedded import log as log_module
 from kstreams.log.embedded.catalogue import transactions
-from kstreams.log.embedded.groups import presence
+from kstreams.log.embedded.groups import member_files
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.presence import LifeSigns, Presence
+from kstreams.log.embedded.groups.member_files import LifeSigns, Presence
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.groups.group import Member
 from kstreams.log.groups.subscription import MemberSubscription
@@ -117,7 +117,7 @@ def test_a_static_member_without_a_process_is_waited_for(tmp_path: Path) -> None
 
 def test_a_static_member_of_an_earlier_boot_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     member = static_member(tmp_path, uptime_ms=5_000)
-    monkeypatch.setattr(presence, "boot_id", lambda: b"another boot....")
+    monkeypatch.setattr(member_files, "boot_id", lambda: b"another boot....")
     assert [name for name, _ in LifeSigns(tmp_path).dead([member], 100)] == ["m"]
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.batch import TopicPartition
-from kstreams.log.groups.assignors import ASSIGNORS, assignors_named
-from kstreams.log.groups.sticky import assign_cooperatively, assign_sticky
+from kstreams.log.groups.assignors import ASSIGNORS, assign_cooperatively, assign_sticky, assignors_named
 from kstreams.log.groups.subscription import Assignment, MemberSubscription
 
 TOPICS = ("a", "b", "c")

@@ -17,8 +17,7 @@ from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide,
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy, is_passing
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
-from kstreams.log.growth import check_total
-from kstreams.log.naming import did_you_mean
+from kstreams.log.naming import check_total, did_you_mean
 from kstreams.private import make_folder
 
 Rows = list[tuple[Any, ...]]

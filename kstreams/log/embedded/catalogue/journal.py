@@ -18,9 +18,8 @@ import msgspec
 
 from kstreams.decoders import decode_json
 from kstreams.errors import LogFormatError
-from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, RowChange, Tables, empty
-from kstreams.log.embedded.disk import Disk, create_file, open_file
+from kstreams.log.embedded.disk import Disk, boot_id, create_file, open_file
 
 NAME = "catalogue.journal"
 _MAGIC = b"KSLJ"

@@ -21,7 +21,7 @@ from kstreams.decoders import decode_json
 from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
-from kstreams.log.embedded.catalogue.group_offsets import check_committer, store_offsets
+from kstreams.log.embedded.catalogue.group_rows import check_committer, store_offsets
 
 _BOOT = "SELECT value FROM marks WHERE name = 'boot'"
 _BOOT_BYTES = 7  # fit into a number of SQLite

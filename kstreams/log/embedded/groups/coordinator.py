@@ -6,8 +6,7 @@ import logging
 from contextlib import ExitStack, suppress
 
 from kstreams.log.embedded.catalogue.group_rows import group_version, read_group, store_group
-from kstreams.log.embedded.groups.append_guard import AppendingMemberError, no_appends
-from kstreams.log.embedded.groups.presence import LifeSigns, remove_files
+from kstreams.log.embedded.groups.member_files import AppendingMemberError, LifeSigns, no_appends, remove_files
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Group, GroupState
 from kstreams.log.groups.transitions import Action, ActionKind, Elapse, Event, GroupStep, Leave, after

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
 from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
 from kstreams.log.api import GroupMetadata, PartitionsListener
+from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.groups.coordinator import CLOSED, GroupCoordinator
-from kstreams.log.embedded.groups.heart import Heart
-from kstreams.log.embedded.groups.topics import TopicWatch
+from kstreams.log.embedded.groups.member_files import Presence
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.assignors import ASSIGNORS
-from kstreams.log.groups.group import Group, GroupState, Member
-from kstreams.log.groups.listeners import Listeners, Reading
-from kstreams.log.groups.refusals import replaced
+from kstreams.log.groups.group import Group, GroupState, Member, replaced
+from kstreams.log.groups.group_consumers import Listeners, Reading
 from kstreams.log.groups.subscription import MemberSubscription
 from kstreams.log.groups.transitions import Join, Leave, Sync
 
+_LOOK_S = 0.1  # so soon a death is noticed
+_logger = logging.getLogger("kstreams.groups")
 # seconds, as a reader that waits for records
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.01
@@ -187,3 +191,135 @@ class Membership:
         poll_ms = self._settings["max.poll.interval.ms"]
         is_static = self._instance is not None
         return member, Heart(self._home, self._group, member, is_static=is_static, beat_ms=beat_ms, poll_ms=poll_ms)
+
+
+class Heart:
+    """Beats from its making to `stop`.
+
+    Parameters
+    ----------
+    home : LogResources
+    group : str
+    member : str
+        The member's id.
+    is_static : bool
+        Whether a member that stops polling falls silent; others leave.
+    beat_ms, poll_ms : int
+        `heartbeat.interval.ms` and `max.poll.interval.ms`.
+    """
+
+    def __init__(
+        self, home: LogResources, group: str, member: str, *, is_static: bool, beat_ms: int, poll_ms: int
+    ) -> None:
+        self._clock = home.clock
+        self._member = member
+        self._is_static = is_static
+        self._beat_ms = beat_ms
+        self._poll_ms = poll_ms
+        self._coordinator = GroupCoordinator(home, group)
+        self._polled_ms = self._beaten_ms = self._clock.uptime_ms()
+        self._presence = Presence(home.folder, member, self._beaten_ms)
+        self._complaint = ""
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"heart of {member}", daemon=True)
+        self._thread.start()
+
+    def polled(self) -> None:
+        """The member's user has called `poll`."""
+        self._polled_ms = self._clock.uptime_ms()
+
+    def stop(self, *, leaves: bool) -> None:
+        """Beat no more."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._presence.close(leaves=leaves)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_LOOK_S):
+            try:
+                self._beat()
+            except Exception as error:  # else the member would die of what may pass
+                if str(error) != self._complaint:
+                    _logger.warning("The heart of %s missed a beat: %s", self._member, error)
+                self._complaint = str(error)
+
+    def _beat(self) -> None:
+        now_ms = self._clock.uptime_ms()
+        if now_ms - self._polled_ms >= self._poll_ms:
+            self._give_up(now_ms)
+        elif now_ms - self._beaten_ms >= self._beat_ms:
+            self._presence.give_sign(now_ms)
+            self._beaten_ms = now_ms
+        self._coordinator.care(but=self._member)
+
+    def _give_up(self, now_ms: int) -> None:
+        if not self._is_static and self._member in self._coordinator.look().members:
+            reason = f"it did not poll for {now_ms - self._polled_ms} ms (max.poll.interval.ms)"
+            self._coordinator.bring(Leave(self._member, reason))
+
+
+class TopicWatch:
+    """The topics of one subscription.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    clock : Clock
+    wanted : collection of str, or pattern
+        Names, or what whole names match.
+    max_age_ms : int
+        After how long it looks again (`metadata.max.age.ms`).
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, clock: Clock, wanted: Collection[str] | re.Pattern[str], max_age_ms: int
+    ) -> None:
+        self._catalogue = catalogue
+        self._clock = clock
+        self._max_age_ms = max_age_ms
+        self._pattern = wanted if isinstance(wanted, re.Pattern) else None
+        self._names = () if isinstance(wanted, re.Pattern) else tuple(sorted(set(wanted)))
+        self._watched: set[str] = set()
+        self._known: dict[str, int] = {}
+        self._looked_ms = 0
+        self._missing: set[str] = set()
+
+    def topics(self) -> tuple[str, ...]:
+        """The names of the topics that are wanted now; of a pattern, those that there are."""
+        there = self._partitions()
+        self._warn(set(self._names) - there.keys())
+        pattern = self._pattern
+        found = self._names if pattern is None else tuple(name for name in sorted(there) if pattern.fullmatch(name))
+        self._remember(found, there)
+        return found
+
+    def partitions_for(self, subscriptions: Iterable[MemberSubscription]) -> dict[str, int]:
+        """How many partitions the topics have that any member subscribes to; from now on these are watched too."""
+        there = self._partitions()
+        wanted = {topic for subscription in subscriptions for topic in subscription.topics}
+        self._remember(wanted | self._watched, there)
+        return {topic: there[topic] for topic in wanted & there.keys()}
+
+    def has_changed(self) -> bool:
+        """Whether a topic that is watched came, went or grew; looked at no more often than the age says."""
+        now_ms = self._clock.uptime_ms()
+        if now_ms - self._looked_ms < self._max_age_ms:
+            return False
+        self._looked_ms = now_ms
+        there = self._partitions()
+        matched = {name for name in there if self._pattern is not None and self._pattern.fullmatch(name)}
+        return {name: there[name] for name in (self._watched | matched) & there.keys()} != self._known
+
+    def _remember(self, watched: Collection[str], there: dict[str, int]) -> None:
+        self._watched = set(watched)
+        self._known = {name: there[name] for name in self._watched & there.keys()}
+        self._looked_ms = self._clock.uptime_ms()
+
+    def _warn(self, missing: set[str]) -> None:
+        for name in sorted(missing - self._missing):
+            _logger.warning("There is no topic %r yet: it is read when it is created.", name)
+        self._missing = missing
+
+    def _partitions(self) -> dict[str, int]:
+        return dict(self._catalogue.read("SELECT name, partitions FROM topics"))

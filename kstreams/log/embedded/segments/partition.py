@@ -12,9 +12,8 @@ from pathlib import Path
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.embedded.disk import Disk, create_file, open_file
-from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head
+from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head, recover
 from kstreams.log.embedded.segments.index import NO_TIME
-from kstreams.log.embedded.segments.recovery import recover
 from kstreams.log.embedded.segments.segment import SUFFIX, segment_path
 from kstreams.open_files import POOL, OpenFile, PinnedFile, opened
 from kstreams.private import make_folder

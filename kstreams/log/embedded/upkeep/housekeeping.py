@@ -11,12 +11,11 @@ from typing import NamedTuple
 from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.catalogue.transactions import forget_committed, transaction_state
-from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import segment_path
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
-from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.upkeep.compaction import compact
 from kstreams.log.embedded.upkeep.retention import apply_retention, is_expired
 

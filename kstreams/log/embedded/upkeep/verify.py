@@ -2,19 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
-from kstreams.log.embedded.catalogue.journaled_database import existing_log
+from kstreams.log.embedded.catalogue.folder_lock import FolderLock
+from kstreams.log.embedded.catalogue.journal import NAME, JournalContents, read_journal
+from kstreams.log.embedded.catalogue.journaled_database import DATABASE, existing_log
+from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, DatabaseContents, faults, read_contents
+from kstreams.log.embedded.catalogue.rows import Tables, check_tables, read_tables
 from kstreams.log.embedded.segments.frame import BadFrameError, NewerFormatError
 from kstreams.log.embedded.segments.head import HEAD_SIZE, PartitionHead, decode_head, is_trusted
 from kstreams.log.embedded.segments.index import index_path, wrong_entries
 from kstreams.log.embedded.segments.partition import segment_bases
 from kstreams.log.embedded.segments.segment import Damage, Segment, segment_path
-from kstreams.log.embedded.upkeep.consistency import TransactionReference, partition_folders
-from kstreams.log.embedded.upkeep.verify_catalogue import verify_catalogue
+from kstreams.log.embedded.upkeep.consistency import TransactionReference, has_records, partition_folders, topic_id
+
+
+class CatalogueView(NamedTuple):
+    """The copies at one moment, and what is wrong inside the database."""
+
+    contents: DatabaseContents | None
+    journal: JournalContents | None
+    faults: list[str]
+
+
+def verify_catalogue(root: Path, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
+    """All damage in the catalogue.
+
+    Parameters
+    ----------
+    root : Path
+        The log's folder.
+    seen : mapping of transaction id to TransactionReference
+        The transactions in the segments.
+    """
+    try:
+        with closing(FolderLock(root)) as folder_lock, folder_lock.opening() as alone:
+            view = _view(root, alone)
+    except OSError:  # a folder that cannot be written to has no writers either
+        view = _view(root, alone=True)
+    yield from (Damage(str(root / DATABASE), 0, -1, fault) for fault in view.faults)
+    yield from _verify_journal(root, view)
+    tables = _newest_tables(view)
+    if tables is not None:
+        yield from _verify_tables(root, tables, seen)
+
+
+def _view(root: Path, alone: bool) -> CatalogueView:
+    """Look at both; beside live writers under the write lock, so that none is half way between the two."""
+    if not (root / DATABASE).exists():
+        return CatalogueView(
+            None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"]
+        )
+    mode = "ro" if alone else "rw"
+    try:
+        with closing(
+            sqlite3.connect(f"file:{root / DATABASE}?mode={mode}", uri=True, isolation_level=None)
+        ) as database:
+            database.execute("BEGIN" if alone else "BEGIN IMMEDIATE")
+            if database.execute("PRAGMA user_version").fetchone()[0] == 1:
+                return _view_of_format_1(database)
+            return CatalogueView(read_contents(database), _read_journal(root), list(faults(database)))
+    except DAMAGE as error:
+        return CatalogueView(None, _read_journal(root), [str(error)])
+
+
+def _view_of_format_1(database: sqlite3.Connection) -> CatalogueView:
+    """A catalogue that was not opened since there are journals: nothing to compare it with."""
+    lines = [line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok"]
+    tables = read_tables(database)
+    return CatalogueView(None, JournalContents(tables, 0, 0, b"", 0, ""), lines)
+
+
+def _read_journal(root: Path) -> JournalContents | None:
+    try:
+        return read_journal((root / NAME).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _newest_tables(view: CatalogueView) -> Tables | None:
+    contents = view.contents
+    journal = view.journal
+    if journal is None or (contents is not None and contents.state.sequence >= journal.sequence):
+        return None if contents is None else contents.tables
+    return journal.tables
+
+
+def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
+    contents = view.contents
+    journal = view.journal
+    if journal is None:
+        yield Damage(str(root / NAME), 0, -1, "it is missing")
+        return
+    if journal.damage and not journal.is_whole:
+        yield Damage(str(root / NAME), journal.end, -1, journal.damage)
+    if contents is None:
+        return
+    if journal.newest > contents.state.sequence:
+        what = f"it ends with change {contents.state.sequence}, its journal with {journal.newest}"
+        yield Damage(str(root / DATABASE), 0, -1, what)
+    elif journal.sequence < contents.state.sequence:
+        what = f"it ends with change {journal.sequence}, {DATABASE} with {contents.state.sequence}"
+        yield Damage(str(root / NAME), journal.end, -1, what)
+    elif journal.tables != contents.tables:
+        yield Damage(str(root / NAME), 0, -1, f"it says other things than {DATABASE}")
+
+
+def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
+    path = str(root / DATABASE)
+    try:
+        check_tables(tables, path)
+    except CorruptLogError as impossible:
+        yield Damage(path, 0, -1, str(impossible))
+        return
+    marks = {name: value for name, value in tables["marks"].values()}
+    for number, reference in seen.items():
+        if number and (number,) not in tables["transactions"] and number >= marks.get("settled", 0):
+            what = f"a frame of transaction {number}, which the catalogue does not know"
+            yield Damage(reference.file, reference.position, -1, what)
+    yield from _verify_topics(root, tables, marks.get("last of topics", 0))
+
+
+def _verify_topics(root: Path, tables: Tables, newest: int) -> Iterator[Damage]:
+    for number, name, partitions, _ in tables["topics"].values():
+        folder = root / "topics" / f"{name}@{number}"
+        for partition in range(partitions):
+            if not (folder / str(partition) / "head").exists():
+                yield Damage(str(folder / str(partition)), 0, -1, "the partition has no folder with a head")
+    for path, _ in partition_folders(root):
+        if newest and topic_id(path) > newest and has_records(path):
+            yield Damage(str(path), 0, -1, "a partition of a topic that the catalogue does not know")
 
 
 def verify(folder: str | Path) -> list[Damage]:

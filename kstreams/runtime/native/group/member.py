@@ -18,7 +18,7 @@ import msgspec
 from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
-from kstreams.log.groups.member_settings import MEMBER_SETTINGS
+from kstreams.log.groups.group_consumers import MEMBER_SETTINGS
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic

@@ -16,7 +16,7 @@ from kstreams.durations import Time
 from kstreams.errors import StateError
 from kstreams.log import home_of
 from kstreams.log.api import Log
-from kstreams.log.application_registry import ApplicationRegistry
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps

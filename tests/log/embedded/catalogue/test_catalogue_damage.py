@@ -12,7 +12,7 @@ from kstreams.cli.main import main
 from kstreams.errors import ConfigError, CorruptLogError, LogError
 from kstreams.log import open_log, verify
 from kstreams.log.api import OffsetAndMetadata
-from kstreams.log.embedded.upkeep.repair import repair
+from kstreams.log.embedded.upkeep.consistency import repair
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import flip, head, run, segments, start
 from tests.log.embedded.killed_log import SOURCE, WRITER, copy, state
