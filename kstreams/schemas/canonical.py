@@ -1,7 +1,7 @@
-"""Canonical texts of schemas: two texts that mean the same have one, and so one id and one GUID.
+"""Canonical texts of schemas: equivalent texts have the same canonical text, and so the same id and GUID.
 
-Without `normalize`, layout does not count: white space, the order of the attributes of an Avro type, comments in a
-`.proto`. With it, neither do the order of attributes in a JSON Schema and namespaces in Avro that could be left out.
+The canonical text ignores layout: white space, the order of attributes of an Avro type, and comments in a `.proto`
+file. With `normalize`, it also ignores the order of attributes in a JSON Schema, and redundant namespaces in Avro.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PROTO_TOKEN = re.compile(
 
 
 def canonical(schema: Schema, *, normalize: bool = False) -> Schema:
-    """The schema in its canonical form.
+    """Return the canonical form of a schema.
 
     Raises
     ------
     RegistryError
-        For an Avro or JSON schema that is no JSON.
+        If an Avro or JSON schema is not JSON.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def canonical(schema: Schema, *, normalize: bool = False) -> Schema:
 
 
 def guid_of(schema: Schema) -> str:
-    """The GUID of a schema in its canonical form: the same in every registry of this kind.
+    """Return the GUID of a canonical schema: the same one in every embedded registry.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _written(node: Any, *, sort: bool) -> str:
 
 
 def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
-    """A part of an Avro schema with its attributes in Avro's order; a primitive type stands for itself."""
+    """Sort the attributes of an Avro schema in Avro's order, and unwrap primitive types."""
     if isinstance(node, list):
         return [_ordered(item, order) for item in node]
     if not isinstance(node, dict):
@@ -118,7 +118,7 @@ _WITH_TYPES = ("type", "fields", "items", "values")
 
 
 def _named_fully(node: Any, namespace: str) -> Any:
-    """A part of an Avro schema in which every name has its namespace, and the attribute `namespace` is gone."""
+    """Qualify every name of an Avro schema, and remove the attribute `namespace`."""
     if isinstance(node, list):
         return [_named_fully(item, namespace) for item in node]
     if isinstance(node, str):
@@ -133,7 +133,7 @@ def _named_fully(node: Any, namespace: str) -> Any:
 
 
 def _definition(node: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The definition of a named type; names within it are of its namespace."""
+    """Qualify the definition of a named type and the names inside it."""
     name = str(node.get("name", ""))
     own = name.rpartition(".")[0] if "." in name else node.get("namespace", namespace)
     full = name if "." in name or not own else f"{own}.{name}"

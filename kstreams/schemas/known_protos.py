@@ -32,18 +32,18 @@ _DECIMAL = "confluent/type/decimal.proto"
 
 
 def is_known(path: str) -> bool:
-    """Whether a file is one that every reader has, so that no registry needs to hold it."""
+    """True if every reader has this file, so that no registry needs it."""
     return path in _MODULES or path.startswith(("google/protobuf/", "google/type/", "confluent/"))
 
 
 @cache
 def known_file(path: str) -> FileDescriptorProto | None:
-    """A file of Protobuf, of Google's common types, or Confluent's decimal; None for any other.
+    """Return a file of Protobuf, of Google's common types or of Confluent, or None for another path.
 
     Raises
     ------
     RegistryError
-        When Google's common types are not installed.
+        If Google's common types are not installed.
     """
     if path == _DECIMAL:
         return _decimal_file()
@@ -57,7 +57,7 @@ def known_file(path: str) -> FileDescriptorProto | None:
 
 
 def confluent_files() -> list[FileDescriptorProto]:
-    """The files that Confluent's converters import, as far as they are installed, each behind those that it imports."""
+    """Return the installed files that Confluent's converters import, each after the files that it imports."""
     files = [_decimal_file()]
     if find_spec("confluent_kafka") is not None:
         files += [file for path in _MODULES if path.startswith("confluent/") and (file := known_file(path)) is not None]
@@ -66,7 +66,7 @@ def confluent_files() -> list[FileDescriptorProto]:
 
 
 def _decimal_file() -> FileDescriptorProto:
-    """The type of decimals that Confluent's clients and connectors write."""
+    """Return the file of the decimal type that Confluent's clients and connectors write."""
     file = FileDescriptorProto(name=_DECIMAL, package="confluent.type", syntax="proto3")
     message = file.message_type.add(name="Decimal")
     kinds = (FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_UINT32, FieldDescriptorProto.TYPE_INT32)

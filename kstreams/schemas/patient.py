@@ -23,7 +23,7 @@ _waits = ContextVar("_waits", default=True)
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Let requests of this thread fail at once while a registry is away: the caller waits in its own way."""
+    """Let requests of this thread fail at once while a registry is away, since the caller retries itself."""
     token = _waits.set(False)
     try:
         yield
@@ -33,17 +33,17 @@ def without_waiting() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The timeout and the backoff of requests to a registry that is away.
+    """Timeout and backoff of requests to a registry that does not answer.
 
     Parameters
     ----------
     timeout_ms : int
-        Counted from the first request that failed; 0: no retry.
+        Counted from the first request that failed. 0 means no retry.
     first_wait_ms : int
-        Before the first retry; every further wait is twice as long.
+        Wait before the first retry. Each further wait is twice as long.
     longest_wait_ms : int
     stopped : Event
-        Ends all waits.
+        Ends all waits when it is set.
     """
 
     timeout_ms: int
@@ -53,7 +53,7 @@ class Patience:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Patience:
-        """That of a configuration.
+        """Read timeout and backoff from a configuration.
 
         Examples
         --------
@@ -66,17 +66,17 @@ class Patience:
 
 
 class PatientRegistry(SchemaRegistry):
-    """A schema registry that waits while the registry behind it is away: no record is to blame for an outage.
+    """A schema registry that retries while the registry behind it does not answer, so that an outage fails no record.
 
-    Schemas that the registry behind it has cached are returned at once.
+    Schemas in the cache of the registry behind it are returned at once.
 
     Parameters
     ----------
     registry : SchemaRegistry
-        Closed with this one.
+        The registry behind this one. `close` closes it.
     patience : Patience
     clock : Clock or None
-        The machine's clock unless given.
+        Default: the clock of the machine.
     """
 
     def __init__(self, registry: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
@@ -88,37 +88,37 @@ class PatientRegistry(SchemaRegistry):
         self._failure = ""
 
     def schema(self, number: int) -> RegisteredSchema:
-        return self._waiting(lambda: self._registry.schema(number))
+        return self._with_retries(lambda: self._registry.schema(number))
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        return self._waiting(lambda: self._registry.schema_of_guid(guid))
+        return self._with_retries(lambda: self._registry.schema_of_guid(guid))
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        return self._waiting(lambda: self._registry.register(subject, schema, normalize=normalize))
+        return self._with_retries(lambda: self._registry.register(subject, schema, normalize=normalize))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        return self._waiting(lambda: self._registry.lookup(subject, schema, normalize=normalize))
+        return self._with_retries(lambda: self._registry.lookup(subject, schema, normalize=normalize))
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        return self._waiting(lambda: self._registry.version(subject, version))
+        return self._with_retries(lambda: self._registry.version(subject, version))
 
     def subjects(self) -> Sequence[str]:
-        return self._waiting(self._registry.subjects)
+        return self._with_retries(self._registry.subjects)
 
     def versions(self, subject: str) -> Sequence[int]:
-        return self._waiting(lambda: self._registry.versions(subject))
+        return self._with_retries(lambda: self._registry.versions(subject))
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
-        return self._waiting(lambda: self._registry.incompatibilities(subject, schema))
+        return self._with_retries(lambda: self._registry.incompatibilities(subject, schema))
 
     def compatibility(self, subject: str | None = None) -> str:
-        return self._waiting(lambda: self._registry.compatibility(subject))
+        return self._with_retries(lambda: self._registry.compatibility(subject))
 
     def set_compatibility(self, rule: str, subject: str | None = None) -> None:
-        self._waiting(lambda: self._registry.set_compatibility(rule, subject))
+        self._with_retries(lambda: self._registry.set_compatibility(rule, subject))
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete without a retry: a person asks for it, and sees the error."""
+        """Delete without a retry, since a person is waiting for the result."""
         return self._registry.delete(subject, version, permanent=permanent)
 
     def close(self) -> None:
@@ -127,19 +127,19 @@ class PatientRegistry(SchemaRegistry):
     def __repr__(self) -> str:
         return f"PatientRegistry({self._registry!r})"
 
-    def _waiting(self, ask: Callable[[], T]) -> T:
-        """Return the answer as soon as there is one; raise the last error after the timeout."""
+    def _with_retries(self, request: Callable[[], T]) -> T:
+        """Return the answer of a request. Raise the last error after the timeout."""
         if not _waits.get():
-            return self._at_once(ask)
+            return self._at_once(request)
         clock = self._clock
         patience = self._patience
-        begun_ms = clock.uptime_ms()
+        start_ms = clock.uptime_ms()
         wait_ms = patience.first_wait_ms
         while True:
             try:
-                return ask()
+                return request()
             except RegistryUnavailableError as error:
-                remaining_ms = patience.timeout_ms - (clock.uptime_ms() - begun_ms)
+                remaining_ms = patience.timeout_ms - (clock.uptime_ms() - start_ms)
                 if remaining_ms <= 0 or patience.stopped.is_set():
                     raise
                 logger.warning(
@@ -148,13 +148,13 @@ class PatientRegistry(SchemaRegistry):
             clock.sleep(min(wait_ms, remaining_ms) / 1000, patience.stopped)
             wait_ms = min(2 * wait_ms, patience.longest_wait_ms)
 
-    def _at_once(self, ask: Callable[[], T]) -> T:
-        """Return the answer, or raise; during the backoff after a failure nobody asks: many inputs may wait."""
+    def _at_once(self, request: Callable[[], T]) -> T:
+        """Return the answer or raise. During the backoff after a failure no request is sent, since many inputs wait."""
         now_ms = self._clock.uptime_ms()
         if now_ms < self._retry_at_ms:
             raise RegistryUnavailableError(self._failure)
         try:
-            answer = ask()
+            answer = request()
         except RegistryUnavailableError as error:
             self._retry_at_ms = self._clock.uptime_ms() + self._backoff_ms
             self._failure = str(error)

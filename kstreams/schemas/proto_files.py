@@ -1,4 +1,4 @@
-"""Texts of `.proto` files as descriptors, by the compiler of grpcio-tools."""
+"""Descriptors of registered Protobuf schemas, compiled with grpcio-tools if they are texts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MAIN = "schema.proto"
 
 @functools.lru_cache(maxsize=1_000)
 def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
-    """The descriptor of a `.proto` text, without those of its imports.
+    """Return the descriptor of a `.proto` text, without its imports.
 
     Raises
     ------
     RegistryError
-        With what the compiler says, or when it is not installed.
+        With the message of the compiler, or if the compiler is not installed.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
 
 @functools.lru_cache(maxsize=1_000)
 def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
-    """The descriptors of a `.proto` text, named `schema.proto`, after those of its imports.
+    """Return the descriptors of the imports of a `.proto` text, then its own, with the path `schema.proto`.
 
-    Of a file that comes as a FileDescriptorProto, the imports are left out.
+    The imports of a serialized FileDescriptorProto are left out.
     """
     if is_serialized(schema.text):
         return FileDescriptorSet(file=[deserialized(schema.text, MAIN)])
@@ -52,7 +52,7 @@ def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
 
 
 def is_same_file(schema: ResolvedSchema, other: ResolvedSchema) -> bool:
-    """Whether two schemas are the same `.proto` file, of which one comes as a text and the other one does not."""
+    """True if a text and a serialized FileDescriptorProto are the same file."""
     if is_serialized(schema.text) == is_serialized(other.text):
         return False
     files = [FileDescriptorProto.FromString(file_of(resolved).SerializeToString()) for resolved in (schema, other)]

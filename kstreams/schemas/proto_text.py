@@ -1,4 +1,4 @@
-"""`proto_text`: a FileDescriptorProto as the `.proto` file that a person reads."""
+"""`proto_text`: a FileDescriptorProto as `.proto` text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAST_NUMBER = 2**29
 
 
 def proto_text(file: FileDescriptorProto) -> str:
-    """The text of a file; comments, services and options of other kinds than Protobuf's own are not in it.
+    """Return the text of a file without comments, services and custom options.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def proto_text(file: FileDescriptorProto) -> str:
 
 
 class _Printer:
-    """The lines of one file."""
+    """Printer of one file."""
 
     def __init__(self, file: FileDescriptorProto) -> None:
         self._file = file
@@ -81,7 +81,7 @@ class _Printer:
                 yield self._field(field, entries)
             elif field.oneof_index not in started:
                 started.add(field.oneof_index)
-                members = [each for each in message.field if _is_in(each, field.oneof_index)]
+                members = [candidate for candidate in message.field if _is_in(candidate, field.oneof_index)]
                 yield f"oneof {message.oneof_decl[field.oneof_index].name} {{"
                 yield from _indented(self._field(member, entries) for member in members)
                 yield "}"

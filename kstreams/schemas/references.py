@@ -1,4 +1,4 @@
-"""`ResolvedSchema`: a schema together with those of other subjects that it names."""
+"""`ResolvedSchema`: a schema together with the schemas that it refers to."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Find = Callable[[SchemaReference], Schema]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSchema:
-    """A schema whose references were followed.
+    """A schema with the texts of all its references.
 
     Parameters
     ----------
     text : str
     type : {"AVRO", "PROTOBUF", "JSON"}
     imports : tuple of (name, text)
-        What it names, and what that names in turn; each stands after those that it needs itself.
+        The schemas that it needs, directly or indirectly, each after the schemas that it needs itself.
     """
 
     text: str
@@ -29,18 +29,18 @@ class ResolvedSchema:
 
 
 def resolved(schema: Schema, find: Find) -> ResolvedSchema:
-    """Follow the references of a schema.
+    """Collect the texts of all references of a schema.
 
     Parameters
     ----------
     schema : Schema
     find : callable
-        The schema of a reference; raises SchemaNotFoundError where there is none.
+        `(reference) -> schema`. Raises SchemaNotFoundError if there is none.
 
     Raises
     ------
     RegistryError
-        When a reference leads nowhere, or back to itself.
+        If a referenced schema does not exist, or references form a cycle.
 
     Examples
     --------
@@ -60,16 +60,16 @@ def _collect(schema: Schema, find: Find, imports: dict[str, str], behind: tuple[
                 f"the schema {reference.name} refers to itself: {' -> '.join((*behind, reference.name))}"
             )
         if reference.name not in imports:
-            referenced = _found(reference, find)
+            referenced = _schema_of(reference, find)
             _collect(referenced, find, imports, (*behind, reference.name))
             imports[reference.name] = referenced.text
 
 
-def _found(reference: SchemaReference, find: Find) -> Schema:
+def _schema_of(reference: SchemaReference, find: Find) -> Schema:
     try:
         return find(reference)
     except SchemaNotFoundError:
         raise RegistryError(
             f"the schema refers to {reference.name} in version {reference.version} of the subject "
-            f"{reference.subject!r}, which is not there: register that first"
+            f"{reference.subject!r}, which does not exist: register it first"
         ) from None

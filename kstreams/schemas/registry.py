@@ -1,4 +1,4 @@
-"""`SchemaRegistry`: what serdes and commands ask of a schema registry, be it a server or the embedded log."""
+"""`SchemaRegistry`: the interface of schema registries, implemented by a server's client and by the embedded log."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ SchemaType = Literal["AVRO", "PROTOBUF", "JSON"]
 
 @dataclass(frozen=True, slots=True)
 class SchemaReference:
-    """A schema of another subject that a schema names.
+    """A reference to a schema of another subject.
 
     Parameters
     ----------
     name : str
-        What the schema calls it: the full name of an Avro type, the path of a `.proto` import, a JSON Schema URL.
+        The name in the referring schema: the full name of an Avro type, the path of a `.proto` import, a JSON Schema
+        URL.
     subject : str
     version : int
     """
@@ -45,17 +46,17 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as a registry keeps it.
+    """A schema in a registry.
 
     Parameters
     ----------
     id : int
-        The number that is written before a record; 0 where the registry does not tell it, as for a GUID.
+        The number that is written before a record. 0 if the registry does not tell it, as in a look-up by GUID.
     guid : str
-        The UUID that may be written in a header instead; `""` where the registry does not tell it, as for an id.
+        The UUID that may be written in a header instead. `""` if the registry does not tell it, as in a look-up by id.
     schema : Schema
     subject, version : str, int
-        Where it was looked up; `""` and 0 when it was asked for by its id or GUID.
+        The place of the look-up. `""` and 0 in a look-up by id or GUID.
     """
 
     id: int
@@ -66,63 +67,63 @@ class RegisteredSchema:
 
 
 class SchemaRegistry(ABC):
-    """Schemas by id and by subject; may be shared by threads.
+    """Schemas by id and by subject. Threads may share a registry.
 
-    Every method raises RegistryError when the registry does not answer or refuses, and SchemaNotFoundError where there
-    is no such subject, version or id.
+    Every method raises RegistryError if the registry does not answer or refuses, and SchemaNotFoundError if the
+    subject, version or id does not exist.
     """
 
     @abstractmethod
     def schema(self, number: int) -> RegisteredSchema:
-        """The schema of an id; asked for once."""
+        """Return the schema of an id. Each id is requested once."""
 
     @abstractmethod
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of a GUID; asked for once."""
+        """Return the schema of a GUID. Each GUID is requested once."""
 
     @abstractmethod
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Make it the newest version of the subject, unless it is one already.
+        """Register a schema as the newest version of a subject, unless the subject has it already.
 
         Raises
         ------
         IncompatibleSchemaError
-            When the subject's rule of compatibility forbids it.
+            If the compatibility rule of the subject forbids it.
         """
 
     @abstractmethod
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """The version of the subject that is this schema."""
+        """Return the version of a subject that has this schema."""
 
     @abstractmethod
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        """A version of a subject."""
+        """Return a version of a subject."""
 
     @abstractmethod
     def subjects(self) -> Sequence[str]:
-        """All subjects, sorted."""
+        """Return all subjects, sorted."""
 
     @abstractmethod
     def versions(self, subject: str) -> Sequence[int]:
-        """The numbers of the versions of a subject, ascending."""
+        """Return the version numbers of a subject, ascending."""
 
     @abstractmethod
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
-        """Why the subject would not take a schema as its next version, in words; empty when it would."""
+        """Return the reasons why a subject would refuse a schema as its next version. Empty if it would not."""
 
     @abstractmethod
     def compatibility(self, subject: str | None = None) -> str:
-        """The rule of a subject, or of all that have none of their own: `BACKWARD`, `FULL_TRANSITIVE`, `NONE`, ..."""
+        """Return the rule of a subject, or the default rule: `BACKWARD`, `FULL_TRANSITIVE`, `NONE`, ..."""
 
     @abstractmethod
     def set_compatibility(self, rule: str, subject: str | None = None) -> None:
-        """Change the rule of a subject, or of all that have none of their own."""
+        """Change the compatibility rule of a subject, or the default rule."""
 
     @abstractmethod
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete a version or the whole subject; the numbers of what was deleted.
+        """Delete a version or a whole subject, and return the deleted version numbers.
 
-        Their ids stay known. Permanently only what is deleted already can be deleted: then its ids go too.
+        Ids of deleted schemas can still be read. `permanent=True` deletes those too, and needs a deletion before.
         """
 
     @abstractmethod

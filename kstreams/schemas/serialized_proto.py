@@ -1,6 +1,6 @@
-"""`.proto` files in their other form: a FileDescriptorProto in base64, which is read without a compiler.
+"""`.proto` files as FileDescriptorProtos in base64, which are read without a compiler.
 
-Confluent's clients beside Java's register this form, and every registry takes it.
+Confluent's clients other than Java's register this form, and every registry accepts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 
 
 def is_serialized(text: str) -> bool:
-    """Whether a text is of this form.
+    """True if a text has this form.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def is_serialized(text: str) -> bool:
 
 
 def deserialized(text: str, path: str) -> FileDescriptorProto:
-    """The file of this form, under a path; raises RegistryError where it is none."""
+    """Return the file under a path. Raises RegistryError if the text does not have this form."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 
@@ -43,7 +43,7 @@ def deserialized(text: str, path: str) -> FileDescriptorProto:
 
 
 def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
-    """As in the files within generated classes: what the name of a field says by itself is not repeated."""
+    """Remove JSON names that follow from the names of fields, as generated classes do."""
     for message in messages:
         leave_out_json_names(message.nested_type)
         for field in message.field:

@@ -24,17 +24,17 @@ _DEFINITIONS = "#/$defs/"
 
 
 def derived_schema(serde: Serde[Any]) -> dict[str, Any]:
-    """The schema of what a JSON serde writes, with the class's name as its title.
+    """Return the schema of the values of a JSON serde. Its title is the name of the class.
 
     Parameters
     ----------
     serde : Serde
-        Of the class.
+        Serde of the class.
 
     Raises
     ------
     SerdeError
-        When a type within the class has no JSON Schema.
+        If a type inside the class has no JSON Schema.
 
     Examples
     --------
@@ -54,8 +54,8 @@ def derived_schema(serde: Serde[Any]) -> dict[str, Any]:
 
 
 def _of_msgspec(kind: Any) -> dict[str, Any]:
-    """The schema of a class with its own fields at the top, where msgspec refers to a definition of it."""
-    type_info(kind)  # takes the type in, one thread at a time
+    """Return the schema of a class with its fields at the top level, where msgspec has a reference to a definition."""
+    type_info(kind)  # msgspec must inspect a type in one thread at a time
     try:
         schema = msgspec.json.schema(kind)
     except TypeError as error:
@@ -71,16 +71,16 @@ def _of_msgspec(kind: Any) -> dict[str, Any]:
 
 
 Check: TypeAlias = Callable[[bytes], None]
-"""Raises SerdeError for JSON that is not of the schema."""
+"""Raises SerdeError for JSON that is not valid."""
 
 
 def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
-    """The check of a schema; what it refers to, the registry has.
+    """Return a function that validates JSON against a schema. References are resolved by the registry.
 
     Raises
     ------
     SerdeError
-        When it is no JSON Schema, or jsonschema is not installed.
+        If the text is not a JSON Schema, or jsonschema is not installed.
     """
     try:
         import jsonschema
@@ -111,7 +111,7 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
 
 
 def parsed(text: str) -> Any:
-    """What the text of a schema says; raises SerdeError where it is no JSON."""
+    """Parse the text of a schema. Raises SerdeError if it is not JSON."""
     try:
         return decode_json(text)
     except msgspec.DecodeError as error:
@@ -119,7 +119,7 @@ def parsed(text: str) -> Any:
 
 
 def _resources(schema: Schema, registry: SchemaRegistry) -> Any:
-    """What a schema may refer to; nothing is fetched from elsewhere."""
+    """Return the resources that a schema may refer to. Nothing is fetched from other places."""
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
 
@@ -137,37 +137,36 @@ def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str,
 
 
 class JsonSchema(SchemaSerde[Any]):
-    """Keys or values as JSON, with the id of their schema in front: what Confluent's serializers write.
+    """JSON preceded by the id of its schema, as Confluent's serializers write it.
 
     Parameters
     ----------
     kind : type or str or Path, optional
-        A dataclass, msgspec Struct, TypedDict or pydantic model, of which the schema is derived; or the text of a
-        schema, or the path of a file with one (`"order.json"`), which gives dicts. Without it, any JSON is read.
+        A dataclass, msgspec Struct, TypedDict or pydantic model, from which the schema is derived; or the text of a
+        schema, or the path of a file with one (`"order.json"`): values are dicts then. Without it, any JSON is read.
     type : type, optional
-        The class of the values, beside a schema.
+        The class of the values, if `kind` is a schema.
     validate : bool, optional
-        Whether records are checked against the schema when they are read and written, by the package jsonschema, which
-        takes some 20 microseconds or more for each. Default: where `kind` is a schema; the fields of a class are
-        checked by their types.
+        True to validate records with the package jsonschema when they are read and written, which takes 20 microseconds
+        or more per record. Default: True if `kind` is a schema. The fields of a class are checked by their types.
     subject : str or callable, optional
-        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, title of the schema) -> subject`. Default: `value.subject.name.strategy`.
     auto_register, use_latest_version, normalize : bool, optional
-        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+        Default: the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`.
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+        True to refuse `use_latest_version` and `use_schema_id` for a schema that cannot read values of this one.
     schema_id : {"prefix", "header"}, optional
-        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+        `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
     references : sequence of SchemaReference
         Schemas of other subjects that the schema refers to, by the URL in its `$ref`.
 
     Raises
     ------
     SerdeError
-        When a file cannot be read.
+        If a file cannot be read.
 
     Examples
     --------
@@ -245,7 +244,7 @@ class JsonSchema(SchemaSerde[Any]):
         return SchemaReader.of(checked)
 
     def _check(self, written: RegisteredSchema, registry: SchemaRegistry) -> Check:
-        """By the declared schema; by that of the writer where there is none."""
+        """Validate against the declared schema, or against the writer's schema if there is none."""
         return validator_of(self.declared_schema() or written.schema, registry)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
@@ -277,7 +276,7 @@ class JsonSchema(SchemaSerde[Any]):
 
 
 def _text_of(source: str | PathLike[str]) -> str:
-    """The text of a schema, or of the file that holds one."""
+    """Return the text of a schema, given as text or as a file."""
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     try:
@@ -287,6 +286,6 @@ def _text_of(source: str | PathLike[str]) -> str:
 
 
 def _title(text: str) -> str:
-    """The title of a schema, by which it is known; empty without one."""
+    """Return the title of a schema, or an empty string."""
     contents = parsed(text)
     return str(contents.get("title", "")) if isinstance(contents, dict) else ""

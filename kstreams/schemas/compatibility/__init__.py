@@ -1,1 +1,1 @@
-"""Rules of compatibility: whether readers of one schema can read what another wrote, type by type."""
+"""Compatibility of schemas: whether a reader with one schema can read records of another, by type of schema."""

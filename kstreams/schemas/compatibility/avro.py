@@ -1,7 +1,7 @@
-"""Compatibility of Avro schemas, by the rules of Avro's specification for schema resolution.
+"""Compatibility of Avro schemas, by the schema resolution of Avro's specification.
 
-Stricter than Avro's Java library in two points, where readers would get wrong values or none: decimals of another
-scale, and a field that the writer lacks, whose enum has a default but the field has none.
+It is stricter than Avro's Java library in two cases where readers would get wrong values or none: decimals of another
+scale, and a field that the writer does not have, without a default, whose enum has one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kstreams.schemas.references import ResolvedSchema
 with importing("Avro schemas"):
     from fastavro.schema import parse_schema
 
-Node = Any  # what JSON is: the name of a type, a union as a list, or a dictionary
+Node = Any  # parsed JSON: the name of a type, a union as a list, or a definition as a dictionary
 Incompatibilities = Iterator[Incompatibility]
 
 _PROMOTIONS = {
@@ -30,7 +30,7 @@ _PROMOTIONS = {
 
 
 class AvroType:
-    """A type of a parsed schema: its definition, and the names that it may use.
+    """A type of a parsed schema: its definition, and the named types that it can use.
 
     Parameters
     ----------
@@ -56,28 +56,28 @@ class AvroType:
 
     @property
     def name(self) -> str:
-        """Its full name, or its kind where it has none."""
+        """The full name, or the kind if the type has no name."""
         return str(self.get("name", self.kind))
 
     @property
     def short_name(self) -> str:
-        """Its name without the namespace."""
+        """The name without namespace."""
         return self.name.rpartition(".")[2]
 
     def get(self, attribute: str, default: Any = None) -> Any:
-        """An attribute of its definition."""
+        """Return an attribute of the definition."""
         return self.node.get(attribute, default) if isinstance(self.node, dict) else default
 
     def of(self, node: Node) -> AvroType:
-        """A type within this one."""
+        """Return a type inside this one."""
         return AvroType(node, self._names)
 
     def branches(self) -> list[AvroType]:
-        """The types of a union; itself, where it is none."""
+        """Return the branches of a union, or a list of only this type if it is not a union."""
         return [self.of(node) for node in self.node] if isinstance(self.node, list) else [self]
 
     def is_named_as(self, writer: AvroType) -> bool:
-        """Whether a reader takes a writer's type for this one: by its short name, or by an alias."""
+        """True if a writer's type has the same short name, or a name that is an alias of this type."""
         return self.short_name == writer.short_name or writer.name in self._full_aliases()
 
     def _full_aliases(self) -> set[str]:
@@ -86,7 +86,7 @@ class AvroType:
 
 
 def parsed(schema: ResolvedSchema) -> AvroType:
-    """The type that a schema describes; RegistryError when it is none."""
+    """Parse a schema. Raises RegistryError if it is not an Avro schema."""
     names: dict[str, Node] = {}
     for _, text in schema.imports:
         _parse(text, names)
@@ -94,19 +94,19 @@ def parsed(schema: ResolvedSchema) -> AvroType:
 
 
 def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[Incompatibility]:
-    """Why records of the writer's schema cannot be read with the reader's; empty when they can."""
+    """Return the reasons why the reader cannot read records of the writer. Empty if it can."""
     return differences(parsed(reader), parsed(writer))
 
 
 def differences(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
-    """Why a type of the reader's cannot take values of one of the writer's."""
+    """Return the reasons why a reader's type cannot hold values of a writer's type."""
     return list(_Comparison().compare("", reader, writer))
 
 
 def _parse(text: str, names: dict[str, Node]) -> Node:
     try:
         node = parse_schema(json.loads(text), names)
-    except Exception as error:  # fastavro raises whatever comes: TypeError, KeyError, its own errors
+    except Exception as error:  # fastavro raises TypeError, KeyError and its own errors
         raise RegistryError(f"this is no Avro schema: {error}") from None
     if isinstance(node, dict):
         node.pop("__named_schemas", None)
@@ -114,13 +114,13 @@ def _parse(text: str, names: dict[str, Node]) -> Node:
 
 
 class _Comparison:
-    """One comparison of two schemas; remembers the pairs of named types that are compared already."""
+    """One comparison of two schemas, with the pairs of named types that were compared already."""
 
     def __init__(self) -> None:
         self._compared: set[tuple[str, str]] = set()
 
     def compare(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
-        """What the reader cannot read of the writer."""
+        """Yield the incompatibilities of two types."""
         if "union" in (reader.kind, writer.kind):
             return self._unions(path, reader, writer)
         if reader.kind != writer.kind:
@@ -132,14 +132,14 @@ class _Comparison:
 
     def _promotion(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if reader.kind not in _PROMOTIONS.get(writer.kind, ()):
-            yield _at(path, f"{_said(writer)} cannot be read as {_said(reader)}")
+            yield _at(path, f"{_description(writer)} cannot be read as {_description(reader)}")
 
     def _unions(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         for written in writer.branches():
             yield from self._branch(path, reader, written)
 
     def _branch(self, path: str, reader: AvroType, written: AvroType) -> Incompatibilities:
-        """What a reader cannot read of one type that is written: none of its own types fits."""
+        """Yield the incompatibilities of a reader's type with one branch of the writer."""
         if reader.kind != "union":
             yield from self.compare(path, reader, written)
             return
@@ -154,7 +154,8 @@ class _Comparison:
         if same_name:
             yield from reasons
         else:
-            yield _at(path, f"{_said(written)} is written, and the union is read as {_said(reader)} alone")
+            reason = f"{_description(written)} is written, and the union is read as {_description(reader)} alone"
+            yield _at(path, reason)
 
     def _record(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
@@ -221,9 +222,9 @@ def _decimals(path: str, reader: AvroType, writer: AvroType) -> Incompatibilitie
             yield _at(path, reason)
 
 
-def _said(schema_type: AvroType) -> str:
+def _description(schema_type: AvroType) -> str:
     if schema_type.kind == "union":
-        return " or ".join(each.name for each in schema_type.branches())
+        return " or ".join(branch.name for branch in schema_type.branches())
     return f"the {schema_type.kind} {schema_type.name}" if schema_type.get("name") else schema_type.kind
 
 

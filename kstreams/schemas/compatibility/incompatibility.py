@@ -1,4 +1,4 @@
-"""`Incompatibility`: one reason why a reader's schema cannot read what a writer's schema wrote."""
+"""`Incompatibility`: one reason why a reader's schema cannot read records of a writer's schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from kstreams.errors import RegistryError
 
 @contextmanager
 def importing(description: str, extra: str = "registry") -> Iterator[None]:
-    """Import a library for these schemas; RegistryError that names the extra, where it is absent."""
+    """Turn a failed import into a RegistryError that names the extra to install.
+
+    Parameters
+    ----------
+    description : str
+        The subject of the message, in the plural: "Avro schemas".
+    extra : str
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -22,12 +29,12 @@ def importing(description: str, extra: str = "registry") -> Iterator[None]:
 
 
 class Incompatibility(NamedTuple):
-    """Where two schemas differ, and why that breaks readers.
+    """A difference between two schemas that breaks readers.
 
     Parameters
     ----------
     path : str
-        The names from the outermost type to the place, with dots; `[]` stands for items of arrays and values of maps.
+        The names from the outermost type to the difference, joined by dots. `[]` stands for items and map values.
     reason : str
 
     Examples

@@ -162,7 +162,7 @@ class _Comparison:
             if next(self.compare(path, each, written), None) is None:
                 return
             self._compared = set(compared_before)
-        yield _at(path, f"{_said(written)} is read as none of the {len(read[keyword])} schemas of {keyword}")
+        yield _at(path, f"{_description(written)} is read as none of the {len(read[keyword])} schemas of {keyword}")
 
     def _keywords(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         lost = _lost_types(read, written)
@@ -358,7 +358,7 @@ def _dependent(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**node.get("dependencies", {}), **node.get("dependentRequired", {})}
 
 
-def _said(node: Mapping[str, Any]) -> str:
+def _description(node: Mapping[str, Any]) -> str:
     types = _types(node)
     return "any value" if types == _ALL_TYPES else " or ".join(sorted(types))
 

@@ -1,7 +1,7 @@
-"""Compatibility of Protobuf schemas, by the rules that Confluent documents: numbers and wire types count, not names.
+"""Compatibility of Protobuf schemas, by Confluent's documented rules: numbers and wire types count, not names.
 
-A message that is gone, another package, a field of another wire type, fields that come and go as `required`, and fields
-that enter or leave a `oneof` that stays are incompatible. Fields, enums and their constants may come and go.
+Incompatible are: a removed message, another package, another wire type of a field, `required` fields that are added or
+removed, and fields that enter or leave an existing `oneof`. Fields, enums and their constants may be added and removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAY_REPEAT = {"STRING", "BYTES", "MESSAGE", "MAP"}
 
 @dataclass(frozen=True, slots=True)
 class ProtoField:
-    """What counts of a field.
+    """The attributes of a field that decide about compatibility.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class ProtoField:
     kind : str
         `INT32`, `STRING`, `MESSAGE`, `MAP`, ...
     named : str
-        Of a message, its full name.
+        The full name, if the field is a message.
     label : str
         `OPTIONAL`, `REPEATED` or `REQUIRED`.
     oneof : str
-        Its `oneof`; empty when it is in none.
+        The name of its `oneof`, or an empty string.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ProtoField:
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """A message: its fields by number, and of a map entry that it is one."""
+    """A message: its fields by number, and whether it is a map entry."""
 
     fields: Mapping[int, ProtoField]
     is_map: bool
@@ -73,19 +73,19 @@ class ProtoMessage:
 
 @dataclass(frozen=True, slots=True)
 class ProtoFile:
-    """A file: its package, and its messages by their name within it."""
+    """A file: its package, and its messages by name."""
 
     package: str
     messages: Mapping[str, ProtoMessage]
 
 
 def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[Incompatibility]:
-    """Why records of the writer's schema cannot be read with the reader's; empty when they can."""
+    """Return the reasons why the reader cannot read records of the writer. Empty if it can."""
     return list(_compare_files(parsed(reader), parsed(writer)))
 
 
 def parsed(schema: ResolvedSchema) -> ProtoFile:
-    """What counts of a `.proto` text; RegistryError when it is none."""
+    """Parse a `.proto` text. Raises RegistryError if it does not compile."""
     file = file_of(schema)
     maps: set[str] = set()
     for message in file.message_type:
@@ -155,7 +155,7 @@ def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> 
 
 def _compare_fields(path: str, read: ProtoField, written: ProtoField) -> Incompatibilities:
     if read.kind != written.kind and _wire(read) != _wire(written):
-        yield Incompatibility(path, f"was {_said(written)} and is {_said(read)}")
+        yield Incompatibility(path, f"was {_description(written)} and is {_description(read)}")
     elif read.named != written.named:
         yield Incompatibility(path, f"was {written.named} and is {read.named}")
     if read.label == written.label:
@@ -170,21 +170,21 @@ def _wire(field: ProtoField) -> str:
     return _WIRE.get(field.kind, field.kind)
 
 
-def _said(field: ProtoField) -> str:
+def _description(field: ProtoField) -> str:
     return field.named or field.kind.lower()
 
 
 def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
-    """Fields that enter a `oneof` would take each other's value; fields that leave one that stays would be lost."""
+    """Yield fields that entered or left a `oneof`. Readers would overwrite the former, and lose the latter."""
     read = _oneofs(reader)
     written = _oneofs(writer)
     for oneof, numbers in written.items():
         for number in sorted(numbers - read.get(oneof, numbers)):
             yield Incompatibility(f"{name}.{writer.fields[number].name}", f"has left the oneof {oneof}")
     for oneof, numbers in read.items():
-        there_before = {number for number in numbers if number in writer.fields}
-        entered = {number for number in there_before if not writer.fields[number].oneof}
-        if entered and len(there_before) > 1:
+        earlier_numbers = {number for number in numbers if number in writer.fields}
+        entered = {number for number in earlier_numbers if not writer.fields[number].oneof}
+        if entered and len(earlier_numbers) > 1:
             names = ", ".join(reader.fields[number].name for number in sorted(entered))
             yield Incompatibility(
                 f"{name}.{oneof}", f"{names} entered a oneof of several fields that were there before"

@@ -1,4 +1,4 @@
-"""The rules of compatibility of a subject: which versions a new one is compared with, and in which direction."""
+"""Compatibility rules of subjects: the versions that a new one is compared with, and the direction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Check = Callable[[ResolvedSchema, ResolvedSchema], Sequence[Incompatibility]]
 
 
 class Rule(NamedTuple):
-    """What a rule of compatibility asks for."""
+    """The comparisons that a rule requires."""
 
-    reads_earlier: bool  # the new schema reads what earlier ones wrote
-    read_by_earlier: bool  # earlier schemas read what the new one writes
-    is_transitive: bool  # all earlier versions count, not the newest alone
+    reads_earlier: bool  # the new schema must read records of earlier ones
+    read_by_earlier: bool  # earlier schemas must read records of the new one
+    is_transitive: bool  # all earlier versions are compared, not only the newest
 
 
 RULES = {
@@ -36,7 +36,7 @@ _CHECKS = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
 
 
 def checked_rule(rule: str) -> str:
-    """The name of a rule in capitals; ConfigError for another word.
+    """Return the name of a rule in capitals. Raises ConfigError for another word.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def checked_rule(rule: str) -> str:
 
 
 def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequence[Incompatibility]:
-    """Why records of the writer's schema cannot be read with the reader's; empty when they can.
+    """Return the reasons why the reader cannot read records of the writer. Empty if it can.
 
     Raises
     ------
     RegistryError
-        When one of them is no schema of its type.
+        If a text is not a schema of its type.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
     """
     if reader.type != writer.type:
         return [Incompatibility("(root)", f"{writer.type} cannot be read as {reader.type}")]
-    module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs a library of its own
+    module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs another library
     check: Check = module.incompatibilities
     try:
         return check(reader, writer)
@@ -73,12 +73,12 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
 
 
 def check_schema(schema: ResolvedSchema) -> None:
-    """Raise RegistryError for a text that is no schema of its type."""
+    """Raise RegistryError for a text that is not a schema of its type."""
     incompatibilities(schema, schema)
 
 
 def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[str]:
-    """Why the rule of a subject forbids a schema as its next version, in words; empty when it does not."""
+    """Return the reasons why the rule of a subject forbids a schema as its next version. Empty if it does not."""
     rule = RULES[registry.compatibility(subject)]
     candidate = resolved_by(registry, schema)
     reasons: list[str] = []
@@ -94,7 +94,7 @@ def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[s
 
 
 def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:
-    """A schema with those that it names, as a registry has them."""
+    """Resolve the references of a schema in a registry."""
 
     def find(reference: SchemaReference) -> Schema:
         return registry.version(reference.subject, reference.version).schema
@@ -103,7 +103,7 @@ def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:
 
 
 def _compared(registry: SchemaRegistry, subject: str, rule: Rule) -> Sequence[int]:
-    """The versions that a rule compares with, newest first."""
+    """Return the versions that a rule compares with, newest first."""
     if not (rule.reads_earlier or rule.read_by_earlier):
         return []
     try:

@@ -1,4 +1,4 @@
-"""Serdes whose bytes name a schema in a registry: the frame, subjects, and what the formats have in common."""
+"""Serdes with a schema registry: the frame of records, subjects, and the parts that all formats share."""
 
 from kstreams.serdes.schemas.codecs import SchemaReader, SchemaWriter
 from kstreams.serdes.schemas.options import SchemaOptions

@@ -1,4 +1,4 @@
-"""`SchemaReader` and `SchemaWriter`: what a format makes of one schema, once, for all records that have it."""
+"""`SchemaReader` and `SchemaWriter`: the functions that decode and encode the records of one schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.errors import SerdeError
 
 
 class UnreadableSchemaError(SerdeError):
-    """A record that was written well, with a schema that has something for which the reader has no place."""
+    """A valid record whose schema has something that the reader's type cannot hold."""
 
 
 def _no_columns(columns: Any) -> Any:
@@ -19,17 +19,17 @@ def _no_columns(columns: Any) -> Any:
 
 
 class SchemaReader(NamedTuple):
-    """Reads what was written with one schema; bytes are given with the frame in front.
+    """Decoder of the records of one writer's schema. Bytes include the frame.
 
     Parameters
     ----------
     one : callable
-        `bytes -> value`; raises SerdeError when the bytes do not decode, or not to their last one.
+        `bytes -> value`. Raises SerdeError if the bytes do not decode, or if bytes remain.
     many : callable
-        `list of bytes -> list of values`, in the same order; raises SerdeError when one of them does not decode.
+        `list of bytes -> list of values`, in the same order. Raises SerdeError if one of them does not decode.
     fields : callable
-        `(fields) -> callable`, which takes a binary array without nulls and gives these fields as columns; raises
-        SerdeError where it cannot.
+        `(fields) -> callable`. The callable reads these fields of a binary array without nulls as columns. Raises
+        SerdeError if there is no columnar form.
     """
 
     one: Callable[[bytes], Any]
@@ -38,21 +38,21 @@ class SchemaReader(NamedTuple):
 
     @classmethod
     def of(cls, one: Callable[[bytes], Any]) -> SchemaReader:
-        """A reader that reads one after the other."""
+        """Return a reader that reads values one by one."""
         return cls(one, lambda rows: [one(row) for row in rows])
 
 
 class SchemaWriter(NamedTuple):
-    """Writes with one schema, the frame in front.
+    """Encoder of records with one schema. Bytes include the frame.
 
     Parameters
     ----------
     one : callable
-        `value -> bytes`; raises SerdeError for a value that would not be read back.
+        `value -> bytes`. Raises SerdeError for a value that would not read back equal.
     many : callable
         `list of values -> list of bytes`, in the same order.
     columns : callable
-        Of the columns of all fields a binary array; raises SerdeError where it cannot.
+        `columns of all fields -> binary array`. Raises SerdeError if there is no columnar form.
     """
 
     one: Callable[[Any], bytes]
@@ -61,5 +61,5 @@ class SchemaWriter(NamedTuple):
 
     @classmethod
     def of(cls, one: Callable[[Any], bytes]) -> SchemaWriter:
-        """A writer that writes one after the other."""
+        """Return a writer that writes values one by one."""
         return cls(one, lambda values: [one(value) for value in values])

@@ -1,4 +1,4 @@
-"""The frame: the bytes with which keys and values begin that name the schema they were written with.
+"""The frame: the first bytes of a key or value, which identify the writer's schema.
 
 =========== ======================================
 1 byte      0: an id follows; 1: a GUID follows
@@ -6,7 +6,7 @@
 or 16 bytes the GUID of the schema
 =========== ======================================
 
-A GUID, with its first byte, may lie in a header of the record instead (`record_headers.py`).
+The frame of a GUID may be in a header of the record instead: `__key_schema_id` or `__value_schema_id`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ VALUE_HEADER: Final = "__value_schema_id"
 
 
 def header_name(*, is_key: bool) -> str:
-    """The name of the header with the frame of keys, or of values."""
+    """Return the name of the header that holds the frame of keys or of values."""
     return KEY_HEADER if is_key else VALUE_HEADER
 
 
 def framed(data: bytes, headers: Headers, name: str) -> bytes:
-    """The bytes of one record, with the frame in front that a header holds.
+    """Return the bytes of one record, preceded by the frame if a header holds it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def framed(data: bytes, headers: Headers, name: str) -> bytes:
 
 
 def with_frames(column: pa.Array, headers: pa.Array | None, name: str) -> pa.Array:
-    """The bytes of records, those whose header holds a frame with that in front."""
+    """Return the bytes of many records, each preceded by the frame if a header holds it."""
     if headers is None or not _names(headers, name):
         return column
     frames = [_frame(row, name) for row in rows_of_headers(headers)]
@@ -56,16 +56,16 @@ def with_frames(column: pa.Array, headers: pa.Array | None, name: str) -> pa.Arr
 def without_frames(
     column: pa.Array, headers: pa.Array | None, name: str, length: Callable[[bytes], int]
 ) -> tuple[pa.Array, pa.Array | None]:
-    """The bytes without their frames, and headers that hold the frames.
+    """Move the frames of records into their headers.
 
     Parameters
     ----------
     column : pyarrow binary array, length n
     headers : pyarrow list<struct<name, value>> array, length n, or None
     name : str
-        Of the header.
+        Name of the header.
     length : callable
-        Of bytes: how many of them belong into the header.
+        `bytes -> int`: the number of first bytes that belong into the header.
     """
     rows = column.to_pylist()
     cuts = [0 if data is None else length(data) for data in rows]
@@ -77,19 +77,19 @@ def without_frames(
 
 
 def without_header(headers: pa.Array | None, name: str) -> pa.Array | None:
-    """Headers without the one of an earlier record: what is written says for itself what it is."""
+    """Remove a frame that the headers of an input record hold, since the output has its own."""
     if headers is None or not _names(headers, name):
         return headers
     return headers_column([_without(row, name) for row in rows_of_headers(headers)])
 
 
 def _names(headers: pa.Array, name: str) -> bool:
-    """Whether any row has a header of a name."""
+    """True if any row has a header with this name."""
     return name in headers.flatten().field("name").unique().to_pylist()
 
 
 def _frame(headers: Headers, name: str) -> bytes:
-    """The last header of a name, if it holds a frame; nothing otherwise."""
+    """Return the value of the last header with this name if it is a frame, otherwise no bytes."""
     last = last_header(headers, name)
     return last if last and len(last) >= LENGTHS.get(last[0], len(last) + 1) else b""
 
@@ -102,11 +102,11 @@ _ID = 0
 _GUID = 1
 _FRAME_OF_ID = struct.Struct(">BI")
 LENGTHS: Final = {_ID: 5, _GUID: 17}
-"""How long a frame is, by its first byte."""
+"""Length of a frame in bytes, by its first byte."""
 
 
 def frame_of_id(number: int) -> bytes:
-    """The frame of an id.
+    """Return the frame of an id.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def frame_of_id(number: int) -> bytes:
 
 
 def frame_of_guid(guid: str) -> bytes:
-    """The frame of a GUID.
+    """Return the frame of a GUID.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def frame_of_guid(guid: str) -> bytes:
 
 
 def frame_of(data: bytes) -> bytes:
-    """The frame with which some bytes begin.
+    """Return the frame at the start of some bytes.
 
     Raises
     ------
     SerdeError
-        When they begin with none: they were not written by way of a schema registry.
+        If there is none, because they were not written with a schema registry.
     """
     length = LENGTHS.get(data[0]) if data else None
     if length is None or len(data) < length:
@@ -144,14 +144,14 @@ def frame_of(data: bytes) -> bytes:
 
 
 def schema_of_frame(frame: bytes, registry: SchemaRegistry) -> RegisteredSchema:
-    """The schema that a frame names; raises SchemaNotFoundError when the registry does not know it."""
+    """Return the schema of a frame. Raises SchemaNotFoundError if the registry does not have it."""
     if frame[0] == _GUID:
         return registry.schema_of_guid(str(uuid.UUID(bytes=frame[1:])))
     return registry.schema(_FRAME_OF_ID.unpack(frame)[1])
 
 
 def named_in(frame: bytes) -> str:
-    """What a frame names, for errors.
+    """Describe the schema of a frame, for error messages.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def named_in(frame: bytes) -> str:
 
 
 def only_frame(column: pa.Array) -> bytes | None:
-    """The id with which all values of a column begin; None where they differ, one is null, or begins with a GUID.
+    """Return the frame if all values of a column have the same id, and None if one is null or has another frame.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def only_frame(column: pa.Array) -> bytes | None:
 
 
 def first_rows(column: pa.Array) -> Iterator[tuple[bytes, int]]:
-    """The frames of a column in order, each with the first row that begins with it; rows without one are left out.
+    """Yield the distinct frames of a column, each with its first row, in the order of rows.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def first_rows(column: pa.Array) -> Iterator[tuple[bytes, int]]:
 
 
 def _first_guids(column: pa.Array, starts: pa.Array, start: bytes) -> dict[bytes, int]:
-    """The same of GUIDs that begin with these bytes."""
+    """Return the first row of each GUID whose frame begins with these bytes."""
     rows: dict[bytes, int] = {}
     for row in pc.indices_nonzero(pc.fill_null(pc.equal(starts, pa.scalar(start, starts.type)), False)).to_pylist():
         frame = column[row].as_py()[: LENGTHS[_GUID]]
@@ -208,7 +208,7 @@ def _first_guids(column: pa.Array, starts: pa.Array, start: bytes) -> dict[bytes
 
 
 def by_frame(rows: Iterable[bytes | None]) -> dict[bytes, list[int]]:
-    """The places of rows by the frame with which they begin; raises SerdeError for a row without one."""
+    """Return the row numbers of each frame. Raises SerdeError for a row without a frame."""
     places: dict[bytes, list[int]] = {}
     frame = b""
     of_frame = list[int]()

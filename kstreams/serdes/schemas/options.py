@@ -1,4 +1,4 @@
-"""`SchemaOptions`: what the serde of a format leaves to settings, or decides itself."""
+"""`SchemaOptions`: options of serdes with schemas, subject names, and the settings that complete the options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SubjectName: TypeAlias = Callable[[str, bool, str], str]
 
 
 def topic_name(topic: str, is_key: bool, record: str) -> str:
-    """By topic, as Confluent's serializers do unless told otherwise.
+    """Name the subject after the topic. This is the default of Confluent's serializers.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def topic_name(topic: str, is_key: bool, record: str) -> str:
 
 
 def record_name(topic: str, is_key: bool, record: str) -> str:
-    """By record, so that all topics share its versions.
+    """Name the subject after the record, so that all topics share its versions.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def record_name(topic: str, is_key: bool, record: str) -> str:
 
 
 def topic_record_name(topic: str, is_key: bool, record: str) -> str:
-    """By topic and record, so that a topic may hold several kinds of records.
+    """Name the subject after topic and record, so that a topic can hold several kinds of records.
 
     Examples
     --------
@@ -55,16 +55,16 @@ STRATEGIES: Final[dict[str, SubjectName]] = {
     "RecordNameStrategy": record_name,
     "TopicRecordNameStrategy": topic_record_name,
 }
-"""By their names here, and by the last part of the names of Confluent's classes."""
+"""Strategies by their names in kstreams, and by the class names of Confluent's strategies."""
 
 
 def subject_name(strategy: Any) -> SubjectName:
-    """The strategy of a name, such as `topic-record` or the name of Confluent's class, or of a function of the user's.
+    """Return a strategy by its name or by the name of Confluent's class. A function is returned unchanged.
 
     Raises
     ------
     ConfigError
-        When there is none of this name.
+        If no strategy has this name.
 
     Examples
     --------
@@ -96,7 +96,7 @@ _PLACES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaOptions:
-    """How a serde finds the schema with which it writes; None: as the settings say.
+    """Options that select the schema to write with. None means: use the setting.
 
     Parameters
     ----------
@@ -104,21 +104,21 @@ class SchemaOptions:
         `"topic"`, `"record"`, `"topic-record"`, or `(topic, is_key, record) -> subject`. Setting:
         `value.subject.name.strategy`, `key.subject.name.strategy`.
     auto_register : bool, optional
-        Whether a schema that the subject does not have becomes its next version. Setting: `auto.register.schemas`.
+        True to register a schema that the subject does not have. Setting: `auto.register.schemas`.
     use_latest_version : bool, optional
-        Whether to write with the newest version of the subject. Setting: `use.latest.version`.
+        True to write with the newest version of the subject. Setting: `use.latest.version`.
     use_schema_id : int, optional
         The id of the schema to write with. Setting: `use.schema.id`.
     normalize : bool, optional
-        Whether the registry compares schemas by their meaning. Setting: `normalize.schemas`.
+        True if the registry compares normalized schemas. Setting: `normalize.schemas`.
     strict : bool
-        Whether a schema of others must be able to read what the declared one describes, unless
+        True if a selected schema must be able to read the values of the declared one, unless
         `latest.compatibility.strict` or `id.compatibility.strict` is false.
     schema_id : {"prefix", "header"}, optional
-        Whether ids stand before the bytes, or GUIDs in a header. Setting: `value.schema.id.serializer`,
+        `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Setting: `value.schema.id.serializer`,
         `key.schema.id.serializer`.
     references : tuple of SchemaReference
-        Schemas of other subjects that the declared schema names.
+        Schemas of other subjects that the declared schema uses.
     """
 
     subject: str | Callable[[str, bool, str], str] | None = None
@@ -139,7 +139,7 @@ class SchemaOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """The options of a serde, with settings for what it leaves open."""
+    """The options of a serde, completed by settings."""
 
     subject: SubjectName
     auto_register: bool
@@ -151,7 +151,7 @@ class WriterSettings:
 
     @classmethod
     def of(cls, options: SchemaOptions, config: Config, *, is_key: bool) -> WriterSettings:
-        """The settings of keys or values."""
+        """Return the settings of keys or of values."""
         side = "key" if is_key else "value"
 
         def chosen(own: Any, setting: str, default: Any) -> Any:

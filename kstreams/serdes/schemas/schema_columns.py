@@ -1,4 +1,4 @@
-"""`SchemaColumns`: fields of records with schema ids as columns, whatever schemas they were written with."""
+"""`SchemaColumns`: fields of records with schemas as Arrow columns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kstreams.serdes.schemas.topic_schemas import Schemas
 
 
 class SchemaColumns:
-    """Reads some fields, and writes all.
+    """Reader of some fields as columns, and writer of all fields, for records with any schemas.
 
     Parameters
     ----------
     schemas : Schemas
         The readers and the writer of a topic.
     types : mapping of str to FieldType
-        The fields, as their class declares them.
+        The fields as the class declares them.
     """
 
     def __init__(self, schemas: Schemas, types: Mapping[str, FieldType]) -> None:
@@ -31,30 +31,30 @@ class SchemaColumns:
         self._readers: dict[bytes, Callable[[pa.Array], dict[str, pa.Array]]] = {}
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:
-        """The fields of a binary array, null where the value is null.
+        """Return one column per field of a binary array. A null value gives null fields.
 
         Raises
         ------
         SerdeError
-            When a value does not decode, or is not what its class declares; which one, the record path tells.
+            If a value does not decode, or does not fit the class. The record path finds out which one.
         """
         frame = only_frame(column)
         if frame is not None:
             return self._of_frame(frame, column)
         places = {frame: np.array(rows) for frame, rows in by_frame(column.to_pylist()).items()}
         parts = [self._of_frame(frame, column.take(pa.array(rows))) for frame, rows in places.items()]
-        order = np.full(len(column), -1)  # where each value stands in the parts; nowhere when it is null
+        order = np.full(len(column), -1)  # the position of each value in the parts; -1 for null
         order[[row for rows in places.values() for row in rows]] = np.arange(len(column) - column.null_count)
         indices = pa.array(order, mask=order < 0)
         return {name: self._joined(name, parts).take(indices) for name in self._types}
 
     def encode(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        """A binary array of the columns of all fields.
+        """Encode the columns of all fields as a binary array.
 
         Raises
         ------
         SerdeError
-            When the columns are not what the class declares, or columns cannot hold what the schema has.
+            If the columns do not fit the class, or the schema has no columnar form.
         """
         for name, column in columns.items():
             self._check(name, column)
@@ -71,14 +71,14 @@ class SchemaColumns:
         try:
             read = self._schemas.reader(frame).fields(list(self._types))
         except SerdeError as error:
-            read = partial(_refuse, str(error))  # the same for all that has this schema
+            read = partial(_refuse, str(error))  # the same error for all records of this schema
         self._readers[frame] = read
         return read
 
     def _check(self, name: str, column: pa.Array) -> None:
         of_class = self._types[name]
         if column.type != of_class.type or (column.null_count and not of_class.is_optional):
-            raise SerdeError(f"the field {name!r} holds what its class does not take")
+            raise SerdeError(f"the field {name!r} holds values that its class does not allow")
 
     def _joined(self, name: str, parts: list[dict[str, pa.Array]]) -> pa.Array:
         return pa.concat_arrays([part[name] for part in parts]) if parts else pa.array([], self._types[name].type)

@@ -1,4 +1,4 @@
-"""`SchemaSerde`: what the formats with a schema registry have in common."""
+"""`SchemaSerde`: the base class of serdes with a schema registry."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_FEW = 64  # rows of which Arrow is not faster than Python
+_FEW = 64  # up to this number of rows, Python is faster than Arrow
 
 
 class SchemaSerde(SchemaFormat, Serde[T]):
-    """Bytes that begin with the id of a schema in a registry.
+    """Values as bytes that begin with the id of a schema.
 
-    A subclass says what its schema is, and makes readers and writers of schemas. It reads and writes nothing before
-    `of_topic` has told it of a registry.
+    A subclass declares a schema and creates readers and writers of schemas. Before `of_topic`, a serde has no registry
+    and can neither read nor write.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         self._schemas: Schemas = NoSchemas(self)
 
     def header_length(self, data: bytes) -> int:
-        """How many of some bytes belong into the header when the frame is there."""
+        """Return the number of first bytes that belong into the header, if frames are written to headers."""
         return len(frame_of(data))
 
-    # what it is used for
+    # binding to a topic
 
     def of_topic(self, use: SerdeUse) -> Self:
         bound = copy(self)
@@ -57,7 +57,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         return bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Readers and writers do not travel: they are made anew, with the settings of the topic."""
+        """Leave out readers and writers, which are created again from the settings of the topic."""
         return {**vars(self), "_schemas": self._schemas.portable_use()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         return True
 
     def outlook(self) -> Outlook:
-        """What will become of its schema when it first writes, as the registry would have it now."""
+        """Return what would happen to the declared schema at the first write, without registering it."""
         return self._schemas.outlook()
 
     # bytes
@@ -113,7 +113,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
             except RegistryError:
                 raise
             except Exception:
-                logger.debug("a schema cannot be read: records with it are told when they are decoded", exc_info=True)
+                logger.debug("a schema cannot be read: its records are reported when they are decoded", exc_info=True)
         return None
 
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:

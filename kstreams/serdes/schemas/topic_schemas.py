@@ -1,4 +1,4 @@
-"""`TopicSchemas`: the readers and the writer of the keys or values of one topic, made when they are first needed."""
+"""`TopicSchemas`: the readers and writers of the keys or values of one topic, created on first use."""
 
 from __future__ import annotations
 
@@ -17,79 +17,79 @@ from kstreams.serdes.schemas.options import SchemaOptions, WriterSettings
 
 
 class SchemaFormat(ABC):
-    """The schema that a serde declares, and readers and writers of schemas."""
+    """A format of schemas: the declared schema of a serde, and factories of readers and writers."""
 
     schema_type: ClassVar[SchemaType]
     options: SchemaOptions
 
     @abstractmethod
     def declared_schema(self) -> Schema | None:
-        """The schema of what it writes; None where none was declared."""
+        """Return the schema of written values, or None if none was declared."""
 
     def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
-        """References to schemas that the declared one imports; with `register` they are registered before it."""
+        """Return references to the schemas that the declared one imports. `register=True` registers them."""
         return ()
 
     @abstractmethod
     def record_name(self, schema: Schema) -> str:
-        """The full name of the record of a schema, by which subjects may go."""
+        """Return the full name of the record of a schema, which may be part of its subject."""
 
     @abstractmethod
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
-        """What reads bytes of a schema; the first `start` of them are the frame.
+        """Return a reader of records of a schema. Their first `start` bytes are the frame.
 
         Raises
         ------
         SerdeError
-            When nothing of this schema can be read as what the serde declares.
+            If no record of this schema can be read as the declared type.
         """
 
     @abstractmethod
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
-        """What writes with a schema, `frame` in front."""
+        """Return a writer with a schema, whose records begin with `frame`."""
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
-        """Why a schema cannot read what was written with the declared one, in words."""
+        """Return the reasons why a schema cannot read records of the declared one."""
         reasons = incompatibilities(resolved_by(registry, latest.schema), resolved_by(registry, declared))
         return list(map(str, reasons))
 
 
 class Outlook(NamedTuple):
-    """What will become of a schema with which nothing was written yet."""
+    """The consequences of a first write with a schema."""
 
     subject: str
-    """Where it is to be registered; for what is written with a schema that is chosen by its id, its name."""
+    """The subject where the schema would be registered, or `schema id N` for a schema that is selected by its id."""
     is_new: bool
-    """Whether it will be a new version there."""
+    """True if the schema would become a new version of the subject."""
     reasons: Sequence[str] = ()
-    """Why nothing can be written with it."""
+    """Reasons why nothing can be written. Empty if there are none."""
 
 
 class Schemas(Protocol):
-    """Where a serde gets its readers and its writer from."""
+    """The readers and the writer of a serde."""
 
     in_header: bool
     is_key: bool
 
     def reader(self, frame: bytes) -> SchemaReader:
-        """What reads bytes with this frame."""
+        """Return the reader of records with this frame."""
         ...
 
     def writer(self) -> SchemaWriter:
-        """What writes values."""
+        """Return the writer."""
         ...
 
     def outlook(self) -> Outlook:
-        """What will become of the declared schema."""
+        """Return the consequences of a first write. Nothing is registered."""
         ...
 
     def portable_use(self) -> SerdeUse | None:
-        """The use as it travels to another process; None without one."""
+        """Return the use in a form that can be sent to another process, or None without one."""
         ...
 
 
 class NoSchemas:
-    """Those of a serde that no application uses: there is no registry to ask."""
+    """The schemas of a serde that is not bound to a topic: every method raises an error."""
 
     in_header = False
     is_key = False
@@ -124,12 +124,12 @@ def _unreadable(reason: str) -> SchemaReader:
 
 
 class TopicSchemas:
-    """Those of a serde that knows its topic.
+    """The schemas of a serde that is bound to a topic.
 
     Parameters
     ----------
     serde : SchemaFormat
-        Makes readers and writers of schemas.
+        Creates readers and writers.
     use : SerdeUse
     """
 
@@ -149,7 +149,7 @@ class TopicSchemas:
         return self._new_reader(frame) if reader is None else reader
 
     def writer(self) -> SchemaWriter:
-        """The writer of the schema that was chosen first; of the newest version if that is to be looked for again."""
+        """Return the first selected writer, or that of the newest version if `latest.cache.ttl.sec` is set."""
         if self._chosen and not self._follows_latest:
             return self._chosen[-1]
         try:
@@ -157,7 +157,7 @@ class TopicSchemas:
         except RegistryError:
             if not self._chosen:
                 raise
-            return self._chosen[-1]  # the newest version that is known while the registry is away
+            return self._chosen[-1]  # while the registry is away, the last version that it returned
         writer = self._writers.get(registered.id) or self._new_writer(registered)
         self._chosen[:] = [writer]
         return writer
@@ -174,7 +174,7 @@ class TopicSchemas:
         return reader
 
     def _reader_of(self, written: RegisteredSchema, start: int) -> SchemaReader:
-        """What reads a schema; of one that cannot be read, what raises why for each record."""
+        """Return the reader of a schema. If the schema cannot be read, its reader raises the reason for each record."""
         try:
             reader = self._serde.reader_of(written, self._use.registry(), start)
         except SerdeError as error:
@@ -183,7 +183,7 @@ class TopicSchemas:
         return SchemaReader(one, many, reader.fields)
 
     def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
-        """What reads, with both schemas in the error of a record that one of them has no place for."""
+        """Wrap a function that reads, so that its errors name both schemas."""
 
         def reading(data: Any) -> Any:
             try:
@@ -195,7 +195,7 @@ class TopicSchemas:
         return reading
 
     def _own_id(self) -> str:
-        """The id under which the declared schema is registered, where it is."""
+        """Return the id of the declared schema in words, if it is registered."""
         declared = self._serde.declared_schema()
         if declared is None:
             return ""
@@ -206,7 +206,7 @@ class TopicSchemas:
         except SchemaNotFoundError:
             return f" (which {subject} does not have)"
         except RegistryError:
-            return ""  # it is not known now
+            return ""  # the registry does not answer
 
     def _new_writer(self, registered: RegisteredSchema) -> SchemaWriter:
         if self.in_header and not registered.guid:
@@ -219,7 +219,7 @@ class TopicSchemas:
         return writer
 
     def _registered(self) -> RegisteredSchema:
-        """The schema to write with, as Confluent's serializers choose it."""
+        """Return the schema to write with, selected as Confluent's serializers do."""
         settings = self._settings
         registry = self._use.registry()
         declared = self._serde.declared_schema()
@@ -236,19 +236,18 @@ class TopicSchemas:
         schema = self._with_imports(declared, register=settings.auto_register)
         enter = registry.register if settings.auto_register else registry.lookup
         registered = enter(subject, schema, normalize=settings.normalize)
-        return replace(registered, schema=schema)  # a registry may answer with another form of the same schema
+        return replace(registered, schema=schema)  # a registry may return another form of the same schema
 
     def _subject(self, declared: Schema | None) -> str:
         record = "" if declared is None else self._serde.record_name(declared)
         return self._settings.subject(self._use.topic, self._use.is_key, record)
 
     def _with_imports(self, declared: Schema, *, register: bool) -> Schema:
-        """The declared schema with references to what it imports, which may be registered before it."""
+        """Return the declared schema with references to the schemas that it imports."""
         imported = self._serde.imported(self._use.registry(), register=register)
         return replace(declared, references=(*declared.references, *imported))
 
     def outlook(self) -> Outlook:
-        """What will become of the declared schema; nothing is registered."""
         settings = self._settings
         registry = self._use.registry()
         declared = self._serde.declared_schema()
@@ -258,7 +257,7 @@ class TopicSchemas:
         try:
             schema = self._with_imports(declared, register=False)
         except SchemaNotFoundError:
-            return Outlook(subject, True)  # what it imports is registered before it
+            return Outlook(subject, True)  # its imports are not registered yet, so neither is the schema
         try:
             registry.lookup(subject, schema, normalize=settings.normalize)
             return Outlook(subject, False)
@@ -268,7 +267,7 @@ class TopicSchemas:
         return Outlook(subject, True, registry.incompatibilities(subject, schema))
 
     def _chosen_outlook(self, declared: Schema | None) -> Outlook:
-        """Of what is written with a schema that is there."""
+        """Return the outlook for a schema that must be registered already."""
         number = self._settings.use_schema_id
         subject = self._subject(declared) if number is None else f"schema id {number}"
         try:
@@ -278,7 +277,7 @@ class TopicSchemas:
         return Outlook(subject, False)
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
-        """A schema of others to write with; raises SerdeError when values of the declared one would not fit it."""
+        """Return the selected schema. Raises SerdeError if it cannot hold values of the declared one."""
         is_new = chosen.id not in self._writers
         is_strict = is_new and self._settings.strict and self._use.config.get(setting, True)
         reasons = self._serde.unreadable(chosen, declared, self._use.registry()) if declared and is_strict else ()
@@ -290,5 +289,5 @@ class TopicSchemas:
         return chosen
 
     def portable_use(self) -> SerdeUse | None:
-        """Settings that are functions say nothing about schemas, and need not travel."""
+        """Return the use without settings that are functions, which no schema needs."""
         return replace(self._use, config=self._use.config.plain())
