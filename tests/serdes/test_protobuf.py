@@ -337,7 +337,7 @@ def test_a_topic_may_hold_messages_of_several_classes(registry: SchemaRegistry) 
     with pytest.raises(SerdeError, match="is none of Created, Refund, Line"):
         serde.serialize(AN_ORDER)
     order = bound(ks.Protobuf(Order), registry).serialize(AN_ORDER)
-    with pytest.raises(SerdeError, match="the message Order, and one of Created, Refund, Line is what is read"):
+    with pytest.raises(SerdeError, match="the message Order, but only Created, Refund, Line can be read"):
         serde.deserialize(order)
     with pytest.raises(SerdeError, match="no Protobuf message can be derived from int"):
         ks.Protobuf(Created | int)

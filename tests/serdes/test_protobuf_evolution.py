@@ -104,7 +104,7 @@ def test_a_value_that_the_enum_of_the_class_has_not_is_an_error_of_its_record(re
 
 def test_a_message_of_another_name_is_an_error_not_a_wrong_value(registry: SchemaRegistry) -> None:
     data = written("int64 id = 1; double amount = 2;", {"id": 1}, registry, "Refund")
-    with pytest.raises(SerdeError, match="the record is the message Refund, and Order is what is read"):
+    with pytest.raises(SerdeError, match="the record is the message Refund, but Order is expected"):
         reader(ks.Protobuf(Order), registry).deserialize(data)
     assert reader(ks.Protobuf(Order, message="Refund"), registry).deserialize(data).id == 1
     with pytest.raises(SerdeError, match="the record is the message Refund"):

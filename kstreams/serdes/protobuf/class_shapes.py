@@ -24,12 +24,12 @@ class ClassField:
     name : str
         The attribute, or the key of a TypedDict.
     wire_name : str
-        What schemas call it: another name where the class renames its fields, or gives one an alias.
+        The name in schemas, which differs if the class renames its fields or defines an alias.
     info : msgspec.inspect.Type
     required : bool
-        Whether the class has no default for it.
+        True if the class has no default for the field.
     default : callable
-        Makes the default; not to be called where the field is required.
+        Returns the default. It must not be called for a required field.
     """
 
     name: str
@@ -48,11 +48,11 @@ class MessageShape:
     cls : type
     fields : tuple of ClassField
     are_keys : bool
-        Whether its values are dicts.
+        True if the values are dicts.
     places : tuple of str
-        The fields that it takes by their places, which is faster than by keywords.
+        The fields that can be passed as positional arguments, which is faster than by keyword.
     of_dict : callable, optional
-        Makes a value from a dict of its fields, where it is not made by keywords.
+        Creates a value from a dict of its fields. None if the class takes keyword arguments.
     """
 
     cls: type
@@ -68,7 +68,7 @@ def _no_default() -> Any:
 
 @singledispatch
 def class_shape(info: Any) -> MessageShape | None:
-    """The fields of a type; None where it is no class with named fields.
+    """Return the shape of a class with named fields, and None for any other type.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _constant(value: Any) -> Any:
 
 
 def _of_model(model: Any) -> MessageShape:
-    """A pydantic model is made by its own validation, which knows a field by its alias."""
+    """Return the shape of a pydantic model, whose own validation creates values, by alias."""
     fields = tuple(
         ClassField(
             name,

@@ -1,4 +1,4 @@
-"""How values of one Python type become the bytes of one message type and back, without the frame around them."""
+"""Encoders and decoders between values of one Python type and bytes of one message type, without the frame."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from kstreams.serdes.protobuf.writing import writer
 from kstreams.serdes.typed import same_value
 
 UNREADABLE = (DecodeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
-"""What a message, and a class that is made of it, raise for bytes that are none."""
+"""Errors of protobuf and of classes for bytes that do not decode."""
 UNWRITABLE = (EncodeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
-"""What protobuf raises for a value that does not fit its field."""
+"""Errors of protobuf for a value that does not fit its field."""
 
 Decode = Callable[[bytes], Any]
 Encode = Callable[[Any], bytes]
 
 
 def value_decoder(message: Descriptor, kind: Any) -> Decode:
-    """A function from the bytes of a message to a value of a type; any type means dicts.
+    """Return a function from the bytes of a message to a value of a type. `Any` means dicts.
 
     Raises
     ------
     SerdeError
-        When the message cannot be read as the type.
+        If the message cannot be read as the type.
     """
     parse = GetMessageClass(message).FromString
     read, place_of = reader(message, info_of(kind))
@@ -50,12 +50,12 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
 
 
 def value_encoder(message: Descriptor, kind: Any) -> Encode:
-    """A function from a value of a type to the bytes of a message, which are read back as this value.
+    """Return a function from a value of a type to the bytes of a message, which read back equal.
 
     Raises
     ------
     SerdeError
-        When the type cannot be written as the message.
+        If the type cannot be written as the message.
     """
     info = info_of(kind)
     make = GetMessageClass(message)
@@ -87,7 +87,7 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
 
 
 def _plainness(kind: Any) -> Callable[[Any], bool]:
-    """The test whether a value is plainly of a type; none passes where msgspec does not know the type."""
+    """Return the test for values of exactly the classes of a type. If msgspec does not know the type, none passes."""
     try:
         return plain_check(kind).one
     except TypeError:
@@ -95,7 +95,7 @@ def _plainness(kind: Any) -> Callable[[Any], bool]:
 
 
 def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:
-    """A function from bytes to messages of a generated class."""
+    """Return a function from bytes to messages of a generated class."""
     parse = cls.FromString
     name = cls.DESCRIPTOR.full_name
 
@@ -114,7 +114,7 @@ def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:
 
 
 def message_encoder(cls: type[Message]) -> Encode:
-    """A function from messages of a generated class to bytes."""
+    """Return a function from messages of a generated class to bytes."""
     to_bytes = serialization(cls.DESCRIPTOR)
     name = cls.DESCRIPTOR.full_name
 
@@ -130,7 +130,7 @@ def message_encoder(cls: type[Message]) -> Encode:
 
 
 def serialization(message: Descriptor) -> Callable[[Message], bytes]:
-    """What gives the bytes of a message: equal messages have equal bytes, so the entries of maps are sorted."""
+    """Return a function that serializes messages with sorted map entries, so that equal messages have equal bytes."""
     plainly: Callable[[Message], bytes] = GetMessageClass(message).SerializeToString
     return _sorted_bytes if _holds_maps(message, set()) else plainly
 
@@ -150,7 +150,7 @@ def _holds_maps(message: Descriptor, visited: set[str]) -> bool:
 
 
 def _is_within(written: Any, read: Any) -> bool:
-    """Whether what was read has all that was written: what a dict leaves out of its message takes its default."""
+    """True if a read value contains the written one. Fields that a dict leaves out are read as their defaults."""
     if isinstance(written, dict) and isinstance(read, dict):
         return all(name in read and _is_within(part, read[name]) for name, part in written.items())
     if isinstance(written, list | tuple) and isinstance(read, list):

@@ -1,7 +1,6 @@
-"""`CompiledSource`: functions under construction that read or fill messages, whose lines know the field they are about.
+"""`CompiledSource`: source text of functions that read or fill messages, and errors that name a field.
 
-A line that moves a field ends with the field's name as a comment, so that an error which Python raises there can name
-the field.
+A line that converts a field ends with the name of the field as a comment, so that an error raised there can name it.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 _NUMBERS = count()
 _MARK = "  # "
 _WITHIN_A_LINE = ("<listcomp>", "<dictcomp>")
-"""Functions of Python's own, whose line is that of the field around them."""
+"""Names of code objects inside a line, whose errors belong to that line."""
 
 
 class CompiledSource:
-    """Lines, and the objects that they name. It holds names made here and identifiers of schemas; all else is bound."""
+    """Lines of source text, which contain generated names and identifiers of schemas only, and the named objects."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
@@ -25,19 +24,19 @@ class CompiledSource:
         self._file = f"<protobuf {next(_NUMBERS)}>"
 
     def bound(self, value: Any) -> str:
-        """A name for an object."""
+        """Bind an object to a new name."""
         name = f"c{len(self.names)}"
         self.names[name] = value
         return name
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The function of a name, once all lines are there."""
+        """Compile all lines and return the function with a name."""
         exec(compile("\n".join(self.lines), self._file, "exec"), self.names)
         function: Callable[..., Any] = self.names[name]
         return function
 
     def place_of(self, error: BaseException) -> str:
-        """The path of the field at which a function of this source raised an error, for sentences; or nothing."""
+        """Return the path of the field whose line raised an error, for error messages, or an empty string."""
         path = []
         trace = error.__traceback__
         while trace is not None:
@@ -50,6 +49,6 @@ class CompiledSource:
 
 
 def about(field: str, lines: list[str]) -> list[str]:
-    """Lines that are about a field, as far as they are not about a part of it."""
+    """Mark lines with a field, unless they are marked with a nested field."""
     name = field if field.isprintable() else repr(field)
     return [line if _MARK in line else f"{line}{_MARK}{name}" for line in lines]

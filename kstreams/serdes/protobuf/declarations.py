@@ -1,4 +1,4 @@
-"""Where the message comes from that a serde writes, and what it reads records of other schemas as."""
+"""`MessageSource`: the declared message of a serde, from a generated class, a Python class or a `.proto` file."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ from kstreams.serdes.protobuf.type_infos import info_of
 
 
 class MessageSource(Protocol):
-    """What a serde declares. Its text is what the serde shows of it."""
+    """The declaration of a serde. `str()` of it is shown in the `repr` of the serde."""
 
     @property
     def type(self) -> Any:
-        """The class of the values; None where they are dicts."""
+        """The class of the values, or None for dicts."""
         ...
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> MessageSource:
-        """Itself, with its file compiled where it is one; what its folder has not of its imports, a registry has."""
+        """Return the declaration with its file compiled. Imports that are not in its folder come from the registry."""
         ...
 
     def message(self) -> Descriptor | None:
-        """The message that it declares; None where it declares none."""
+        """Return the declared message, or None."""
         ...
 
     def decoder(self, written: Descriptor) -> Decode:
-        """What reads records of a message of a schema in the registry."""
+        """Return the decoder of records of a writer's message."""
         ...
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
-        """What writes values as messages of a schema, with the frame and the index of the message in front."""
+        """Return the encoder to a message of a schema, preceded by the frame and the message index."""
         ...
 
 
 def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool) -> MessageSource:
-    """What the arguments of a serde declare."""
+    """Return the declaration for the arguments of a serde."""
     if isinstance(kind, str | PathLike):
         return MessageInFile(kind, message, type)
     if type is not None:
@@ -76,7 +76,7 @@ def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool
 
 @dataclass(frozen=True)
 class NoMessage:
-    """Nothing was declared: dicts, with the schemas of the registry."""
+    """No declaration: values are dicts, with the schemas of the registry."""
 
     type: Any = None
 
@@ -125,20 +125,20 @@ class GeneratedClass:
 
 @dataclass(frozen=True)
 class DerivedMessage:
-    """The message that is derived from a class; records of other schemas are read by the names of their fields.
+    """A message that is derived from a class. Records of other schemas are read by the names of fields.
 
     Parameters
     ----------
     type : type
     name : str, optional
-        The full name of the message; the name of the class unless given.
+        The full name of the message. Default: the name of the class.
     """
 
     type: Any
     name: str | None
 
     def __post_init__(self) -> None:
-        self._message  # noqa: B018 (a class that no message can hold is refused at once)
+        self._message  # noqa: B018 (refuses a class without a message at once)
 
     @cached_property
     def _message(self) -> Descriptor:
@@ -172,7 +172,7 @@ class DerivedMessage:
 
 @dataclass(frozen=True)
 class DerivedMessages:
-    """The messages that are derived from a union of classes: each record is one of them, as its index says.
+    """Messages that are derived from a union of classes. The message index of a record tells its class.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class DerivedMessages:
     type: Any
 
     def __post_init__(self) -> None:
-        self._message  # noqa: B018 (a class that no message can hold is refused at once)
+        self._message  # noqa: B018 (refuses a class without a message at once)
 
     @cached_property
     def _classes(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ class DerivedMessages:
         kind = self._classes.get(written.name)
         if kind is None:
             names = ", ".join(self._classes)
-            raise SerdeError(f"the record is the message {written.full_name}, and one of {names} is what is read")
+            raise SerdeError(f"the record is the message {written.full_name}, but only {names} can be read")
         return value_decoder(written, kind)
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
@@ -237,7 +237,7 @@ class MessageInFile:
     source : str or Path
         The path of the file, or its text.
     name : str, optional
-        Of the message.
+        The name of the message.
     type : type, optional
         The class of the values.
     """
@@ -272,14 +272,14 @@ class MessageInFile:
 
 @dataclass(frozen=True)
 class CompiledMessage:
-    """A message of a compiled `.proto` file; records of other schemas are read by the numbers of its fields.
+    """A message of a compiled `.proto` file. Records of other schemas are read by the numbers of fields.
 
     Parameters
     ----------
     data : bytes
-        A FileDescriptorSet, of which the file is the last: so it travels to other machines.
+        A serialized FileDescriptorSet whose last file is the declared one. It can be sent to other machines.
     name : str, optional
-        Of the message; the only one unless given.
+        The name of the message. Default: the only message of the file.
     type : type, optional
         The class of the values.
     """
@@ -319,7 +319,7 @@ class CompiledMessage:
 
 
 def _framed(encode: Encode, message: Descriptor, frame: bytes) -> Encode:
-    """What puts the frame and the index of a message in front of what is written."""
+    """Wrap an encoder so that the frame and the message index precede the bytes."""
     head = frame + encoded(message_index(message))
     return lambda value: head + encode(value)
 

@@ -42,23 +42,23 @@ _COLLECTIONS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspec
 
 
 def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptorProto:
-    """The file of a class: a message for each class in it, the class itself first.
+    """Return the file of a class: a message for the class, then one for each class inside it.
 
-    Fields are numbered from 1 in the order of the class; a union takes a number for each of its types. Values of an
-    enum have their own numbers if they are integers and one is 0, else they are numbered from 0 in their order.
+    Fields are numbered from 1 in the order of the class. A union takes one number for each of its types. Values of an
+    enum keep their numbers if they are integers and one of them is 0. Otherwise they are numbered from 0 in order.
 
     Parameters
     ----------
     info : msgspec.inspect.Type
-        Of a class with fields.
+        A class with fields.
     package : str, optional
     name : str, optional
-        Of the message for the class itself; the name of the class unless given.
+        The name of the first message. Default: the name of the class.
 
     Raises
     ------
     SerdeError
-        When a field is of a type that Protobuf cannot hold.
+        If a field has a type without counterpart in Protobuf.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptor
 
 
 def derived_file_of(infos: Sequence[Any], package: str = "") -> FileDescriptorProto:
-    """The file of several classes, of which each record is one: their messages first, in their order."""
+    """Return the file of several classes, with their messages first."""
     return _File(package).of_classes(infos, "")
 
 
@@ -93,7 +93,7 @@ class _File:
         shapes = [_shape_of(info) for info in infos]
         for shape in shapes:
             self.names[shape.cls] = name or shape.cls.__name__
-            self.messages[self.names[shape.cls]] = DescriptorProto()  # has its place before those that lie within
+            self.messages[self.names[shape.cls]] = DescriptorProto()  # keeps its position before nested classes
         for shape in shapes:
             self.message(shape)
         return FileDescriptorProto(
@@ -106,7 +106,7 @@ class _File:
         )
 
     def message(self, shape: MessageShape) -> str:
-        """The full name of the message for a class, which is made where it is not there yet."""
+        """Return the full name of the message for a class, which is added on first use."""
         name = self.names.get(shape.cls, shape.cls.__name__)
         if self._is_new(name, shape.cls):
             message = self.messages[name] = self.messages.get(name, DescriptorProto())
@@ -117,7 +117,7 @@ class _File:
         return self.full_name(name)
 
     def enum(self, cls: Any) -> str:
-        """The full name of an enum; its values bear its name, since those of all enums in a file share a scope."""
+        """Return the full name of an enum. Its values have it as prefix, since all enums of a file share a scope."""
         name = cls.__name__
         if self._is_new(name, cls):
             enum = self.enums[name] = EnumDescriptorProto(name=name)
@@ -136,7 +136,7 @@ class _File:
 
 
 def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
-    """An `optional` field is the only one of a oneof; these stand behind those that have a name of their own."""
+    """Add a oneof for each `optional` field. protoc also puts these after the named oneofs."""
     for field in message.field:
         if field.proto3_optional:
             field.oneof_index = len(message.oneof_decl)

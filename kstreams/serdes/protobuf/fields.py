@@ -1,4 +1,4 @@
-"""Which field of a message a field of a class is, and what types the fields of a message have without a class."""
+"""Pairs of fields of a class and of a message, and whether a writer's message can be read as a reader's."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ _WIDER: dict[int, tuple[int, ...]] = {
     _D.TYPE_BYTES: (_D.TYPE_STRING,),
     _D.TYPE_MESSAGE: (_D.TYPE_BYTES,),
 }
-"""Of a type that was written, those that its values can be read as, beside itself."""
+"""The other types that values of a written type can be read as."""
 
 
 def demand_named(written: Descriptor, name: str) -> None:
-    """Do nothing where a record is a message of a name, in whichever package; raise SerdeError for any other."""
+    """Raise SerdeError unless a message has a name, in any package."""
     if written.name != name:
         raise SerdeError(
-            f"the record is the message {written.full_name}, and {name} is what is read: name the message, as message="
+            f"the record is the message {written.full_name}, but {name} is expected: name the message, as message="
             f"{written.name!r}, or read all messages of a topic as dicts with ks.Protobuf()"
         )
 
 
 def demand_readable(written: Descriptor, read: Descriptor) -> None:
-    """Do nothing where records of a writer's message can be read as a reader's.
+    """Raise an error unless records of a writer's message can be read as a reader's.
 
     Raises
     ------
     SerdeError
-        When they cannot: which field is in the way.
+        With the field that cannot be read.
     """
     for reason in _reasons(written, read, set()):
         raise SerdeError(f"records of {written.full_name} cannot be read as {read.full_name}: {reason}")
@@ -91,7 +91,7 @@ _NONE = inspect.NoneType()
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A field of a class and what it is in a message: a field, a oneof, or nothing."""
+    """A field of a class and its counterpart in a message: a field, a oneof, or nothing."""
 
     of_class: ClassField
     of_message: FieldDescriptor | None = None
@@ -99,7 +99,7 @@ class Pair:
 
 
 def pairs(message: Descriptor, shape: MessageShape) -> list[Pair]:
-    """The fields of a class with those of a message, by name or, as JSON names them, in camel case."""
+    """Pair the fields of a class with those of a message, by name or by JSON name (camel case)."""
     by_name = {field.json_name: field for field in message.fields} | {field.name: field for field in message.fields}
     oneofs = {oneof.name: oneof for oneof in message.oneofs}
     return [
@@ -113,7 +113,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def shape_for(message: Descriptor, info: Any) -> MessageShape | None:
-    """The class that a message is read as; dicts of all its fields where the type asks for no class."""
+    """Return the shape of the class that a message is read as, or a dict of all fields if the type names no class."""
     if isinstance(info, inspect.AnyType) or _is_any_dict(info):
         return dict_shape(message)
     return class_shape(info)
@@ -128,7 +128,7 @@ def _is_any_dict(info: Any) -> bool:
 
 
 def dict_shape(message: Descriptor) -> MessageShape:
-    """Dicts with an entry for each field of a message; None stands for one that is absent."""
+    """Return the shape of dicts with an entry for each field of a message. An absent field is None."""
     fields = tuple(
         ClassField(field.name, field.name, any_info(field), required=False, default=_nothing)
         for field in message.fields
@@ -141,7 +141,7 @@ def _nothing() -> None:
 
 
 def any_info(field: FieldDescriptor) -> Any:
-    """The type of a field that no class gives one: lists, dicts, and None for what is absent."""
+    """Return the type of a field that no class declares: a list, a dict, or a value or None."""
     if is_map(field):
         return inspect.DictType(ANY, ANY)
     if field.is_repeated:
@@ -151,7 +151,7 @@ def any_info(field: FieldDescriptor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """The types that a value may have, beside None."""
+    """The types of a union without None."""
 
     types: Sequence[Any]
     optional: bool
@@ -165,7 +165,7 @@ def alternatives(info: Any) -> Alternatives:
 
 
 def class_of(info: Any) -> type:
-    """The class of the values of a type that is one of several."""
+    """Return the class of values of a type inside a union."""
     kind = getattr(info, "cls", None) or _CLASSES.get(type(info))
     if kind is None:
         raise SerdeError(f"{shown(info)} cannot be one of several types in Protobuf: make it the field of a class")
@@ -188,13 +188,13 @@ _CLASSES: dict[type, type] = {
 
 
 def shown(info: Any) -> str:
-    """The name of a type in sentences."""
+    """Return the name of a type for error messages."""
     cls = getattr(info, "cls", None) or _CLASSES.get(type(info))
     return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
 
 
 def limits_of(info: Any) -> Callable[[Any], Any] | None:
-    """A function that checks what `msgspec.Meta` demands of a type's values; None where it demands nothing."""
+    """Return a function that checks the limits of `msgspec.Meta`, or None if there are none."""
     base = _LIMITED.get(type(info))
     limits = dict(_limits(info)) if base is not None else {}
     if not limits:

@@ -1,4 +1,4 @@
-"""How one Protobuf value without fields of its own is read as, and written from, one Python type."""
+"""`Leaf`: conversions between single Protobuf values and Python types, and the members of oneofs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kstreams.serdes.protobuf.well_known import (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field of a oneof, and the type of the union that it holds."""
+    """A field of a oneof, and the type of a union that it holds."""
 
     field: FieldDescriptor
     info: Any
@@ -46,12 +46,12 @@ class Member:
 
 
 def members(oneof: OneofDescriptor, info: Any) -> list[Member]:
-    """A member for each type of a union: by the class's name, else the first that takes its values.
+    """Return a member for each type of a union: by the name of the class, otherwise the first that fits.
 
     Raises
     ------
     SerdeError
-        When a type has no member.
+        If a type has no member.
     """
     free = list(oneof.fields)
     used_members = []
@@ -80,10 +80,9 @@ def _takes(field: FieldDescriptor, info: Any) -> bool:
 
 
 class Leaf(NamedTuple):
-    """How a value is read and written; None where it is what protobuf takes and gives.
+    """The conversions of a value. None means that protobuf takes and returns the Python value itself.
 
-    `write` gives a scalar for a scalar; of a value whose Protobuf type is a message it fills a message that it is
-    given.
+    For a scalar, `write(value)` returns a scalar. For a message, `write(value, message)` fills the message.
     """
 
     read: Callable[[Any], Any] | None = None
@@ -113,21 +112,21 @@ WRAPPERS = {
     "google.protobuf.StringValue": "string",
     "google.protobuf.BytesValue": "bytes",
 }
-"""Messages that hold one scalar, so that it may be absent."""
+"""Messages with one scalar, which make the scalar optional."""
 
 
 def kind_of(field: FieldDescriptor) -> str:
-    """What a value of a field is: `int`, `double`, ..., or the full name of a message."""
+    """Return the kind of a field's values: `int`, `double`, ..., or the full name of a message."""
     return _SCALARS.get(field.type) or str(field.message_type.full_name)
 
 
 def leaf(field: FieldDescriptor, info: Any) -> Leaf | None:
-    """How a field's single values become those of a type and back; None where that is no leaf.
+    """Return the conversions between single values of a field and a type, or None if the type does not fit.
 
     Raises
     ------
     SerdeError
-        When the enum of the field and that of the type have no value in common.
+        If the enum of the field and that of the type have no value in common.
     """
     kind = kind_of(field)
     if kind in WRAPPERS:
@@ -145,7 +144,7 @@ def _plain_leaf(kind: str, info: Any) -> Leaf | None:
 
 
 def _wrapped(inner: Leaf | None) -> Leaf | None:
-    """What is in a message with the one field `value`."""
+    """Return the conversions of a message with the one field `value`."""
     if inner is None:
         return None
     read, write = inner
@@ -174,7 +173,7 @@ def _float_of(number: int) -> float:
 
 
 def _half(value: float) -> float:
-    """A float that 32 bits hold."""
+    """Return a float if 32 bits can hold it. Raises ValueError otherwise."""
     as_float32 = struct.unpack("f", struct.pack("f", value))[0]
     if as_float32 != value and not math.isnan(value):
         raise ValueError(
@@ -232,7 +231,7 @@ _LEAVES: dict[tuple[type, str], Leaf] = {
 
 
 def _enum_by_name(enum: EnumDescriptor, info: Any) -> Leaf:
-    """A class's members by the names of the schema's values, with the enum's name before them or without."""
+    """Match the members of an enum class with the values of the schema by name, with or without the enum's prefix."""
     members = {without_prefix(name, enum.name): name for name in enum.values_by_name}
     by_name = {
         member: members.get(without_prefix(member.name, enum.name)) or members.get(member.value) for member in info.cls
@@ -245,7 +244,7 @@ def _enum_by_name(enum: EnumDescriptor, info: Any) -> Leaf:
 
 
 def _enum_as_literal(enum: EnumDescriptor, info: Any) -> Leaf | None:
-    """The names of an enum's values as texts."""
+    """Represent the values of an enum by their names, which are literals of the type."""
     numbers = {without_prefix(value.name, enum.name): value.number for value in enum.values}
     numbers |= {value.name: value.number for value in enum.values if value.name in info.values}
     return _by_number(
@@ -275,12 +274,12 @@ def _by_number(enum: EnumDescriptor, enum_name: str, numbers: dict[Any, int]) ->
 
 
 def _enum_as_text(enum: EnumDescriptor, info: Any) -> Leaf:
-    """The names of values as the schema has them."""
+    """Represent the values of an enum by their names in the schema."""
     return _by_number(enum, "its schema", {value.name: value.number for value in enum.values})
 
 
 def _enum_as_name_or_number(enum: EnumDescriptor, info: Any) -> Leaf:
-    """The names of values as the schema has them; the number of a value that it has not."""
+    """Represent the values of an enum by their names in the schema, and unknown values by their numbers."""
     names = {number: value.name for number, value in enum.values_by_number.items()}
     numbers = {name: value.number for name, value in enum.values_by_name.items()}
 

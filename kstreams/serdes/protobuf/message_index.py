@@ -1,7 +1,8 @@
-"""Message indexes: which message of its file a record is, as it stands between the id of the schema and the record.
+"""The message index: the position of a record's message in its file, written between the frame and the message.
 
-Each index is the place of a message in its file, or within the message that holds it. They are written as their count
-and each of them, in zigzag variable-length integers; the usual `[0]`, the first message, is one byte 0.
+It consists of the position of a message in its file and the positions of nested messages inside their parents. It is
+written as the number of positions and the positions, in zigzag variable-length integers. `[0]`, the first message, is
+one byte 0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LONGEST = 5  # bytes of a 32-bit integer
 
 
 def message_index(message: Descriptor) -> tuple[int, ...]:
-    """The place of a message, from the outermost one inward.
+    """Return the index of a message, from the outermost message inward.
 
     Examples
     --------
@@ -32,12 +33,12 @@ def message_index(message: Descriptor) -> tuple[int, ...]:
 
 
 def message_at(file: FileDescriptor, index: Sequence[int]) -> Descriptor:
-    """The message at a place.
+    """Return the message at an index.
 
     Raises
     ------
     SerdeError
-        When the file has none there.
+        If the file has no message there.
     """
     messages = list(file.message_types_by_name.values())
     message = None
@@ -52,7 +53,7 @@ def message_at(file: FileDescriptor, index: Sequence[int]) -> Descriptor:
 
 
 def encoded(index: Sequence[int]) -> bytes:
-    """The bytes of an index.
+    """Return the bytes of an index.
 
     Examples
     --------
@@ -74,12 +75,12 @@ def _varint(number: int) -> bytes:
 
 
 def decoded(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """The index that begins somewhere in bytes, and where it ends.
+    """Decode the index at a position, and return it with the position after it.
 
     Raises
     ------
     SerdeError
-        When there is none.
+        If there is no index.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def decoded(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def index_length(data: bytes, at: int) -> int:
-    """How many bytes an index takes; raises SerdeError where there is none."""
+    """Return the length of an index in bytes. Raises SerdeError if there is none."""
     return decoded(data, at)[1] - at
 
 

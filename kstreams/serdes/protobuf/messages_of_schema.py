@@ -1,4 +1,4 @@
-"""`MessagesOfSchema`: the messages of one schema in a registry, of which each record names the one that it is."""
+"""`MessagesOfSchema`: the messages of one registered schema, and descriptor pools."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from kstreams.serdes.protobuf.schema_files import files_of
 
 
 def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
-    """A pool of files, with those that they import of the known ones.
+    """Return a pool of files and of the known files that they import.
 
     Parameters
     ----------
     files : iterable of FileDescriptorProto
-        Each behind those that it imports.
+        Each file after the files that it imports.
 
     Raises
     ------
     SerdeError
-        When they do not fit together.
+        If protobuf refuses a file.
     """
     pool = DescriptorPool()
     added: set[str] = set()
@@ -40,7 +40,7 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
 
 
 def _known_imports(file: FileDescriptorProto) -> Iterator[FileDescriptorProto]:
-    """The known files that a file imports, each behind those that it imports itself."""
+    """Yield the known files that a file imports, each after the files that it imports."""
     for path in file.dependency:
         imported = _known_file(path)
         if imported is not None:
@@ -65,27 +65,27 @@ def _add(pool: DescriptorPool, file: FileDescriptorProto) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MessagesOfSchema:
-    """The messages of a file that a registry has under an id."""
+    """The messages of a file that is registered under an id."""
 
     file: FileDescriptor
     id: int
 
     @classmethod
     def of(cls, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
-        """Those of a schema, with the schemas of other subjects that it refers to."""
+        """Parse a registered schema and the schemas that it refers to."""
         files = files_of(registered.schema, registry, f"schema-{registered.id}.proto")
         return cls(pool_of(files).FindFileByName(files[-1].name), registered.id)
 
     def named(self, name: str | None) -> Descriptor:
-        """A message by its full name, or by its name alone, and the first one without a name."""
+        """Return a message by its full or short name, and the first message without a name."""
         return named_message(self.file, name) if name else self.at((0,))
 
     def begins_with(self, message: Descriptor | None) -> bool:
-        """Whether the first message is the one of a name: then it is what records usually are."""
+        """True if the first message has the name of this one, so that records are usually of it."""
         return message is not None and self.at((0,)).name == message.name
 
     def at(self, index: tuple[int, ...]) -> Descriptor:
-        """The message at an index."""
+        """Return the message at an index."""
         try:
             return message_at(self.file, index)
         except SerdeError as error:
@@ -97,7 +97,7 @@ def _messages(file: FileDescriptor) -> list[Descriptor]:
 
 
 def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """A message of a file by its name, with the package or without; the first one of all without a name."""
+    """Return a message of a file by its name, with or without the package. Without a name: the only message."""
     messages = _within(_messages(file))
     if not messages:
         raise SerdeError(f"{file.name} has no message")
@@ -112,6 +112,6 @@ def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
 
 
 def _within(messages: Sequence[Descriptor]) -> list[Descriptor]:
-    """Messages with those that lie in them, the outer ones first."""
+    """Return messages and all nested messages, the outer ones first."""
     nested = [inner for message in messages for inner in message.nested_types if not inner.GetOptions().map_entry]
     return [*messages, *_within(nested)] if nested else list(messages)

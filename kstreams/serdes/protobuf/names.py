@@ -1,4 +1,4 @@
-"""Names as Protobuf's style guide writes them, and as Python holds them."""
+"""Names in the style of Protobuf, and as Python attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a `.proto` file can hold a name.
+    """True if a name is valid in a `.proto` file.
 
     Examples
     --------
@@ -21,7 +21,8 @@ def is_identifier(name: str) -> bool:
 
 
 def snake_case(name: str) -> str:
-    """
+    """Return a name in snake case.
+
     Examples
     --------
     >>> snake_case("OrderItem"), snake_case("HTTPCall")
@@ -31,7 +32,7 @@ def snake_case(name: str) -> str:
 
 
 def without_prefix(name: str, enum: str) -> str:
-    """The name of an enum's value without the name of the enum, which `.proto` files put before it.
+    """Return the name of an enum value without the name of the enum, which `.proto` files use as prefix.
 
     Examples
     --------
@@ -42,7 +43,7 @@ def without_prefix(name: str, enum: str) -> str:
 
 
 def attribute(owner: str, name: str) -> str:
-    """The Python expression of a message's field.
+    """Return the Python expression of a message's field.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, NamedTuple
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
@@ -28,14 +28,14 @@ from kstreams.serdes.protobuf.names import attribute
 
 
 class Reading(NamedTuple):
-    """How messages of one type become values.
+    """A function that reads messages of one type.
 
     Parameters
     ----------
     read : callable
-        `message -> value`; raises what Python and protobuf raise for messages that are no values of the type.
+        `message -> value`. Raises errors of Python and protobuf for messages that do not fit the type.
     place_of : callable
-        Of such an error: at which field, for sentences.
+        `error -> text`: the field at which the error occurred, for error messages.
     """
 
     read: Callable[[Any], Any]
@@ -43,18 +43,18 @@ class Reading(NamedTuple):
 
 
 def reader(message: Descriptor, info: Any) -> Reading:
-    """A function that reads messages of one type as values of a type.
+    """Return a function that reads messages of one type as values of a Python type.
 
     Parameters
     ----------
     message : google.protobuf.descriptor.Descriptor
     info : msgspec.inspect.Type
-        A class with fields, or any type: then messages become dicts.
+        A class with fields, or `Any` for dicts.
 
     Raises
     ------
     SerdeError
-        When a field of the class is of another type than that of the message, or missing there and without default.
+        If a field of the class has another type in the message, or is not in the message and has no default.
     """
     source = _ReadingSource()
     name = source.of_message(message, info)
@@ -62,7 +62,7 @@ def reader(message: Descriptor, info: Any) -> Reading:
 
 
 class _ReadingSource(CompiledSource):
-    """The text of functions that read messages, one for each pair of a message type and a class."""
+    """Source text of functions that read messages: one function for each message type and class."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _ReadingSource(CompiledSource):
         self.numbers = count()
 
     def of_message(self, message: Descriptor, info: Any) -> str:
-        """The name of the function for a message; it may call itself."""
+        """Return the name of the function for a message. It may call itself."""
         shape = shape_for(message, info)
         if shape is None:
             raise SerdeError(f"the message {message.full_name} cannot be read as {shown(info)}")
@@ -80,7 +80,7 @@ class _ReadingSource(CompiledSource):
             try:
                 body = self._body(message, shape)
             except SerdeError:
-                del self.functions[key]  # another type may fit
+                del self.functions[key]  # the caller may try another type
                 raise
             self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
         return self.functions[key]
@@ -92,9 +92,9 @@ class _ReadingSource(CompiledSource):
         for pair in pairs(message, shape):
             if is_nowhere(pair):
                 _demand_default(message, pair.of_class)
-                places = []  # what follows goes by keywords
+                places = []  # all further arguments are passed by keyword
             elif may_lack(pair, shape):
-                presence = self._there(pair, shape)
+                presence = self._presence(pair, shape)
                 lines = [f"if {presence}:", f"    d[{pair.of_class.name!r}] = {self._present(pair)}"]
                 sometimes += about(pair.of_class.wire_name, lines)
             else:
@@ -111,7 +111,7 @@ class _ReadingSource(CompiledSource):
         return f"{pair.of_class.name!r}: {value}" if shape.are_keys else f"{pair.of_class.name}={value}"
 
     def _made(self, always: list[str], sometimes: list[str], shape: MessageShape) -> list[str]:
-        """The lines that make a value, each field on a line of its own."""
+        """Return the lines that create a value, with one field per line."""
         if shape.of_dict is not None:
             return [f"return {self.bound(shape.of_dict)}({{", *always, "})"]
         if not shape.are_keys:
@@ -119,24 +119,23 @@ class _ReadingSource(CompiledSource):
         return ["d = {", *always, "}", *sometimes, "return d"] if sometimes else ["return {", *always, "}"]
 
     def _value(self, pair: Pair, shape: MessageShape) -> str:
-        """The expression of a field's value, with what stands for one that is absent."""
-        presence = self._there(pair, shape)
+        """Return the expression of a field's value, including its value if it is absent."""
+        presence = self._presence(pair, shape)
         present = self._present(pair)
         return f"({present} if {presence} else {self._absent(pair)})" if presence else present
 
-    def _there(self, pair: Pair, shape: MessageShape) -> str:
-        """The condition that a field is present; empty where it always is."""
-        if pair.oneof is not None:
-            return f"m.WhichOneof({pair.oneof.name!r}) is not None"
+    def _presence(self, pair: Pair, shape: MessageShape) -> str:
+        """Return the condition that a field is present, or an empty string if it always is."""
         field = pair.of_message
-        assert field is not None
+        if field is None:
+            return f"m.WhichOneof({pair.oneof.name!r}) is not None" if pair.oneof else ""
         if field.is_repeated:
             return attribute("m", field.name) if empty_is_absent(pair, shape) else ""
         needs_no_default = field.has_default_value and not alternatives(pair.of_class.info).optional
         return f"m.HasField({field.name!r})" if field.has_presence and not needs_no_default else ""
 
     def _absent(self, pair: Pair) -> str:
-        """The expression of what is read where a field is absent."""
+        """Return the expression of the value of an absent field."""
         field = pair.of_class
         if alternatives(field.info).optional or isinstance(field.info, inspect.AnyType):
             return "None"
@@ -146,19 +145,19 @@ class _ReadingSource(CompiledSource):
 
     def _present(self, pair: Pair) -> str:
         if pair.oneof is not None:
-            return self._oneof(pair)
-        field = pair.of_message
-        assert field is not None
-        value = attribute("m", field.name)
+            return self._oneof(pair.oneof, pair.of_class.info)
+        if pair.of_message is None:
+            return "None"
+        value = attribute("m", pair.of_message.name)
         types = alternatives(pair.of_class.info).types
-        return self._limited(self._first(field, types, value), types)
+        return self._limited(self._first(pair.of_message, types, value), types)
 
     def _limited(self, expression: str, types: Any) -> str:
         check = limits_of(types[0]) if len(types) == 1 else None
         return expression if check is None else f"{self.bound(check)}({expression})"
 
     def _first(self, field: FieldDescriptor, types: Any, value: str) -> str:
-        """By the first of several types that takes the field."""
+        """Read by the first of several types that fits the field."""
         for info in types[:-1]:
             try:
                 return self._of_type(field, info, value)
@@ -200,18 +199,17 @@ class _ReadingSource(CompiledSource):
             raise mismatch(field, info)
         return f"{self.of_message(field.message_type, info)}({value})"
 
-    def _oneof(self, pair: Pair) -> str:
-        """A oneof by the function of the member that is set."""
-        assert pair.oneof is not None
+    def _oneof(self, oneof: OneofDescriptor, info: Any) -> str:
+        """Return the expression that reads the member of a oneof that is set."""
         readers = self.bound({})
-        for member in members(pair.oneof, pair.of_class.info):
+        for member in members(oneof, info):
             value = self._single(member.field, member.info, attribute("m", member.field.name))
             self.lines += about(member.field.name, [f"{readers}[{member.field.name!r}] = lambda m: {value}"])
-        return f"{readers}[m.WhichOneof({pair.oneof.name!r})](m)"
+        return f"{readers}[m.WhichOneof({oneof.name!r})](m)"
 
 
 def empty_is_absent(pair: Pair, shape: MessageShape) -> bool:
-    """Whether an empty list stands for None, or for a key that is not there: a message cannot tell the two apart."""
+    """True if an empty list is read as None or as an absent key, since a message cannot tell them apart."""
     field = pair.of_class
     if may_lack(pair, shape):
         return True
@@ -223,7 +221,7 @@ def is_nowhere(pair: Pair) -> bool:
 
 
 def may_lack(pair: Pair, shape: MessageShape) -> bool:
-    """Whether a dict has no key for a field that is absent."""
+    """True if a dict has no key for an absent field."""
     if not shape.are_keys or shape.cls is dict or pair.of_class.required:
         return False
     field = pair.of_message
@@ -239,7 +237,7 @@ def _demand_default(message: Descriptor, field: ClassField) -> None:
 
 
 def mismatch(field: FieldDescriptor, info: Any) -> SerdeError:
-    """The error for a field whose type is another than the class says."""
+    """Return the error for a field whose type differs from that of the class."""
     many = "map of " if is_map(field) else "repeated " if field.is_repeated else ""
     return SerdeError(f"the field {field.full_name} is {many}{kind_of(field)}, and not {shown(info)}")
 

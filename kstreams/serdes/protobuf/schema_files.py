@@ -1,4 +1,4 @@
-"""The files of a schema in a registry: its text, and the schemas that it refers to."""
+"""Descriptors of the files of a schema: its text, and the schemas that it refers to."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""",
 
 
 def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto") -> Sequence[FileDescriptorProto]:
-    """The files of a schema, each behind those that it imports: its own is the last.
+    """Return the files of a schema, each after the files that it imports. The last one is the schema's own.
 
     Parameters
     ----------
     schema : Schema
-        Its text is a `.proto` file, or the base64 form of a FileDescriptorProto, which needs no compiler.
+        Its text is a `.proto` file, or a FileDescriptorProto in base64, which needs no compiler.
     registry : SchemaRegistry
-        Has the schemas that it refers to.
+        The registry of the schemas that it refers to.
     path : str
-        What its file is called where the text does not say.
+        The path of the schema's own file.
     """
     files: dict[str, FileDescriptorProto] = {}
     for reference in schema.references:
@@ -41,7 +41,7 @@ def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto
 
 
 def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
-    """The file of a schema's text."""
+    """Return the file of a schema's text."""
     try:
         return deserialized(text, path) if is_serialized(text) else compiled_texts({path: text}, path, imported)[-1]
     except RegistryError as error:
@@ -49,7 +49,7 @@ def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] =
 
 
 def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[FileDescriptorProto]:
-    """The files of a `.proto` file on disk; what its folder has not of its imports, the registry has as subjects."""
+    """Return the files of a `.proto` file on disk. Imports that are not in its folder are subjects of the registry."""
     if not file.is_file():
         raise SerdeError(f"there is no file {file}")
     imported: dict[str, FileDescriptorProto] = {}
@@ -63,7 +63,7 @@ def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[Fil
 
 
 def imports_of(text: str) -> list[str]:
-    """The paths that a `.proto` file imports.
+    """Return the paths that a `.proto` file imports.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def imports_of(text: str) -> list[str]:
 
 
 def _imports_elsewhere(folder: Path, path: str, visited: set[str]) -> list[str]:
-    """What a file and those that it imports import without the folder having it."""
+    """Return the direct and indirect imports of a file that are not in its folder."""
     elsewhere: list[str] = []
     for imported in imports_of((folder / path).read_text(encoding="utf-8")):
         if imported in visited or is_known(imported):
@@ -88,21 +88,21 @@ def _imports_elsewhere(folder: Path, path: str, visited: set[str]) -> list[str]:
 
 
 def schema_of(file: FileDescriptor, imported: Sequence[SchemaReference] = ()) -> Schema:
-    """The schema of a file, in the form that every registry takes and that is read without a compiler."""
+    """Return the schema of a file as base64, which every registry accepts and which needs no compiler."""
     return Schema(base64.b64encode(file.serialized_pb).decode("ascii"), "PROTOBUF", tuple(imported))
 
 
 def registered_imports(
     file: FileDescriptor, registry: SchemaRegistry, *, register: bool
 ) -> tuple[SchemaReference, ...]:
-    """References to what a file imports, each under its path as the subject, as Confluent's serializers have it.
+    """Return references to the imports of a file. The subject of each is its path, as with Confluent's serializers.
 
     Parameters
     ----------
     file : google.protobuf.descriptor.FileDescriptor
     registry : SchemaRegistry
     register : bool
-        Whether what the registry does not have is registered.
+        True to register imports that the registry does not have.
     """
     enter = registry.register if register else registry.lookup
     references = []

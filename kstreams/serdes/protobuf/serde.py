@@ -22,7 +22,7 @@ _FIRST = b"\x00"
 
 
 def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: int) -> SchemaReader:
-    """What reads records of a schema: behind the frame, which ends at `start`, each says which message it is."""
+    """Return a reader of records of a schema. The frame ends at `start`, and a message index follows."""
     decoders: dict[tuple[int, ...], Decode] = {}
     first = start + 1
 
@@ -32,7 +32,7 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
             try:
                 decode = decoders[index] = source.decoder(messages.at(index))
             except RecursionError:
-                raise SerdeError(f"the messages of schema id {messages.id} hold each other too deeply") from None
+                raise SerdeError(f"the messages of schema id {messages.id} are nested too deeply") from None
             except SerdeError as error:
                 raise SerdeError(f"schema id {messages.id} cannot be read as Protobuf({source}): {error}") from error
         return decode
@@ -56,39 +56,38 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
 
 
 class Protobuf(SchemaSerde[Any]):
-    """Keys or values as Protobuf messages, with the id of their schema in front: what Confluent's serializers write.
+    """Protobuf messages preceded by the id of their schema, as Confluent's serializers write them.
 
     Parameters
     ----------
     kind : type or str or Path, optional
-        A message class that protoc generated; a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of
-        which the schema is derived, or a union of such, of which each record is one; or a `.proto` file, by its path
-        or its text, which is compiled when the application starts and gives dicts. Without it, records are read with
-        the schema that they were written with, as dicts.
+        A message class that protoc generated; or a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model,
+        from which the schema is derived; or a union of such classes, where each record is one of them; or a `.proto`
+        file, by its path or its text, which is compiled when the application starts: values are dicts then. Without
+        it, records are read as dicts, with the writer's schema.
     type : type, optional
-        The class of the values, beside a `.proto` file.
+        The class of the values, if `kind` is a `.proto` file.
     message : str, optional
-        The name of the message: which one of a `.proto` file it is; of a class, what its message is called, such as
+        The name of the message. It selects a message of a `.proto` file, and names the message of a class, such as
         `acme.Order`.
     unknown : {"keep", "drop"}, default "keep"
-        Whether messages of a generated class hold on to fields that the class does not know. Classes and dicts have no
-        place for them.
+        `"keep"` if messages of a generated class preserve unknown fields. Other classes and dicts always drop them.
     subject : str or callable, optional
-        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, message name) -> subject`. Default: `value.subject.name.strategy`.
     auto_register, use_latest_version, normalize : bool, optional
-        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+        Default: the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`.
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+        True to refuse `use_latest_version` and `use_schema_id` for a schema that cannot read values of this one.
     schema_id : {"prefix", "header"}, optional
-        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+        `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
 
     Raises
     ------
     SerdeError
-        When a class has a part without counterpart in Protobuf, or a file does not compile.
+        If a class has a part without counterpart in Protobuf, or a file does not compile.
 
     Examples
     --------
@@ -156,10 +155,10 @@ class Protobuf(SchemaSerde[Any]):
         try:
             return SchemaWriter.of(self._declared.encoder(self._messages_to_write(registered, registry), frame))
         except RecursionError:
-            raise SerdeError(f"the messages of schema id {registered.id} hold each other too deeply") from None
+            raise SerdeError(f"the messages of schema id {registered.id} are nested too deeply") from None
 
     def _messages_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
-        """Those of a schema; of the declared one they need not be read."""
+        """Return the messages of a schema. Those of the declared schema need not be parsed."""
         message = self._declared.message()
         if message is not None and schema_of(message.file).text == registered.schema.text:
             return MessagesOfSchema(message.file, registered.id)
@@ -167,7 +166,8 @@ class Protobuf(SchemaSerde[Any]):
 
     def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
         own = self._declared.message()
-        assert own is not None  # it declares a schema
+        if own is None:
+            return ()
         try:
             demand_readable(own, self._messages_to_write(latest, registry).named(own.full_name))
         except SerdeError as error:

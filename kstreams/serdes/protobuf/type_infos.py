@@ -1,4 +1,4 @@
-"""`info_of`: what a type is, also of unions of classes without tags: msgspec refuses them, a oneof tells them apart."""
+"""`info_of`: msgspec's description of a type, also for unions of classes, which msgspec refuses without tags."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kstreams.decoders import type_info
 
 
 def info_of(kind: Any) -> Any:
-    """What a type is to msgspec, with unions of any classes within it.
+    """Return msgspec's description of a type, which may contain unions of classes: a oneof tells them apart.
 
     Raises
     ------
     TypeError, NameError
-        When it is nothing that msgspec reads, or names what is not there.
+        If msgspec cannot read the type, or an annotation cannot be resolved.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def info_of(kind: Any) -> Any:
 
 
 class _Parts:
-    """Types taken apart, each class once: classes may hold themselves."""
+    """Descriptions of types, one for each class, since classes may be recursive."""
 
     def __init__(self) -> None:
         self._classes: dict[Any, Any] = {}
@@ -75,7 +75,7 @@ class _Parts:
 
 @dataclasses.dataclass(frozen=True)
 class _Field:
-    """A field of a dataclass as msgspec tells of those of a Struct."""
+    """A field of a dataclass in the form of a Struct's field."""
 
     name: str
     default: Any
@@ -83,11 +83,11 @@ class _Field:
 
 
 def _dataclass_fields(kind: Any) -> list[_Field]:
-    def told(value: Any) -> Any:
+    def msgspec_default(value: Any) -> Any:
         return msgspec.NODEFAULT if value is dataclasses.MISSING else value
 
     return [
-        _Field(field.name, told(field.default), told(field.default_factory))
+        _Field(field.name, msgspec_default(field.default), msgspec_default(field.default_factory))
         for field in dataclasses.fields(kind)
         if field.init
     ]

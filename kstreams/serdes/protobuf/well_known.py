@@ -1,4 +1,4 @@
-"""Messages that stand for one Python value: moments, durations, dates, times of day, decimals and JSON."""
+"""Conversions of well-known messages: timestamps, durations, dates, times of day, decimals and JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _MILLION = 1_000_000
 _NANOS = 1_000_000_000
 _LONGEST_DURATION = 315_576_000_000
-"""Seconds, as google/protobuf/duration.proto says: 10,000 years."""
+"""The limit of google/protobuf/duration.proto in seconds: 10,000 years."""
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LARGEST_SCALE = 2**31 - 1
 
 
 def read_timestamp(message: Any) -> datetime.datetime:
-    """The moment of a `google.protobuf.Timestamp` in UTC; nanoseconds are cut to microseconds."""
+    """Return a `google.protobuf.Timestamp` in UTC. Nanoseconds are cut to microseconds."""
     if not 0 <= message.nanos < _NANOS:
         raise ValueError(f"a Timestamp has 0 to 999,999,999 nanoseconds, not {message.nanos}")
     return _EPOCH + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
@@ -34,7 +34,7 @@ def write_timestamp(value: datetime.datetime, message: Any) -> None:
 
 
 def read_duration(message: Any) -> datetime.timedelta:
-    """The length of a `google.protobuf.Duration`; nanoseconds are cut to microseconds."""
+    """Return a `google.protobuf.Duration`. Nanoseconds are cut to microseconds."""
     seconds = message.seconds
     nanos = message.nanos
     if abs(nanos) >= _NANOS or seconds * nanos < 0:
@@ -66,7 +66,7 @@ def write_date(value: datetime.date, message: Any) -> None:
 
 
 def read_time(message: Any) -> datetime.time:
-    """The time of a `google.type.TimeOfDay`; nanoseconds are cut to microseconds."""
+    """Return a `google.type.TimeOfDay`. Nanoseconds are cut to microseconds."""
     return datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1000)
 
 
@@ -80,7 +80,7 @@ def write_time(value: datetime.time, message: Any) -> None:
 
 
 def read_decimal(message: Any) -> decimal.Decimal:
-    """The number of a `confluent.type.Decimal`: a whole number, big endian, and how many of its digits are decimals."""
+    """Return a `confluent.type.Decimal`: an unscaled integer, big endian, and a scale."""
     unscaled = decimal.Decimal(int.from_bytes(message.value, "big", signed=True))
     return unscaled.scaleb(-message.scale, _EXACT)
 
@@ -99,18 +99,18 @@ def write_decimal(value: decimal.Decimal, message: Any) -> None:
 
 
 def read_json(message: Any) -> Any:
-    """What a `google.protobuf.Value` holds; its numbers are floats."""
+    """Return the value of a `google.protobuf.Value`, whose numbers are floats."""
     kind = message.WhichOneof("kind")
     return None if kind is None else _READ_JSON[kind](getattr(message, kind))
 
 
 def read_json_object(message: Any) -> dict[str, Any]:
-    """The dict of a `google.protobuf.Struct`."""
+    """Return a `google.protobuf.Struct` as a dict."""
     return {name: read_json(value) for name, value in message.fields.items()}
 
 
 def read_json_list(message: Any) -> list[Any]:
-    """The list of a `google.protobuf.ListValue`."""
+    """Return a `google.protobuf.ListValue` as a list."""
     return list(map(read_json, message.values))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
@@ -24,16 +24,16 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How values are written.
+    """A function that writes values into messages.
 
     Parameters
     ----------
     fill : callable
-        `(value, message)`; raises what Python and protobuf raise for values that are not of the type.
+        `(value, message)`. Raises errors of Python and protobuf for values that do not fit the type.
     place_of : callable
-        Of such an error: at which field, for sentences.
+        `error -> text`: the field at which the error occurred, for error messages.
     is_exact : bool
-        Whether each value that is plainly of the class is read back as it is, or refused.
+        True if each value of exactly the classes of the type is either read back equal or refused.
     """
 
     fill: Callable[[Any, Any], None]
@@ -42,12 +42,12 @@ class Writing:
 
 
 def writer(message: Descriptor, info: Any) -> Writing:
-    """A function that fills messages of one type from values of a type.
+    """Return a function that fills messages of one type from values of a Python type.
 
     Raises
     ------
     SerdeError
-        When a field of the class is of another type than that of the message, or is not in it.
+        If a field of the class has another type in the message, or is not in the message.
     """
     source = _WritingSource()
     name = source.of_message(message, info)
@@ -55,7 +55,7 @@ def writer(message: Descriptor, info: Any) -> Writing:
 
 
 class _WritingSource(CompiledSource):
-    """The text of functions that fill messages, one for each pair of a message type and a class."""
+    """Source text of functions that fill messages: one function for each message type and class."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class _WritingSource(CompiledSource):
         self.is_exact = True
 
     def of_message(self, message: Descriptor, info: Any) -> str:
-        """The name of the function for a message; it may call itself."""
+        """Return the name of the function for a message. It may call itself."""
         shape = shape_for(message, info)
         if shape is None:
             raise SerdeError(f"{shown(info)} cannot be written as the message {message.full_name}")
@@ -74,7 +74,7 @@ class _WritingSource(CompiledSource):
             try:
                 body = self._body(message, shape)
             except SerdeError:
-                del self.functions[key]  # another type may fit
+                del self.functions[key]  # the caller may try another type
                 raise
             self.lines += [f"def {self.functions[key]}(v, m):", *_indented(body or ["pass"])]
         return self.functions[key]
@@ -82,13 +82,13 @@ class _WritingSource(CompiledSource):
     def _body(self, message: Descriptor, shape: MessageShape) -> Lines:
         lines: Lines = []
         fields = pairs(message, shape)
-        self._look_at_oneofs(fields)
+        self._check_oneofs(fields)
         for pair in fields:
             lines += about(pair.of_class.wire_name, self._field(message, pair, shape))
         return lines
 
-    def _look_at_oneofs(self, fields: list[Pair]) -> None:
-        """Of fields that share a oneof only one can be written: whether it was, reading it back tells."""
+    def _check_oneofs(self, fields: list[Pair]) -> None:
+        """Require reading back if fields share a oneof, since only one of them can be written."""
         fields_of_oneofs = [pair.of_message for pair in fields if pair.of_message and pair.of_message.containing_oneof]
         shared = [field.containing_oneof.name for field in fields_of_oneofs]
         if len(set(shared)) < len(shared):
@@ -102,11 +102,11 @@ class _WritingSource(CompiledSource):
             self.is_exact = False
             return [f"x = v.get({name!r})", "if x is not None:", *_indented(self._present(pair))]
         if may_lack(pair, shape):
-            return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._there(pair, shape))]
-        return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._there(pair, shape)]
+            return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._value(pair, shape))]
+        return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._value(pair, shape)]
 
     def _nowhere(self, message: Descriptor, pair: Pair, shape: MessageShape) -> Lines:
-        """The lines that refuse what is not the default of a field that the message lacks."""
+        """Return the lines that refuse a value other than the default for a field that is not in the message."""
         field = pair.of_class
         if field.required:
             raise SerdeError(
@@ -118,8 +118,8 @@ class _WritingSource(CompiledSource):
         value = f"v[{field.name!r}]" if shape.are_keys else f"v.{field.name}"
         return [f"if {value} != {self.bound(field.default)}(): {refuse}"]
 
-    def _there(self, pair: Pair, shape: MessageShape) -> Lines:
-        """The lines for a value `x` that may be None where the type says so."""
+    def _value(self, pair: Pair, shape: MessageShape) -> Lines:
+        """Return the lines that write a value `x`, which may be None if the type is optional."""
         field = pair.of_message
         lines = self._present(pair)
         if field is not None and field.is_repeated and empty_is_absent(pair, shape):
@@ -131,7 +131,7 @@ class _WritingSource(CompiledSource):
         return [f"if x is None: {self.bound(_refuse_none)}({pair.of_class.name!r})", *lines]
 
     def _has_none(self, pair: Pair, shape: MessageShape) -> bool:
-        """Whether the message can tell None from every other value."""
+        """True if the message can tell None from every other value."""
         field = pair.of_message
         if may_lack(pair, shape):
             return False
@@ -141,9 +141,10 @@ class _WritingSource(CompiledSource):
 
     def _present(self, pair: Pair) -> Lines:
         if pair.oneof is not None:
-            return self._oneof(pair)
+            return self._oneof(pair.oneof, pair.of_class.info)
         field = pair.of_message
-        assert field is not None
+        if field is None:
+            return []
         types = alternatives(pair.of_class.info).types
         if len(types) > 1:
             self.is_exact = False
@@ -202,13 +203,13 @@ class _WritingSource(CompiledSource):
         return [f"{part}.SetInParent()", f"{filler}({value}, {part})"]
 
     def _scalar(self, conversion: Leaf | None, value: str) -> str | None:
-        """The expression of what protobuf takes; None where the type does not fit."""
+        """Return the expression of the protobuf value, or None if the type does not fit."""
         if conversion is None:
             return None
         return value if conversion.write is None else f"{self.bound(conversion.write)}({value})"
 
     def _filler(self, field: FieldDescriptor, info: Any) -> str:
-        """The name of the function that fills a message of a field."""
+        """Return the name of the function that fills the message of a field."""
         conversion = leaf(field, info)
         if conversion is not None:
             return self.bound(conversion.write)
@@ -216,12 +217,11 @@ class _WritingSource(CompiledSource):
             raise mismatch(field, info)
         return self.of_message(field.message_type, info)
 
-    def _oneof(self, pair: Pair) -> Lines:
-        """A oneof by the class of the value."""
-        assert pair.oneof is not None
+    def _oneof(self, oneof: OneofDescriptor, info: Any) -> Lines:
+        """Return the lines that write a oneof by the class of the value."""
         writers: dict[type, Any] = {}
         name = self.bound(writers)
-        for member in members(pair.oneof, pair.of_class.info):
+        for member in members(oneof, info):
             kind = self.bound(member.kind)
             function = f"{name}_{member.field.name}"
             lines = self._single(member.field, member.info, "x")
@@ -239,7 +239,7 @@ def _refuse_without_field(name: str, message: str) -> None:
 
 
 def _may_be_none(pair: Pair) -> bool:
-    """Whether None stands for a field that is absent; in a `google.protobuf.Value` it is a value."""
+    """True if None means that a field is absent. In a `google.protobuf.Value`, None is a value."""
     if not isinstance(pair.of_class.info, inspect.AnyType):
         return alternatives(pair.of_class.info).optional
     field = pair.of_message
