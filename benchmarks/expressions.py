@@ -10,7 +10,7 @@ import msgspec
 
 import kstreams as ks
 from benchmarks import baseline, one_task
-from kstreams.batch import Row
+from kstreams.kernel.batch import Row
 
 ROWS, KEYS, BATCH = 200_000, 200, 10_000
 

@@ -24,7 +24,7 @@ import kstreams as ks
 from benchmarks.http_client import Answered, Load, another_process
 from benchmarks.queries import KEYS, feed, fill, processed, require_busy, topology, wait, wait_for_all
 from kstreams.config import Config
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.server import Server
 
 SECONDS, QUIET_S = 4.0, 1.0

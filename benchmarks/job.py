@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.engine import run

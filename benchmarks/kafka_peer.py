@@ -16,8 +16,8 @@ from datetime import timedelta
 import msgspec
 
 import kstreams as ks
-from kstreams.clock import SystemClock
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.kernel.clock import SystemClock
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 
 TOTAL = int(os.environ["RECORDS"])
 WORDS = 8  # of a sentence

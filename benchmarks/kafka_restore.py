@@ -18,11 +18,11 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as Place
 
 from benchmarks.state import TABLE
-from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import SystemClock
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.api import Log
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.state import open_task_state
 
 ROWS = 1_000_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import EmbeddedLog, open_log
 
 ROWS, BATCHES, SENDS = 10_000, 300, 300_000

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import kstreams as ks
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import serde_of

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 import kstreams as ks
 from benchmarks.job import write
-from kstreams.batch import Batch, TopicPartition
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import serde_of

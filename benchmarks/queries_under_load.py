@@ -24,7 +24,7 @@ from benchmarks.http_client import Answered, Load, asked
 from benchmarks.http_queries import requests
 from benchmarks.queries import KEYS, feed, fill, processed, require_busy, topology, wait, wait_for_all
 from kstreams.config import Config
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.server import Server
 
 DRIPPING, READING_SLOWLY, WATCHING, SCANNING = 80, 60, 60, 4

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import kstreams as ks
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 
 RECORDS, KEYS, BATCH = 1_000_000, 977, 50_000

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import kstreams as ks
 from benchmarks.spark_steps import steps_of, worker_memory, write_topic
-from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 
 FEW, MANY, PER_STEP, STEPS, NEW_WORKERS, PARTITIONS = 1_000, 1_000_000, 10_000, 60, 5, 2

@@ -38,8 +38,8 @@ def write_topic(
 
 def steps_of(session: Any, topology: ks.Topology, folder: Path, name: str, **settings: Any) -> list[tuple[int, float]]:
     """Records and seconds of each step of a run that ends with its input, `folder/log`."""
-    from kstreams.clock import SystemClock
     from kstreams.config import Config
+    from kstreams.kernel.clock import SystemClock
     from kstreams.runtime.spark.runner import SparkRunner
 
     config = {

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
         window_end,
         window_start,
     )
+    from kstreams.kernel.timestamps import (
+        FailOnInvalidTimestamp,
+        LogAndSkipOnInvalidTimestamp,
+        UsePartitionTimeOnInvalidTimestamp,
+        WallclockTimestampExtractor,
+    )
     from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
     from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.api.processor import FixedKeyProcessor, Processor
@@ -89,12 +95,6 @@ if TYPE_CHECKING:
         ReadOnlyWindowStore,
     )
     from kstreams.state.stores import Stores
-    from kstreams.timestamps import (
-        FailOnInvalidTimestamp,
-        LogAndSkipOnInvalidTimestamp,
-        UsePartitionTimeOnInvalidTimestamp,
-        WallclockTimestampExtractor,
-    )
     from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
@@ -179,7 +179,7 @@ _HOMES = {
         "ReadOnlyWindowStore",
     ),
     "kstreams.state.stores": ("Stores",),
-    "kstreams.timestamps": (
+    "kstreams.kernel.timestamps": (
         "FailOnInvalidTimestamp",
         "LogAndSkipOnInvalidTimestamp",
         "UsePartitionTimeOnInvalidTimestamp",

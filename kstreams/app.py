@@ -15,13 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from kstreams.app_module import Place, import_from, place_of, shadowing
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
+from kstreams.modules.app_module import Place, import_from, place_of, shadowing
+from kstreams.os.stop_signals import stop_signals
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.state.bundle import Bundle
-from kstreams.stop_signals import stop_signals
 
 logger = logging.getLogger(__name__)
 

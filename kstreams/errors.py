@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kstreams.advice import spoken
+from kstreams.kernel.advice import spoken
+from kstreams.kernel.source_line import operator_at
 from kstreams.own_files import require_own
-from kstreams.source_line import operator_at
 
 require_own()  # nearly everything imports the errors
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from kstreams.durations import Time, time_ms
+from kstreams.kernel.durations import Time, time_ms
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.package_folder import PACKAGE
+from kstreams.modules.installed import PACKAGE
 
 THEIRS = {"__init__.py": "from .batch import BatchEvent\n", "batch.py": "BatchEvent = int\n"}
 SENTENCE = "another distribution, kstreams 0.34.6, was installed over kstreams-dsl: both have a package kstreams"

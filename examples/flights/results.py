@@ -15,8 +15,8 @@ from app import AirlineDelays, HourlyDelays, WindyDeparture
 from rich.console import Console
 from rich.table import Table
 
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import home_of
 from kstreams.log.api import Log
 

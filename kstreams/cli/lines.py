@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kstreams.brief_lines import BriefLines, is_shown
+from kstreams.structured_logs import BriefLines, is_shown
 
 if TYPE_CHECKING:
     from kstreams.config import Config

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
 from kstreams.cli.numbers import counted, size
-from kstreams.clock import Clock, SystemClock
+from kstreams.kernel.clock import Clock, SystemClock
 
 LINE_EVERY_MS = 5_000
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import msgspec
 
 from kstreams.config import Config
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
+from kstreams.kernel.decoders import decode_json
 
 if TYPE_CHECKING:
     from kstreams.server.instances import Instance

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kstreams.decoders import decode_json
 from kstreams.errors import SchemaNotFoundError, SerdeError
+from kstreams.kernel.decoders import decode_json
 from kstreams.schemas import RegisteredSchema
 from kstreams.serdes.base import Serde, SerdeUse
 from kstreams.serdes.byte_kinds import checked_kind, encode_json, encoder

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, SerdeError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.topic_types import MIXED
 from kstreams.record import Headers
 from kstreams.serdes.base import SerdeUse

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.errors import ConfigError
-from kstreams.offset_reset import offset_reset_of
+from kstreams.kernel.offset_reset import offset_reset_of
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}

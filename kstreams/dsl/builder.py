@@ -28,14 +28,14 @@ from kstreams.dsl.streams.kstream import KStream
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.dsl.tables.ktable import KTable
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
-from kstreams.offset_reset import OffsetReset, offset_reset_of
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.offset_reset import OffsetReset, offset_reset_of
+from kstreams.kernel.source_line import declared_at
+from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier
 from kstreams.processor.topology.topology import Topology
-from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
-from kstreams.timestamps import TimestampExtractor, extractor_of
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,10 +8,10 @@ from typing import Any, get_type_hints
 
 from kstreams.dsl.frame_rows import row_type
 from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.topology.feeds import Feed
 from kstreams.serdes import serde_of
 from kstreams.serdes.base import without_none
-from kstreams.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from kstreams.dsl.graph import LogicalGraph, Node, Repartition, TableRepartition
 from kstreams.dsl.graph.node import N
 from kstreams.dsl.naming import Names
 from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.topology.feeds import Feed
-from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
 
 if TYPE_CHECKING:

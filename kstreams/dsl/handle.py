@@ -10,7 +10,7 @@ from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.naming import repartition_nodes, repartition_topic
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 
 class Handle(SuggestsNames):

@@ -7,11 +7,11 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kstreams.advice import Advised, Advising
 from kstreams.dsl.naming import validate_name
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.advice import Advised, Advising
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 _VALID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}-repartition")

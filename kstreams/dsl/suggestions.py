@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from kstreams.advice import AdvisedCalls, name_advice, public_names, snake_case
+from kstreams.kernel.advice import AdvisedCalls, name_advice, public_names, snake_case
 
 _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
     "StreamsBuilder": (("stream(...)", "KStream"), ("table(...)", "KTable")),

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn
 
-from kstreams.advice import Advised
 from kstreams.expressions.operations import AGGREGATIONS, OF_CURRENT_RECORD, Operation
+from kstreams.kernel.advice import Advised
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import kstreams.errors  # noqa: F401 (tells whose files these are)
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import (
     Admin,
     Consumer,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import Time
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.durations import Time
 from kstreams.record import Headers
 
 

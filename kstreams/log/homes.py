@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from kstreams.clock import Clock
 from kstreams.errors import ConfigError
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 
 

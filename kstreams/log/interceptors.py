@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.durations import Time
 from kstreams.errors import ConfigError, LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.durations import Time
 from kstreams.log.api import Consumer, Delivery, OffsetAndMetadata, OnCommit, OnDelivery, Producer
 from kstreams.log.record_parts import checked_time
 from kstreams.record import Headers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from time import monotonic
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Consumer, Log
 
 _GROWTH = 8  # each look goes so many times as far back as the one before

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError
+from kstreams.kernel.durations import Time, time_ms
 from kstreams.record import Headers
 
 

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import TopicExistsError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, TopicDescription
 
 KEY_TYPE = "kstreams.key.type"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Literal, TypeVar
 
-from kstreams.clock import Clock, SystemClock
 from kstreams.errors import RegistryUnavailableError
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaRegistry
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from confluent_kafka.schema_registry import Schema as ClientSchema
 from confluent_kafka.schema_registry import SchemaReference as ClientReference
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
-from kstreams.clock import Clock, SystemClock
 from kstreams.config import masked, without_passwords
 from kstreams.errors import (
     ConfigError,
@@ -22,7 +21,8 @@ from kstreams.errors import (
     RegistryUnavailableError,
     SchemaNotFoundError,
 )
-from kstreams.forks import of_one_process
+from kstreams.kernel.clock import Clock, SystemClock
+from kstreams.os.forks import of_one_process
 from kstreams.schemas.compatibility.rules import violations
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 

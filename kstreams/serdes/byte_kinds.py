@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kstreams.decoders import convert, decode_json
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import convert, decode_json
 from kstreams.record import Change, Window, Windowed
 from kstreams.serdes import (
     BytesSerde,

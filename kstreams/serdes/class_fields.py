@@ -10,8 +10,8 @@ import msgspec
 import msgspec.inspect
 import pyarrow as pa
 
-from kstreams.decoders import type_info
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import type_info
 
 _field = cast(Any, msgspec.field)  # its annotations do not allow both defaults to be absent
 ARROW_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}

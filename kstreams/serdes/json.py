@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import json_decoder
 from kstreams.serdes.base import FieldColumns
 from kstreams.serdes.json_columns import JsonColumns, as_lines, of_lines
 from kstreams.serdes.non_finite import json_forms, read_non_finite

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import json_decoder
 from kstreams.serdes.class_fields import field_types, layout_of
 
 _NEWLINE = ord("\n")

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kstreams.decoders import decode_json, type_info
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import decode_json, type_info
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.base import Serde, decode_error
 from kstreams.serdes.of_type import json_serde

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from kstreams.decoders import convert, type_info
+from kstreams.kernel.decoders import convert, type_info
 
 _TEXTS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

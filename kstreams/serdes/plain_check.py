@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import inspect
 
-from kstreams.decoders import type_info
+from kstreams.kernel.decoders import type_info
 
 Check: TypeAlias = Callable[[Any], bool]
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import inspect
 
-from kstreams.decoders import decode_json, msgpack_decoder, type_info
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import decode_json, msgpack_decoder, type_info
 from kstreams.serdes.base import Serde, decode_error
 from kstreams.serdes.plain_check import plain_check
 

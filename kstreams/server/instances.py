@@ -17,9 +17,9 @@ from urllib.parse import quote
 import msgspec
 
 from kstreams.config import Config
-from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, StateError
-from kstreams.private import is_private, private_file, private_folder, write_private
+from kstreams.kernel.decoders import decode_json
+from kstreams.os.private import is_private, private_file, private_folder, write_private
 from kstreams.runtime.native.state.locks import state_folder
 
 _FOLDER = ".server"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-from kstreams.decoders import decode_json
+from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.server.refusal import moving
 

@@ -13,8 +13,8 @@ import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from kstreams.decoders import decode_json
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import decode_json
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.local_stores import Isolation
 from kstreams.serdes import Serde

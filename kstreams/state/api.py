@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
 from kstreams.state.column_family import Statistic

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kstreams.batch import TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
-from kstreams.private import make_folder, private_file, private_folder, write_private
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.decoders import decode_json
+from kstreams.os.private import make_folder, private_file, private_folder, write_private
 from kstreams.state.api import Changes
 from kstreams.state.changes_in_arrow import SCHEMA, encoded_changes
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kstreams.batch import Batch, TopicPartition, headers_column
+from kstreams.kernel.batch import Batch, TopicPartition, headers_column
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.values_with_headers import joined, parted
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import StoreNotAvailableError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.state.column_family import ReadFamily
 from kstreams.state.live_budget import MIB, LiveBudget
 from kstreams.state.store_builder import StoreBuilder

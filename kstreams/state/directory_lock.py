@@ -8,9 +8,9 @@ import weakref
 from pathlib import Path
 
 from kstreams.errors import StateError
-from kstreams.forks import in_child
-from kstreams.open_files import opened
-from kstreams.private import make_private, private_file, private_folder
+from kstreams.os.forks import in_child
+from kstreams.os.open_files import opened
+from kstreams.os.private import make_private, private_file, private_folder
 
 _NAME = ".lock"
 

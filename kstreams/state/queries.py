@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from kstreams.durations import Time, span_ms, time_ms_or_none
 from kstreams.errors import StateError, StoreNotAvailableError
+from kstreams.kernel.durations import Time, span_ms, time_ms_or_none
 from kstreams.record import Record, Window, Windowed
 from kstreams.state.read_only_store import Answer, Position
 from kstreams.state.values_with_headers import headers_of, without_headers

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from kstreams.batch import TopicPartition
-from kstreams.durations import Time, span_ms, time_ms, time_ms_or_none
 from kstreams.errors import StateError
-from kstreams.garbage_collection import paused_garbage_collection
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.durations import Time, span_ms, time_ms, time_ms_or_none
+from kstreams.os.garbage_collection import paused_garbage_collection
 from kstreams.record import Windowed
 from kstreams.serdes import Serde
 from kstreams.state.api import VersionedRecord

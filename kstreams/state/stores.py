@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from kstreams.advice import Advised, Advising
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError
+from kstreams.kernel.advice import Advised, Advising
+from kstreams.kernel.durations import Duration, to_ms
 from kstreams.serdes import Serde, serde_of
 from kstreams.state import store_kinds
 from kstreams.state.custom_store import CustomStore

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.state.api import Changes, StoreBuilder, TaskState
 from kstreams.state.changelog_records import as_changes
 from kstreams.state.column_family import ColumnFamily, Statistic

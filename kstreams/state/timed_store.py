@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from kstreams.durations import time_ms
+from kstreams.kernel.durations import time_ms
 from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
 from kstreams.state.values_with_headers import checked_row
 

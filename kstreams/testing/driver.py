@@ -11,14 +11,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kstreams.advice import AdvisedCalls, Advising
-from kstreams.batch import Batch, Row
-from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
-from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
-from kstreams.forks import finalized_here, of_one_process
+from kstreams.kernel.advice import AdvisedCalls, Advising
+from kstreams.kernel.batch import Batch, Row
+from kstreams.kernel.clock import ManualClock, SystemClock
+from kstreams.kernel.durations import Duration, Time, to_ms
 from kstreams.log.schema_registries import ApplicationRegistry
+from kstreams.os.forks import finalized_here, of_one_process
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.context.encoded_rows import EncodedRows
 
 

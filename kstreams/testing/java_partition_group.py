@@ -6,7 +6,7 @@ Streams keeps its partitions in a Java `PriorityQueue`: its order of ties is not
 
 from __future__ import annotations
 
-from kstreams import java_priority_queue
+from kstreams.kernel import java_priority_queue
 from kstreams.processor.task.partition_group import PartitionGroup, Queue
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kstreams.config import Config
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError, TopologyError
+from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
 from kstreams.processor.api.metrics import ProcessorMetrics, Sensor
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kstreams import durations
-from kstreams.durations import Time
+from kstreams.kernel import durations
+from kstreams.kernel.durations import Time
 
 
 def time_ms(time: Time) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.advice import AdvisedCalls
-from kstreams.batch import Row, headers_column, rows_of_headers
-from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import SerdeError
+from kstreams.kernel.advice import AdvisedCalls
+from kstreams.kernel.batch import Row, headers_column, rows_of_headers
+from kstreams.kernel.durations import Duration, Time, to_ms
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
 from kstreams.testing.times import time_ms

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from kstreams.advice import Advised, Advising
-from kstreams.durations import Duration, to_ms
+from kstreams.kernel.advice import Advised, Advising
+from kstreams.kernel.durations import Duration, to_ms
 
 END_OF_TIME_MS = 2**63 - 1
 """The end of a window that has none."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
 from kstreams.errors import ProcessingError
+from kstreams.kernel.clock import ManualClock
 from tests.async_functions.running import run
 from tests.native.stepped import stepped
 from tests.native.world import World

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
 from kstreams.dsl import graph as g
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.exchange.reports import raise_first, split_reports

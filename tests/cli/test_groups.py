@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, home_at, open_log
 from kstreams.state.process_lock import ProcessLock
 from tests.support.kafka_topics import delete_everything

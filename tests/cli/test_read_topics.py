@@ -7,7 +7,7 @@ import time
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, home_at, open_log
 from kstreams.state.process_lock import ProcessLock
 from tests.native.world import until

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.cli.typed_reading import reader_of
 from kstreams.config import Config
 from kstreams.errors import SerdeError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import home_of
 from kstreams.log.schema_registries import registry_of
 from tests.support.avro_schemas import by_fastavro

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from tests.cli.test_applications import COMMAND
 

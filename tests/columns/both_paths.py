@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions

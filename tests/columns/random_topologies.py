@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypedDict
 
 import kstreams as ks
-from kstreams.batch import Row
+from kstreams.kernel.batch import Row
 
 NUMBERS = [None, -3, 0, 1, 2, 7, 9, 2**53 + 1, 2**57, -(2**57)]
 PRICES = [None, 0.1, 0.2, 0.7, -1e16, 1e16, 3.0, 0.0, -0.0]

@@ -11,9 +11,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Batch, Row
 from kstreams.errors import ProcessingError, SerdeError
+from kstreams.kernel.batch import Batch, Row
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.task.columns import early_filter as thinning
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Batch, Row
+from kstreams.kernel.batch import Batch, Row
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region
 from tests.columns.random_topologies import Order

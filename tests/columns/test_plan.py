@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Row
 from kstreams.errors import SerdeError
+from kstreams.kernel.batch import Row
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from tests.columns.both_paths import assert_same, assert_same_if_columns, reason, run
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Row
+from kstreams.kernel.batch import Row
 from tests.columns.both_paths import assert_same, cut
 from tests.support.examples import examples
 

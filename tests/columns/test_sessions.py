@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Batch, Row
+from kstreams.kernel.batch import Batch, Row
 from kstreams.processor.operators.session import columns as session_target
 from kstreams.processor.task.columns.region import Region
 from tests.columns.both_paths import assert_same, cut, reason

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import home_of
 from kstreams.log.api import Consumer, Producer
 from kstreams.processor.topology.topology import Topology

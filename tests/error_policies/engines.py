@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import kstreams as ks
-from kstreams.batch import Row, TopicPartition
+from kstreams.kernel.batch import Row, TopicPartition
 from kstreams.log import open_log
 from kstreams.testing import TopologyTestDriver
 

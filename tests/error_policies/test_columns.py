@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Row
+from kstreams.kernel.batch import Row
 from tests.columns.both_paths import Seen, reason, run
 
 SKIP = ks.LogAndSkipOnInvalidTimestamp()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.testing import TopologyTestDriver
 

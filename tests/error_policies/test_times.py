@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Row
 from kstreams.errors import ProcessingError
-from kstreams.timestamps import LATEST_MS, InvalidTimestampError
+from kstreams.kernel.batch import Row
+from kstreams.kernel.timestamps import LATEST_MS, InvalidTimestampError
 from tests.columns.both_paths import cut
 from tests.columns.both_paths import run as on_path
 from tests.error_policies.engines import LETTERS, row

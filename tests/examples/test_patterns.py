@@ -16,8 +16,8 @@ import pytest
 
 from kstreams.app import load_app
 from kstreams.cli import main
-from kstreams.clock import SystemClock
 from kstreams.config import Config
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import open_log
 from tests.examples import patterns
 from tests.examples.conftest import EXAMPLES, Terminal

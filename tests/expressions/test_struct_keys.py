@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Row
 from kstreams.errors import ProcessingError, TopologyError
+from kstreams.kernel.batch import Row
 from kstreams.testing import TopologyTestDriver
 from tests.columns.both_paths import assert_same
 

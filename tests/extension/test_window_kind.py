@@ -13,8 +13,8 @@ import pytest
 
 import kstreams as ks
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
+from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.operators.aggregation.emission import emit_nothing, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows

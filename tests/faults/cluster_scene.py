@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kstreams.app import load_app
-from kstreams.package_folder import PACKAGE
+from kstreams.modules.installed import PACKAGE
 from kstreams.runtime.spark.cluster.session import spark_session
 from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.io.typed_rows import Serdes, serdes_written

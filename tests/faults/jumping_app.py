@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from kstreams.clock import SystemClock
+from kstreams.kernel.clock import SystemClock
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.faults.takeover_app import topology
 

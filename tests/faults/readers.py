@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Consumer, EmbeddedLog, open_log
 from tests.log.embedded.files import segments
 

@@ -10,7 +10,7 @@ BEGIN = """
 import atexit, os, signal, sys, threading, time
 from pathlib import Path
 import kstreams as ks
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 
 folder = Path(sys.argv[1])

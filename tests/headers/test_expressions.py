@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Row
 from kstreams.errors import TopologyError
+from kstreams.kernel.batch import Row
 from kstreams.serdes import IntSerde
 from kstreams.testing import TopologyTestDriver
 from tests.columns.both_paths import assert_same

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from tests.native.world import World
 
 TOPICS = ("one", "two")

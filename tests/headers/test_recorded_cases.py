@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Batch, TopicPartition
-from kstreams.batch import Row as BytesRow
-from kstreams.clock import ManualClock
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Row as BytesRow
+from kstreams.kernel.clock import ManualClock
 from kstreams.state import open_task_state
 from kstreams.testing import TopologyTestDriver
 from tests.headers.recorded import CHANGELOGS, INPUT, RUNS, Recorded, Row, headers_of

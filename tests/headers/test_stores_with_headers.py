@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.errors import ProcessingError, StateError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.lifecycle import State
 from kstreams.state import open_task_state
 from kstreams.state.tables.store_tables import as_table, held_by

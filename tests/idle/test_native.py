@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
+from kstreams.kernel.clock import ManualClock
 from tests.native.stepped import stepped
 from tests.native.world import World
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources

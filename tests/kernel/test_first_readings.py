@@ -21,7 +21,7 @@ WAYS = {
 SCRIPT = """
 import sys, threading
 import msgspec
-from kstreams.decoders import convert, decode_json
+from kstreams.kernel.decoders import convert, decode_json
 from kstreams.serdes import MsgpackSerde, serde_of
 
 PLAIN = {{"one": {{"a": 1, "b": "x"}}, "two": {{"a": 1, "b": "x"}}}}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kstreams.murmur2 import murmur2, partition_of
+from kstreams.kernel.murmur2 import murmur2, partition_of
 
 GOLDEN = [line.split(" ") for line in Path(__file__).with_name("murmur2_java.txt").read_text().splitlines()[1:]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import kstreams as ks
-from kstreams.batch import Batch
+from kstreams.kernel.batch import Batch
 from kstreams.log.interceptors import ConsumerInterceptor, ProducerInterceptor, SentRecord
 from tests.native.world import World
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.log.partitioning import partitions_of, split_by_partition
-from kstreams.murmur2 import partition_of
 
 KEYS = st.lists(st.none() | st.binary(max_size=70), max_size=40)
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.clock import ManualClock
 from kstreams.errors import ProcessingError, TopologyError
+from kstreams.kernel.clock import ManualClock
 from kstreams.testing import TopologyTestDriver
 from tests.native.stepped import stepped
 from tests.native.world import World

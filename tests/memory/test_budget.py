@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
 from kstreams.config import Config, MemoryShares
+from kstreams.kernel.clock import ManualClock
 from kstreams.serdes import serde_of
 from kstreams.state import StateLimits, StoreBuilder, Stores, open_task_state, store_kinds
 from kstreams.state.api import BufferedChange

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 from kstreams.serdes import serde_of
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.job import Job, open_job

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import home_of
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import serde_of

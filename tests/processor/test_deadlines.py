@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.task import Task

@@ -8,8 +8,8 @@ import pytest
 
 import kstreams as ks
 from kstreams import value
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ProcessingError, SerdeError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.task.partition_group import PartitionGroup
 from tests.processor.test_task import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.task.partition_group import PartitionGroup
 
 A, B, C = (TopicPartition(topic, 0) for topic in "abc")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.clock import ManualClock
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.topology.topology import Topology
 from kstreams.testing import TopologyTestDriver

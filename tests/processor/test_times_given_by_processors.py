@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, ProcessingError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.record import ValueAndTimestamp, Window, Windowed
 from kstreams.testing import TopologyTestDriver

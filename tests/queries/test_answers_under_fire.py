@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.errors import StoreNotAvailableError
-from kstreams.murmur2 import partition_of
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import World, until
 from tests.support.examples import examples

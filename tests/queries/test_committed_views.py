@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders, Window, Windowed
 from kstreams.state import Stores, TaskState, open_task_state
 from tests.state.store_machine import headers_for

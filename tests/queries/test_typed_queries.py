@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptStateError, StateError, StoreNotAvailableError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state import queries as q

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.errors import RegistryError, RegistryUnavailableError, SchemaNotFoundError
+from kstreams.kernel.clock import ManualClock
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaRegistry
 from kstreams.schemas.patient import Patience, PatientRegistry, without_waiting

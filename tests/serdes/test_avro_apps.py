@@ -14,8 +14,8 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import ConfigError, RegistryError, SerdeError
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.log.schema_registries import registry_of
-from kstreams.murmur2 import partition_of
 from kstreams.schemas import Schema
 from kstreams.testing import TopologyTestDriver
 from tests.native.world import World

@@ -21,8 +21,8 @@ from confluent_kafka.schema_registry.serde import SchemaId
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import kstreams as ks
-from kstreams.batch import headers_column, rows_of_headers
 from kstreams.config import Config
+from kstreams.kernel.batch import headers_column, rows_of_headers
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
 from kstreams.serdes.typed import same_value

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import ConfigError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log import Log, home_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.progress import Progress as NativeProgress

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import kstreams as ks
-from kstreams.batch import Batch, TopicPartition
-from kstreams.batch import Row as LogRow
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Row as LogRow
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology

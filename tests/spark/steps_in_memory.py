@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology

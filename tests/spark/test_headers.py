@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark import engine
 from tests.headers.test_on_spark import marked
 from tests.spark.running import Application, Row

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
+from kstreams.kernel.clock import SystemClock
 from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.runner import SparkRunner
 from tests.spark.running import Application, Row

@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import Headers
 from kstreams.state import Changes, StateLimits, StoreBuilder, TaskState, open_task_state
 from kstreams.state.changelog_records import as_records

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.state import Stores, VersionedRecord, open_task_state
 from kstreams.state.api import Changes
 from kstreams.state.merged_changes import merged

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError, StateError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import ValueAndTimestamp
 from kstreams.runtime.native.uncaught_exceptions import clear_frames
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.durations import to_ms
 from kstreams.errors import StateError
+from kstreams.kernel.durations import to_ms
 from kstreams.serdes import IntSerde
 from kstreams.state import StoreBuilder, Stores, open_task_state, store_kinds
 

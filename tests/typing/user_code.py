@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, assert_type
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.dsl.graph import Peek
+from kstreams.kernel.batch import TopicPartition
 from kstreams.state import VersionedRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.task import Task

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.cli.home import home_named, opened
 from kstreams.cli.options import AsJson, ConsumedKeyType, LogDir, TopicName, ValueType
 from kstreams.cli.output import json_line, reader_is_gone
 from kstreams.cli.registry import uses_of
 from kstreams.cli.typed_reading import Reader, reader_of
 from kstreams.errors import KStreamsError, UnknownTopicError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer, Log, TopicDescription
 from kstreams.log.topic_types import types_of
 from kstreams.record import Headers
@@ -88,7 +88,7 @@ def _described(home: Log, topic: str) -> TopicDescription:
 
 def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
     """The topic, as soon as it is there, and whether it had to be waited for: then all its records are new."""
-    from kstreams.clock import SystemClock
+    from kstreams.kernel.clock import SystemClock
 
     clock = SystemClock()
     missing = False

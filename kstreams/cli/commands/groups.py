@@ -8,19 +8,19 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from kstreams.batch import TopicPartition
 from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
-from kstreams.clock import SystemClock
-from kstreams.durations import to_ms
 from kstreams.errors import ConfigError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import SystemClock
+from kstreams.kernel.durations import to_ms
+from kstreams.kernel.offset_reset import offset_reset_of
 from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
 from kstreams.log.naming import did_you_mean
 from kstreams.log.readable_ends import readable_ends
-from kstreams.offset_reset import offset_reset_of
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 
 groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")

@@ -18,8 +18,8 @@ from kstreams.cli.instants import instant_ms
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
 from kstreams.cli.registry import uses_of
 from kstreams.cli.schema_writing import Encoders, topic_encoders
-from kstreams.decoders import json_decoder
 from kstreams.errors import KStreamsError, SerdeError
+from kstreams.kernel.decoders import json_decoder
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_types, types_of
 from kstreams.record import Headers

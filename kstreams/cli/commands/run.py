@@ -158,7 +158,7 @@ def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
 def _run_workers(command: list[str], count: int) -> signal.Signals | None:
     """Supervise processes that run a command; what stopped them."""
     from kstreams.cli.workers import Workers
-    from kstreams.stop_signals import stop_signals
+    from kstreams.os.stop_signals import stop_signals
 
     with stop_signals() as stop:
         Workers(command, count).run(stop)

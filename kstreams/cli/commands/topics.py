@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.batch import TopicPartition
 from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
@@ -17,6 +16,7 @@ from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, S
 from kstreams.cli.output import print_rows
 from kstreams.cli.topic_schemas import schemas_of
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, GroupDescription, TopicDescription
 from kstreams.log.homes import TopicHome
 from kstreams.log.topic_types import TopicTypes, types_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kstreams.decoders import convert
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import convert
 
 
 def of_class(value: Any, cls: type, place: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from kstreams.dsl.graph import Expressions, Fold
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 
 def fold_or_expressions(

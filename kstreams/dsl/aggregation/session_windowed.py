@@ -11,8 +11,8 @@ from kstreams.dsl.graph import Declared, Typing
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 from kstreams.record import Windowed
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.tables.ktable import KTable

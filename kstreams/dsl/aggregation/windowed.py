@@ -11,11 +11,11 @@ from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, Win
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.dsl.window_kinds import window_kind
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
 from kstreams.record import Windowed
-from kstreams.source_line import declared_at
 from kstreams.windows import Windows
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypedDict
 
 from kstreams.dsl.graph.node import Node
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.context.held_back import Order
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
+from kstreams.kernel.source_line import operator_at
 from kstreams.serdes import Serde
-from kstreams.source_line import operator_at
 
 Typing: TypeAlias = type | Serde[Any] | None
 """What the user declares about a key or value: a type, a serde, or nothing."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
-from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.arity import can_be_called, parameters_of
 from kstreams.processor.context.record_functions import OfRecord
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized
-from kstreams.timestamps import TimestampExtractor
+from kstreams.kernel.timestamps import TimestampExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

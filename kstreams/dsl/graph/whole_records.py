@@ -9,8 +9,8 @@ from typing import Any
 from kstreams.dsl.graph.node import Node
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.context.record_functions import OfRecord
-from kstreams.source_line import declared_at
 
 
 def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:

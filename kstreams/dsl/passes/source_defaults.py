@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kstreams.config import Config
 from kstreams.dsl.graph import GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
-from kstreams.timestamps import extractor_of
+from kstreams.kernel.timestamps import extractor_of
 
 
 def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:

@@ -10,10 +10,10 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp
 from kstreams.processor.columns import ProjectForm
 from kstreams.processor.operators.stateless import DropNullKeysOperator, PassOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
-from kstreams.timestamps import FailOnInvalidTimestamp
 
 
 def to(node: To, build: Lowering) -> str:

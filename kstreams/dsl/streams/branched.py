@@ -10,8 +10,8 @@ from kstreams.dsl.graph import Function, Split, taking
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import declared_at
 from kstreams.record import RecordWithMetadata
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream

@@ -8,7 +8,7 @@ from kstreams.dsl.graph import Function, Typing
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.expressions import Expr, gives_struct
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 
 def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> None:

@@ -19,10 +19,10 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.dsl.sugar.known_types import types_of
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.source_line import declared_at
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
 from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:

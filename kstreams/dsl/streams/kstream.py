@@ -37,10 +37,10 @@ from kstreams.dsl.streams.stream_sugar import StreamSugar
 from kstreams.dsl.streams.stream_values import StreamValues
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
 from kstreams.processor.api.record_context import RecordContext
 from kstreams.record import RecordWithMetadata
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.tables.ktable import KTable

@@ -10,9 +10,9 @@ from kstreams.dsl.handle import Handle
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions.headers import HeaderValue, header_bytes
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.operators.headers import WithoutHeaders
 from kstreams.record import Headers, RecordWithMetadata
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream

@@ -9,8 +9,8 @@ from kstreams.dsl.graph import Grouped, Node, Repartition, Typing
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.streams.joining import Joined, join_global_table, join_streams, join_table, refuse_options
 from kstreams.dsl.tables.global_ktable import GlobalKTable
-from kstreams.durations import Duration
 from kstreams.expressions import Expr
+from kstreams.kernel.durations import Duration
 from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:

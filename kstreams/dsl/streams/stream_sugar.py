@@ -12,10 +12,10 @@ from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.sampling import in_sample
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
 from kstreams.serdes import Serde, serde_of
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream

@@ -19,9 +19,9 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.handle import Handle
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.operators.map_batch.frames import Format, Frames, check_format
 from kstreams.record import RecordWithMetadata
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream

@@ -9,7 +9,7 @@ from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 
 def types_of(graph: GraphBuilder, node: Node) -> Types:

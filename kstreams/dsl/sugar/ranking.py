@@ -9,7 +9,7 @@ from kstreams.dsl.analysis.types import TypeOf
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.sugar.known_types import known
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 Aggregator = Callable[[Any, Any, list[Any]], list[Any]]
 

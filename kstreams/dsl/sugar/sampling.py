@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.murmur2 import murmur2
+from kstreams.kernel.murmur2 import murmur2
 from kstreams.serdes import Serde
 
 

@@ -11,7 +11,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.errors import TopologyError
-from kstreams.source_line import declared_at
+from kstreams.kernel.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from kstreams.dsl.tables.grouped_table import KGroupedTable
 from kstreams.dsl.tables.suppressed import Suppressed
 from kstreams.dsl.tables.table_joins import TableJoins
 from kstreams.dsl.tables.table_views import TableViews
-from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
 from kstreams.serdes import serde_of
-from kstreams.source_line import declared_at
 
 K = TypeVar("K")
 V = TypeVar("V")

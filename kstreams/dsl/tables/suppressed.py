@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kstreams.advice import Advised, Advising
 from kstreams.dsl.naming import validate_name
-from kstreams.durations import Duration, to_ms
+from kstreams.kernel.advice import Advised, Advising
+from kstreams.kernel.durations import Duration, to_ms
 
 WhenFull = Literal["emit_early", "shut_down"]
 

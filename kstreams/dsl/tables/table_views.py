@@ -10,8 +10,8 @@ from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.api.processor import FixedKeyProcessor, check_supplier, store_names
-from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.tables.ktable import KTable

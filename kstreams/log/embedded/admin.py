@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_rows
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, grow_topic, insert_topic, update_config

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.api import Delivery, OnDelivery
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.segments.topic_settings import TopicSettings

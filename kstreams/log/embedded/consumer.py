@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import Time, time_ms, to_ms
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.durations import Time, time_ms, to_ms
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
 from kstreams.log.embedded.catalogue.group_rows import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
@@ -26,6 +25,7 @@ from kstreams.log.groups.group_consumers import (
     nothing_committed,
 )
 from kstreams.log.settings import Setting, choice, read_settings
+from kstreams.os.forks import of_one_process
 
 CONSUMER_SETTINGS = MEMBER_SETTINGS | {
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.errors import LogError
-from kstreams.open_files import opened
+from kstreams.os.open_files import opened
 
 
 @functools.cache

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.clock import Clock
 from kstreams.log.embedded.catalogue.journaled_database import holds_log
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.log import EmbeddedLog

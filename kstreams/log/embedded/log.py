@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
-from kstreams.forks import of_one_process
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
@@ -24,7 +23,8 @@ from kstreams.log.embedded.upkeep.consistency import check_against_segments
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult, Housekeeper, clean_topic
 from kstreams.log.interceptors import consumer_with, producer_with
 from kstreams.log.settings import choice
-from kstreams.private import make_folder
+from kstreams.os.forks import of_one_process
+from kstreams.os.private import make_folder
 
 _logger = logging.getLogger("kstreams.log")
 
@@ -52,7 +52,7 @@ class EmbeddedLog:
     Examples
     --------
     >>> import tempfile
-    >>> from kstreams.batch import TopicPartition
+    >>> from kstreams.kernel.batch import TopicPartition
     >>> with EmbeddedLog(Path(tempfile.mkdtemp())) as log:
     ...     with log.admin() as admin:
     ...         admin.create_topic("words", partitions=2)

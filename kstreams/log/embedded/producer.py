@@ -8,10 +8,9 @@ from contextlib import suppress
 from operator import index
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import Time
 from kstreams.errors import BufferFullError, FencedError, LogError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.durations import Time
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
@@ -23,6 +22,7 @@ from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.writer import Writer
 from kstreams.log.record_parts import checked_headers, checked_time, not_bytes
 from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
+from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
 _IDLE_S = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.catalogue.transactions import first_open_offset
 from kstreams.log.embedded.disk import Disk, refuse_links

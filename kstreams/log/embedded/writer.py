@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata
 from kstreams.log.embedded.buffer import PendingBatch
 from kstreams.log.embedded.catalogue import transactions

@@ -7,9 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from kstreams.batch import TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.groups.subscription import MemberSubscription
 
 

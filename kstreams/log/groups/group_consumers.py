@@ -8,12 +8,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.offset_reset import offset_reset_of
 from kstreams.log.api import OffsetAndMetadata, OnCommit, PartitionsListener
 from kstreams.log.groups.assignors import assignors_named
 from kstreams.log.settings import Setting, number, text
-from kstreams.offset_reset import offset_reset_of
 
 _logger = logging.getLogger("kstreams.groups")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]  # by member
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, RebalanceInProgressError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.groups.group import Group, GroupState, Member, check_member
 
 

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError, TopicExistsError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.kafka.connection import ASK_S, TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of

@@ -13,13 +13,13 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.kafka.client_settings import client_settings, made
 from kstreams.log.kafka.failures import is_absent, passes, raised
 from kstreams.log.naming import did_you_mean
+from kstreams.os.forks import of_one_process
 
 logger = logging.getLogger("kstreams.log.kafka")
 

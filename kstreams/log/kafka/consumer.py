@@ -22,13 +22,13 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import OffsetSpec
 
-from kstreams.batch import Batch, TopicPartition, headers_column
-from kstreams.durations import Time, time_ms
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import Batch, TopicPartition, headers_column
+from kstreams.kernel.durations import Time, time_ms
 from kstreams.log.api import Span
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, partitions_told
 from kstreams.log.kafka.failures import log_error, raised
+from kstreams.os.forks import of_one_process
 
 _TIME = itemgetter(1)
 _READ = {

@@ -8,9 +8,9 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import to_ms
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.durations import to_ms
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener
 from kstreams.log.groups.group_consumers import CommitReports, Listeners, nothing_committed
 from kstreams.log.kafka.admin import KafkaAdmin

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnsupportedError
-from kstreams.forks import of_one_process
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.interceptors import consumer_with, producer_with
 from kstreams.log.kafka.admin import KafkaAdmin
@@ -17,6 +16,7 @@ from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.consumer import KafkaConsumer
 from kstreams.log.kafka.group_consumer import KafkaGroupConsumer
 from kstreams.log.kafka.producer import KafkaProducer
+from kstreams.os.forks import of_one_process
 
 _REPLICATION = "replication.factor"
 _ADMIN = "admin."

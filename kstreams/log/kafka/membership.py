@@ -16,9 +16,8 @@ from typing import Any
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.groups.group import no_member, replaced
 from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, Listeners, Reading, check_times
@@ -32,6 +31,7 @@ from kstreams.log.kafka.offset_commits import (
     read_metadata,
 )
 from kstreams.log.settings import read_settings
+from kstreams.os.forks import of_one_process
 
 _ASK_S = 1.0  # a member that waits longer does not read meanwhile
 _ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")

@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.groups.group import dividing, for_members_alone, no_member, of_another_generation, replaced
 from kstreams.log.kafka.connection import Connection

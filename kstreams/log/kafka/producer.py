@@ -16,17 +16,17 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import Producer as Client
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.durations import Time
 from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.durations import Time
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts, partitions_told
 from kstreams.log.kafka.failures import has_failed_for_good, log_error, raised
 from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows, whole_names
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_parts import checked_headers, not_bytes
-from kstreams.murmur2 import partition_of
+from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
 _ASK_S = 1.0  # a producer that knows a number goes on with it when nobody answers

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import Batch
-from kstreams.durations import Time
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch
+from kstreams.kernel.durations import Time
 from kstreams.log.kafka.connection import TopicFacts
 from kstreams.log.record_parts import checked_time
 from kstreams.record import Headers

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-from kstreams.durations import Duration
+from kstreams.kernel.durations import Duration
 from kstreams.processor.api.metrics import ProcessorMetrics
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
@@ -28,7 +28,7 @@ class ProcessingContext(ABC):
     """What every processor may ask for, whatever it forwards. Kafka Streams: `ProcessingContext`."""
 
     __slots__ = ()
-    _spellings: ClassVar[Mapping[str, str]] = {}  # errors of operators suggest names (`kstreams.advice.spoken`)
+    _spellings: ClassVar[Mapping[str, str]] = {}  # errors of operators suggest names (`kstreams.kernel.advice.spoken`)
 
     @property
     @abstractmethod

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
-from kstreams.batch import Batch, rows_of_headers
 from kstreams.config import Config
 from kstreams.errors import ConfigError
+from kstreams.kernel.batch import Batch, rows_of_headers
+from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.record import Headers, ProducerRecord
-from kstreams.timestamps import LATEST_MS
 
 KINDS = ("deserialization", "processing", "production")
 

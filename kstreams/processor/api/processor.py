@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
+from kstreams.kernel.arity import can_be_called, parameters_of
 from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
 from kstreams.record import FixedKeyRecord, Record
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from kstreams import java_priority_queue
 from kstreams.errors import TopologyError
+from kstreams.kernel import java_priority_queue
 
 NEVER = 2**63 - 1
 """A time (ms) after every timestamp: the deadline of an empty schedule."""

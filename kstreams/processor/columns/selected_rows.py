@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kstreams.batch import Batch, rows_of_headers
 from kstreams.expressions import Expr
+from kstreams.kernel.batch import Batch, rows_of_headers
 from kstreams.processor.columns.source_columns import Columns
 from kstreams.processor.columns.windowing import Integers, stream_times
 from kstreams.record import Headers

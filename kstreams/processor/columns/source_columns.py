@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.batch import Batch, last_headers
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.arrow import TYPES
 from kstreams.expressions.headers import HeaderRead
+from kstreams.kernel.batch import Batch, last_headers
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde, Serde
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kstreams.clock import Clock
 from kstreams.config import Config
+from kstreams.kernel.clock import Clock
 from kstreams.processor.context.settings import TaskSettings
 
 
@@ -26,7 +26,7 @@ class Application:
 
     Examples
     --------
-    >>> from kstreams.clock import ManualClock
+    >>> from kstreams.kernel.clock import ManualClock
     >>> Application.of(Config.of({"application.id": "flights"}), ManualClock()).id
     'flights'
     """

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.partitioning import partitions_of
 
 BY_KEY = -1

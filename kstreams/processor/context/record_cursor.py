@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kstreams.batch import Batch
+from kstreams.kernel.batch import Batch
 from kstreams.record import Headers
 
 

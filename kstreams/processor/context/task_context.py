@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kstreams.errors import StateError
-from kstreams.private import private_folder
+from kstreams.os.private import private_folder
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.commit_request import CommitRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.processor.api.punctuation import Cancellable, Punctuations, PunctuationType, schedule_of
 
 

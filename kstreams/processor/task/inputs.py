@@ -11,8 +11,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch
 from kstreams.errors import ProcessingError, RegistryError, RegistryUnavailableError, SerdeError, UnknownTopicError
+from kstreams.kernel.batch import Batch
+from kstreams.kernel.source_line import operator_at
+from kstreams.kernel.timestamps import (
+    LATEST_MS,
+    FailOnInvalidTimestamp,
+    InvalidTimestampError,
+    are_valid,
+    extracted,
+    extractor_of,
+)
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import SourceNode
@@ -21,15 +30,6 @@ from kstreams.processor.topology.readers import reader_of
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.base import failing_rows
-from kstreams.source_line import operator_at
-from kstreams.timestamps import (
-    LATEST_MS,
-    FailOnInvalidTimestamp,
-    InvalidTimestampError,
-    are_valid,
-    extracted,
-    extractor_of,
-)
 
 NEGATIVE_TIMESTAMP = "negative timestamp"
 OUT_OF_RANGE = "timestamp out of range"

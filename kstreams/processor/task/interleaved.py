@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kstreams.batch import Batch
+from kstreams.kernel.batch import Batch
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -28,7 +28,7 @@ class Interleaved(NamedTuple):
 
     Examples
     --------
-    >>> from kstreams.batch import Row, TopicPartition
+    >>> from kstreams.kernel.batch import Row, TopicPartition
     >>> a, b = (Batch.of_rows(TopicPartition(name, 0), [Row(b"", b"", 1, ())] * 2) for name in "ab")
     >>> [(part, count) for part, count in Interleaved([a, b], np.array([0, 1, 1, 0])).turns()]
     [(0, 1), (1, 2), (0, 1)]

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from kstreams.errors import CorruptStateError, ProcessingError, RegistryError
+from kstreams.kernel.source_line import operator_at
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.topology.nodes import SubTopology
-from kstreams.source_line import operator_at
 
 
 class OperatorErrors:

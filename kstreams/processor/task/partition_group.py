@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.task.interleaved import Interleaved, merged, turns_of
 
 Timestamps = np.ndarray[Any, np.dtype[np.int64]]
@@ -99,7 +99,7 @@ class PartitionGroup:
 
     Examples
     --------
-    >>> from kstreams.batch import Row
+    >>> from kstreams.kernel.batch import Row
     >>> a, b = TopicPartition("a", 0), TopicPartition("b", 0)
     >>> group = PartitionGroup([a, b])
     >>> group.add(Batch.of_rows(a, [Row(b"", b"", time, ()) for time in (1, 2, 7)]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kstreams.batch import Batch
+from kstreams.kernel.batch import Batch
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.record_cursor import RecordCursor

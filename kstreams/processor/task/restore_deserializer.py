@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch
-from kstreams.clock import Clock
+from kstreams.kernel.batch import Batch
+from kstreams.kernel.clock import Clock
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.base import failing_rows
 from kstreams.serdes.registry import same_bytes_when_equal
-from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 
 
 class RestoreDeserializer:

@@ -7,15 +7,15 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.batch import headers_column
 from kstreams.errors import RegistryError, SerdeError
+from kstreams.kernel.batch import headers_column
+from kstreams.kernel.source_line import operator_at
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.record_cursor import Origin
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.base import failing_rows
-from kstreams.source_line import operator_at
 
 Side: TypeAlias = Literal["key", "value"]
 

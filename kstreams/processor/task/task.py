@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import RegistryUnavailableError, SerdeError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_task import in_task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.idle import WHOLE_TASK, idle_input

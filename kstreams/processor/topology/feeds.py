@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import UnsupportedError
+from kstreams.kernel.source_line import operator_at
 from kstreams.serdes import Serde
-from kstreams.source_line import operator_at
 
 PARTITIONS = 4
 """Of a topic that is filled from a DataFrame, where nothing says otherwise."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
+from kstreams.kernel.decoders import decode_json
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes import Serde

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.source_line import operator_at
 from kstreams.log.naming import did_you_mean
 from kstreams.processor.topology.feeds import feed_partitions
 from kstreams.processor.topology.processing_order import leading_to
 from kstreams.processor.topology.readers import reader_of
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
-from kstreams.source_line import operator_at
 
 
 @dataclass(frozen=True, slots=True)

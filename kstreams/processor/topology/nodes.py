@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from kstreams.kernel.timestamps import TimestampExtractor
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder
-from kstreams.timestamps import TimestampExtractor
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TypeAlias
 
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
-from kstreams.durations import to_ms
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.durations import to_ms
+from kstreams.kernel.offset_reset import offset_reset_of
 from kstreams.log.api import Admin, Consumer
-from kstreams.offset_reset import offset_reset_of
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.readers import reader_of
 

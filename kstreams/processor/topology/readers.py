@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import operator_at
 from kstreams.processor.topology.nodes import SourceNode
-from kstreams.source_line import operator_at
 
 
 def reads(source: SourceNode, topic: str) -> bool:

@@ -15,7 +15,9 @@ from typing import Any
 
 from kstreams.config import Config
 from kstreams.errors import TopologyError
-from kstreams.offset_reset import OffsetReset, offset_reset_of
+from kstreams.kernel.offset_reset import OffsetReset, offset_reset_of
+from kstreams.kernel.source_line import declared_at, operator_at
+from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.feeds import Feed
@@ -35,9 +37,7 @@ from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.schemas import SchemaRegistry
 from kstreams.serdes import serde_of
-from kstreams.source_line import declared_at, operator_at
 from kstreams.state.api import StoreBuilder
-from kstreams.timestamps import TimestampExtractor, extractor_of
 
 
 class Topology:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from importlib.metadata import version
 from queue import Empty, SimpleQueue
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
 from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
 from kstreams.runtime.native.client import Client

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.processing_order import in_cycles, processing_order, reachable
 from kstreams.processor.topology.task_id import TaskId

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from time import monotonic
 
-from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import (
     ConfigError,
@@ -17,6 +16,7 @@ from kstreams.errors import (
     RegistryUnavailableError,
     UncertainCommitError,
 )
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Ability, Log
 from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.layout import TaskPlan

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
-from kstreams.garbage_collection import infrequent_garbage_collection
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
+from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.topology.built import bound_while
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.context.application import Application

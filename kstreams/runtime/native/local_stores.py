@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kstreams.errors import StateError
-from kstreams.murmur2 import partition_of
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.queries.partitions import CurrentPartition, GlobalPartition
 from kstreams.runtime.native.tasks.standby_task import StandbyTask

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
 from kstreams.runtime.native.metrics.task_sensors import StoreExtent
 from kstreams.runtime.native.thread.active_task import ActiveTask

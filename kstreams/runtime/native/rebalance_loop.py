@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.processor.topology.task_id import TaskId
 
 logger = logging.getLogger(__name__)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kstreams.advice import Advising
-from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
-from kstreams.forks import of_one_process
+from kstreams.kernel.advice import Advising
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Log
+from kstreams.os.forks import of_one_process
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.feeds import refuse_feeds

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from kstreams.kernel.timestamps import TimestampExtractor, keeps_valid_times
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.timestamps import TimestampExtractor, keeps_valid_times
 
 
 class Admission(NamedTuple):

@@ -87,11 +87,11 @@ def explain(topology: Topology, config: Config) -> list[Any]:
     What is not exact when input is cut into steps is said behind the reason. Raises TopologyError when a function holds
     what cannot be sent to workers.
     """
+    from kstreams.kernel.timestamps import extractor_of
     from kstreams.runtime.spark.cluster.unshippable import require_shippable
     from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
     from kstreams.runtime.spark.settings import SparkSettings
     from kstreams.runtime.spark.step_differences import step_differences
-    from kstreams.timestamps import extractor_of
 
     require_shippable(topology, config)
     decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import KStreamsError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.log.topic_types import TopicTypes, create_typed
 from kstreams.processor.topology.feeds import Feed

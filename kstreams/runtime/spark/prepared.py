@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out, unmatched

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.config import Config, MemoryShares
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.timestamps import extractor_of
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import in_cycles, leading_to, reachable
@@ -20,7 +21,6 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.state import StateLimits
-from kstreams.timestamps import extractor_of
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.exchange.reports import TaskReport, as_kstreams_error, raise_first, written_records
 from kstreams.runtime.spark.io.deleted_input import AllThere, DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink

@@ -11,13 +11,13 @@ from typing import Any, Literal, Self
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.errors import LogError, StateError
-from kstreams.forks import of_one_process
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.schema_registries import ApplicationRegistry
+from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.built import built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.running_here import RunHere, make_room, note

@@ -10,9 +10,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.config import Config
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Ability, Log
 from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.errors.drops import Drops

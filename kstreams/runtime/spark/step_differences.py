@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from kstreams.kernel.timestamps import TimestampExtractor
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.processing_order import Upstream, in_cycles
 from kstreams.processor.topology.reach import feeding
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.coupling import admissions
-from kstreams.timestamps import TimestampExtractor
 
 SHARES = (
     "a function tells the times of these records, or of some that they meet: each step takes a share of every "

@@ -17,8 +17,8 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.exchange.reports import as_kstreams_error
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
 from kstreams.runtime.spark.query import AppliedOnce

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 from pyspark.sql import SparkSession
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.processor.topology.topology import ProcessorNode, SubTopology
 from kstreams.runtime.spark.exchange.reports import TaskReport, written_records
 from kstreams.runtime.spark.exchange.rows import offsets_of

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from fastavro.read import LOGICAL_READERS
 
-from kstreams.decoders import convert
+from kstreams.kernel.decoders import convert
 from kstreams.serdes.avro.decoding import ABSENT
 from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of, to_timedelta

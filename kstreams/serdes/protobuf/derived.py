@@ -63,7 +63,7 @@ def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptor
     Examples
     --------
     >>> import msgspec
-    >>> from kstreams.decoders import type_info
+    >>> from kstreams.kernel.decoders import type_info
     >>> class Order(msgspec.Struct):
     ...     id: int
     ...     coupon: str | None = None

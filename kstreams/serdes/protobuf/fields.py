@@ -14,8 +14,8 @@ import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from msgspec import inspect
 
-from kstreams.decoders import convert
 from kstreams.errors import SerdeError
+from kstreams.kernel.decoders import convert
 from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape, class_shape
 
 _D = FieldDescriptor

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from kstreams.decoders import type_info
+from kstreams.kernel.decoders import type_info
 
 
 def info_of(kind: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import headers_column, rows_of_headers
+from kstreams.kernel.batch import headers_column, rows_of_headers
 from kstreams.record import Headers, last_header
 from kstreams.schemas import RegisteredSchema, SchemaRegistry
 from kstreams.serdes.base import decode_error

@@ -6,9 +6,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kstreams.decoders import decode_json
 from kstreams.diagram.data import as_data
 from kstreams.diagram.svg import as_svg
+from kstreams.kernel.decoders import decode_json
 from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.page import JSON

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import RegistryError, SerdeError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer, Log
 from kstreams.log.topic_types import MIXED, types_of
 from kstreams.record import Headers

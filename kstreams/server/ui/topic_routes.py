@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kstreams.config import Config
-from kstreams.decoders import decode_json
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.decoders import decode_json
 from kstreams.log import home_of
 from kstreams.log.schema_registries import has_registry, topic_uses
 from kstreams.processor.topology.topology import Topology

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kstreams.decoders import convert
 from kstreams.errors import ConfigError
-from kstreams.private import is_private
+from kstreams.kernel.decoders import convert
+from kstreams.os.private import is_private
 
 LEAST_TOKEN = 16
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import StateError
-from kstreams.forks import of_module, of_one_process
-from kstreams.open_files import file_limit
+from kstreams.os.forks import of_module, of_one_process
+from kstreams.os.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits

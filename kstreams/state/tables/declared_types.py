@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import inspect
 
-from kstreams.decoders import type_info
+from kstreams.kernel.decoders import type_info
 
 
 def completed(column: pa.ChunkedArray, kind: Any) -> pa.ChunkedArray:

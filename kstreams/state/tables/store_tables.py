@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import HEADERS_TYPE
 from kstreams.errors import StateError
+from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.serdes import Serde, WindowedSerde
 from kstreams.serdes.pydantic_models import is_model
 from kstreams.state.api import Changes, StoreBuilder

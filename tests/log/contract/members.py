@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CommitFailedError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import Log
 
 TURNS = 6_000  # of polls of 10 ms: far more than any of these tests needs

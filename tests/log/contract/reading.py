@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Consumer, Log
 from kstreams.log.api import Ability
 

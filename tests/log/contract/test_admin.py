@@ -2,8 +2,8 @@
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError, TopicExistsError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log, OffsetAndMetadata
 from tests.log.contract.reading import sources, values_of
 

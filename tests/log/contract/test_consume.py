@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
 from kstreams.log.api import Ability
 from tests.log.contract.reading import drain, polls, sources

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata
 from kstreams.log.api import Ability
 from tests.log.contract.members import Started, may_commit, read, settle, share

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, FencedError, LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log, OffsetAndMetadata
 from kstreams.log.api import Ability
 from tests.log.contract.members import QUICK, Started, fill, numbers, read, settle, share

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Delivery, Log, OffsetAndMetadata
 from kstreams.log.api import Ability
 from kstreams.log.interceptors import ConsumerInterceptor, ProducerInterceptor, SentRecord

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Log
 from tests.log.contract.reading import rows_of, sources
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.log import Consumer, Log
-from kstreams.murmur2 import partition_of
 from tests.log.contract.members import Started, numbers, settle
 from tests.log.contract.reading import drain, sources, values_of
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.log import Delivery, Log, Producer
 from kstreams.log.api import Ability
-from kstreams.murmur2 import partition_of
 from tests.log.contract.reading import drain, rows_of, sources, values_of
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=3)

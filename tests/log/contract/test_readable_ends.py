@@ -6,7 +6,7 @@ from time import sleep
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
 from kstreams.log.readable_ends import readable_ends
 

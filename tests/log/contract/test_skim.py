@@ -2,7 +2,7 @@
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
 from kstreams.log.api import Ability, Consumer, Span
 from tests.log.contract.reading import drain, sources

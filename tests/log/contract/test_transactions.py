@@ -2,8 +2,8 @@
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import FencedError, LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Log, OffsetAndMetadata, Producer
 from tests.log.contract.reading import drain, sources, values_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Delivery, Log
 from kstreams.log.api import Ability
 from tests.log.contract.reading import rows_of, values_of

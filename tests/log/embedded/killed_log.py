@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.embedded.schemas import LocalRegistry
@@ -14,7 +14,7 @@ from tests.log.embedded.files import run
 SOURCE = TopicPartition("words", 0)
 WRITER = """
 import os, sys
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.embedded.schemas import LocalRegistry

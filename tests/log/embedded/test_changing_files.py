@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import CorruptLogError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import EmbeddedLog, open_log
 from tests.log.contract.reading import drain, sources, values_of
 from tests.log.embedded.files import flip, segments

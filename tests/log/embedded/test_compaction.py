@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstreams.batch import Row, TopicPartition
-from kstreams.clock import ManualClock
+from kstreams.kernel.batch import Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import EmbeddedLog, open_log, verify
 from tests.log.contract.reading import drain, rows_of
 from tests.log.embedded.files import indexes, segments

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log, verify
 from kstreams.log.embedded.segments.frame import HEADER_SIZE
 from tests.log.contract.reading import drain
@@ -40,7 +40,7 @@ def frame_starts(folder: Path) -> list[int]:
 FLIPPER = """
 import json, sys
 from pathlib import Path
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.errors import CorruptLogError, LogFormatError
 from kstreams.log import open_log, verify
 from tests.log.embedded.files import flip, segments

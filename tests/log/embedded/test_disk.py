@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Delivery, open_log, verify
 from kstreams.log.embedded.disk import Disk
 from tests.log.contract.reading import values_of

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import ConfigError, LogError, LogFormatError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import dump, open_log, verify
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import head, segments

@@ -12,8 +12,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.clock import ManualClock
 from kstreams.errors import LogError
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from tests.log.contract.members import fill, numbers, settle, share

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import EmbeddedLog, open_log, verify
 from kstreams.log.embedded.disk import Disk
 from tests.log.contract.reading import rows_of, values_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.embedded.segments.index import INTERVAL
 from tests.log.embedded.files import indexes, segments

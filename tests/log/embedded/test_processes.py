@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log, verify
 from tests.log.contract.copiers import no_locks_of
 from tests.log.contract.reading import sources, values_of
@@ -28,7 +28,7 @@ with open_log(folder, durability=durability) as log, log.producer(eval(config)) 
 
 READER = """
 import sys
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 with open_log(sys.argv[1]) as log, log.consumer() as consumer:
     consumer.assign([TopicPartition("words", 0), TopicPartition("words", 1)])
@@ -92,7 +92,7 @@ def test_what_a_killed_writer_was_told_is_there(tmp_path: Path, durability: str)
 
 TRANSACTIONS = """
 import sys
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, open_log
 source = TopicPartition("words", 0)
 with open_log(sys.argv[1]) as log, log.producer({"transactional.id": "app"}) as producer:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log, verify
 from kstreams.log.embedded.segments.head import decode_head
 from tests.log.contract.reading import drain, values_of

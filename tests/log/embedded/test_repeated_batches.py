@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Delivery, Log, open_log, verify
 from kstreams.log.embedded.disk import Disk
 from tests.log.contract.reading import values_of
@@ -121,6 +121,6 @@ def write_one(log: Log, value: bytes) -> None:
 
 
 def _large() -> Any:
-    from kstreams.batch import Batch, Row
+    from kstreams.kernel.batch import Batch, Row
 
     return Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"x" * 5_000, 1, ())])

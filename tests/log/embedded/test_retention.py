@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import EmbeddedLog, open_log, verify
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import indexes, segments

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import Consumer, EmbeddedLog, Producer, open_log, verify
 from tests.log.embedded.files import head, indexes
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import BufferFullError, FencedError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import Producer, open_log
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import head

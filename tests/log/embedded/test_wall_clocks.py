@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import FencedError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log.embedded import log as log_module
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.groups import member_files

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.groups.assignors import ASSIGNORS, assign_cooperatively, assign_sticky, assignors_named
 from kstreams.log.groups.subscription import Assignment, MemberSubscription
 

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.groups.assignors import ASSIGNORS
 from kstreams.log.groups.group import Group, GroupState, Member, check_commit
 from kstreams.log.groups.subscription import MemberSubscription

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, FencedError, LogError, UncertainCommitError, UnsupportedError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Log, OffsetAndMetadata, home_at
 from tests.log.contract.reading import rows_of, values_of
 from tests.support.kafka_cluster import KafkaCluster

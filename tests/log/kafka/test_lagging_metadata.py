@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import Log, home_at
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.kafka.connection import LAG_S

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UncertainCommitError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log, OffsetAndMetadata, Producer, home_at
 from tests.log.contract.reading import commits_are_awaited, values_of
 from tests.support.kafka_cluster import KafkaCluster, can_run

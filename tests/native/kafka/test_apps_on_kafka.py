@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, TopologyError
+from kstreams.kernel.batch import TopicPartition
 from tests.native.order.history import a_year, dropped, hourly_counts, skewed, world_of
 from tests.native.order.history import counted as windowed
 from tests.native.world import World, counted, lines, until, word_count

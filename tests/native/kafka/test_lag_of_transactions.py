@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
 from kstreams.log.api import OffsetAndMetadata
 from tests.native.world import World, counted, lines, until, word_count

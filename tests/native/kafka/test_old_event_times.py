@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
 from tests.native.world import World, until
 from tests.support.kafka_cluster import KafkaCluster, can_run

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Row, TopicPartition
+from kstreams.kernel.batch import Row, TopicPartition
 from kstreams.log import Log, home_at
 from tests.log.contract.reading import commits_are_awaited, drain
 from tests.native.world import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, lay_out
 from kstreams.processor.topology.topology import InternalTopic, Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, Phase

@@ -163,7 +163,7 @@ def test_a_log_of_a_newer_format(world: World, tmp_path: Path) -> None:
 
 
 def test_offsets_of_a_newer_version(world: World) -> None:
-    from kstreams.batch import TopicPartition
+    from kstreams.kernel.batch import TopicPartition
     from kstreams.log import OffsetAndMetadata
 
     world.create("in")
@@ -179,7 +179,7 @@ def test_a_topic_that_was_deleted_and_created_anew(world: World) -> None:
     world.run(copy())
     with world.log() as log, log.admin() as admin:
         # An admin forgets the offsets with the topic; another tool may not.
-        from kstreams.batch import TopicPartition
+        from kstreams.kernel.batch import TopicPartition
         from kstreams.log import OffsetAndMetadata
 
         admin.commit("app", {TopicPartition("in", 0): OffsetAndMetadata(50)})

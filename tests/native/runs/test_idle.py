@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import kstreams as ks
-from kstreams.clock import ManualClock
+from kstreams.kernel.clock import ManualClock
 from tests.native.stepped import stepped
 from tests.native.world import World
 

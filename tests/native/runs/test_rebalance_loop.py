@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from kstreams.clock import ManualClock
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.handovers import Handovers
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kstreams as ks
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer, Log
 from kstreams.runtime.native.lifecycle import State
 from tests.native.world import World

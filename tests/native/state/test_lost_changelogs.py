@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import StateError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.engine import reset
 from tests.native.world import World
 

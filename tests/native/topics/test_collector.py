@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.batch import Batch, TopicPartition, headers_column
-from kstreams.clock import ManualClock
-from kstreams.murmur2 import partition_of
+from kstreams.kernel.batch import Batch, TopicPartition, headers_column
+from kstreams.kernel.clock import ManualClock
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.topology.layout import Layout
 from kstreams.runtime.metrics.activity import SampleWindows

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log.api import OffsetAndMetadata
 from tests.native.stepped import stepped
 from tests.native.world import World

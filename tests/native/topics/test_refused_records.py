@@ -8,9 +8,9 @@ import pytest
 
 import kstreams as ks
 from kstreams import ErrorHandlerContext, ProducerRecord, Response
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import BufferFullError, LogError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from tests.native.world import WAIT_S, World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kstreams as ks
-from kstreams.murmur2 import murmur2
+from kstreams.kernel.murmur2 import murmur2
 from tests.native.world import World
 
 TEXTS = {"key": str, "value": str}

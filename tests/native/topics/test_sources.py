@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
 from kstreams.errors import ConfigError, LogError, ProcessingError, TopologyError, UnknownTopicError
+from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, tasks_of, until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.app_module import place_of
+from kstreams.modules.app_module import place_of
 from kstreams.runtime.spark.cluster.submit import driver_script
 from tests.spark.running import Application
 from tests.spark.word_count import LINES, WORD_TYPES, word_count

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks, split_reports
 from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of

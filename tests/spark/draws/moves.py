@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.app import App, export_state, import_state
-from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import open_log
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.spark.draws.draw import INPUTS, TYPES, Draw

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.clock import SystemClock
 from kstreams.errors import FencedError, StateError, TopologyError
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import open_log
 from kstreams.runtime.spark.engine import run
 from kstreams.runtime.spark.runner import SparkRunner

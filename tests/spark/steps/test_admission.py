@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log.api import Span
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.runtime.spark.io.admission import NOTHING_READ, admitted

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
 from kstreams.errors import FencedError, LogError, StateError, UncertainCommitError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
 from kstreams.log import Log, OffsetAndMetadata
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.position_commits import MOST_ATTEMPTS, PositionCommits

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.log import open_log
 from kstreams.log.api import Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.step_ends import StepEnds
-from kstreams.timestamps import LATEST_MS
 
 pytestmark = pytest.mark.spark
 

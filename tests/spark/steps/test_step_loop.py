@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.step_loop import MOST_ATTEMPTS, StepLoop
 from kstreams.runtime.spark.steps import AppliedStep
 

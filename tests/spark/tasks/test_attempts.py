@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
 from kstreams.errors import FencedError, KStreamsError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Log, TransactionCoordinator, open_log
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports

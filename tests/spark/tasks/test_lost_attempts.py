@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log, verify
 from kstreams.runtime.spark.cluster.submit import submit
 from tests.spark.running import Application, Row

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_of, rows_of
 from kstreams.runtime.spark.exchange.held_blocks import held

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
-from kstreams.clock import ManualClock
 from kstreams.errors import ProcessingError, TopologyError, UnknownTopicError
+from kstreams.kernel.clock import ManualClock
 from tests.spark.running import Application, Row, changelog
 from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.exchange.reports import raise_first, split_reports

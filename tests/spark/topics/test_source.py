@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from chispa import assert_df_equality
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.runtime.spark.exchange.rows import SCHEMA
 from kstreams.runtime.spark.io.open_homes import HomePlace

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
-from kstreams.forks import of_one_process, still_while_forking
 from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy, is_passing
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.naming import check_total, did_you_mean
-from kstreams.private import make_folder
+from kstreams.os.forks import of_one_process, still_while_forking
+from kstreams.os.private import make_folder
 
 Rows = list[tuple[Any, ...]]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kstreams.forks import in_child
 from kstreams.log.embedded.disk import create_file
-from kstreams.open_files import opened
+from kstreams.os.forks import in_child
+from kstreams.os.open_files import opened
 
 
 class FolderLock:

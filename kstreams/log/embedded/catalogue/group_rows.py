@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError, LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.groups.group import Group, GroupState, check_commit

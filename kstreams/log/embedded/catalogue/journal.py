@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import google_crc32c
 import msgspec
 
-from kstreams.decoders import decode_json
 from kstreams.errors import LogFormatError
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, RowChange, Tables, empty
 from kstreams.log.embedded.disk import Disk, boot_id, create_file, open_file
 

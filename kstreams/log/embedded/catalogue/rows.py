@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, get_args
 import google_crc32c
 import msgspec
 
-from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, CorruptLogError
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.naming import check_topic_name
 from kstreams.schemas.compatibility.rules import RULES
 from kstreams.schemas.registry import SchemaReference, SchemaType

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kstreams.decoders import decode_json
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Rows, next_id
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaReference
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
-from kstreams.decoders import decode_json
 from kstreams.errors import CorruptLogError, FencedError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
 from kstreams.log.embedded.catalogue.group_rows import check_committer, store_offsets

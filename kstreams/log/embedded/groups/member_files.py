@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.errors import LogError
-from kstreams.forks import in_child
 from kstreams.log.api import GroupMetadata
 from kstreams.log.embedded.catalogue.group_rows import group_version, read_group
 from kstreams.log.embedded.disk import boot_id, create_file, open_file
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Member, former_member
-from kstreams.private import make_folder
+from kstreams.os.forks import in_child
+from kstreams.os.private import make_folder
 
 _SIGN = struct.Struct("<q16s")
 

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.groups.coordinator import CLOSED, GroupCoordinator

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
-from kstreams.clock import Clock
 from kstreams.errors import CorruptLogError, FencedError, LogError
+from kstreams.kernel.clock import Clock
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.frame import (
     HEADER_SIZE,

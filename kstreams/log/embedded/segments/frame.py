@@ -9,7 +9,7 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 
 MAGIC = b"KSLF"
 VERSION = 1

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.embedded.segments.frame import FrameBody, encode_body
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
@@ -65,7 +65,7 @@ def join(batches: Sequence[Batch]) -> Batch:
 
     Examples
     --------
-    >>> from kstreams.batch import Row, TopicPartition
+    >>> from kstreams.kernel.batch import Row, TopicPartition
     >>> one = Batch.of_rows(TopicPartition("t", 0), [Row(b"a", b"1", 5, ())])
     >>> len(join([one, one, one]))
     3

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.disk import Disk, boot_id, create_file
 from kstreams.log.embedded.segments.index import NO_TIME, index_path
 from kstreams.log.embedded.segments.segment import SUFFIX, Segment, segment_path

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.disk import Disk, create_file, open_file
 from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head, recover
 from kstreams.log.embedded.segments.index import NO_TIME
 from kstreams.log.embedded.segments.segment import SUFFIX, segment_path
-from kstreams.open_files import POOL, OpenFile, PinnedFile, opened
-from kstreams.private import make_folder
+from kstreams.os.open_files import POOL, OpenFile, PinnedFile, opened
+from kstreams.os.private import make_folder
 
 _LOCK_PAUSE = 0.001
 

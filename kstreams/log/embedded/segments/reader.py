@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from kstreams.batch import Batch
 from kstreams.errors import CorruptLogError, LogError, UnknownTopicError
+from kstreams.kernel.batch import Batch
 from kstreams.log.api import Span
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.segments.frame import FrameHeader

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptLogError, LogFormatError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.disk import refuse_links
 from kstreams.log.embedded.segments.frame import (
     HEADER_SIZE,
@@ -23,7 +23,7 @@ from kstreams.log.embedded.segments.frame import (
     decode_body,
     decode_header,
 )
-from kstreams.open_files import opened
+from kstreams.os.open_files import opened
 
 SUFFIX = ".log"
 _ALIGNMENT = 8  # of frames

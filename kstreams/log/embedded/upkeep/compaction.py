@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, encode_body, encode_header

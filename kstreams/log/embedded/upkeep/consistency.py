@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.catalogue.journaled_database import existing_log
 from kstreams.log.embedded.catalogue.reconciliation import choose_copy_with_loss

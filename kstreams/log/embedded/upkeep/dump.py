@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.segments.frame import FrameHeader
 from kstreams.log.embedded.segments.head import decode_head
 from kstreams.log.embedded.segments.partition import segment_bases

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.catalogue.folder_lock import FolderLock
 from kstreams.log.embedded.catalogue.journal import NAME, JournalContents, read_journal
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, existing_log

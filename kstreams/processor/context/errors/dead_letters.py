@@ -7,9 +7,9 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from kstreams.batch import headers_column
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
+from kstreams.kernel.batch import headers_column
 from kstreams.log.naming import did_you_mean
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.topology.topology import Topology

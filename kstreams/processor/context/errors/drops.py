@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 
 logger = logging.getLogger("kstreams.processor")
 
@@ -26,7 +26,7 @@ class Drops:
 
     Examples
     --------
-    >>> from kstreams.clock import ManualClock
+    >>> from kstreams.kernel.clock import ManualClock
     >>> drops = Drops("task 0_0", ManualClock(), 1000)
     >>> for offset in (7, 9):
     ...     drops.add("COUNT", "null key", lambda: f"in-0@{offset}")

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from kstreams.durations import time_ms
 from kstreams.errors import FencedError, LogError, ProcessingError, RegistryError, SerdeError, StateError
+from kstreams.kernel.durations import time_ms
+from kstreams.kernel.timestamps import InvalidTimestampError
 from kstreams.processor.api.error_handlers import (
     KINDS,
     ErrorHandlerContext,
@@ -26,7 +27,6 @@ from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.context.errors.error_policies import ErrorPolicies
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord, Record
-from kstreams.timestamps import InvalidTimestampError
 
 UNHANDLED = (ProcessingError, FencedError, LogError, RegistryError, StateError)
 """What no handler is asked about: it has been handled already, or the task itself cannot go on."""

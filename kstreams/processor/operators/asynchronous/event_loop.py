@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Any, TypeVar
 
-from kstreams.forks import of_module
+from kstreams.os.forks import of_module
 
 T = TypeVar("T")
 

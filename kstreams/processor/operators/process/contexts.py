@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from kstreams.durations import Duration, time_ms, to_ms
 from kstreams.errors import TopologyError
+from kstreams.kernel.durations import Duration, time_ms, to_ms
+from kstreams.kernel.timestamps import LATEST_MS, InvalidTimestampError
 from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessingContext, ProcessorContext
 from kstreams.processor.api.metrics import ProcessorMetrics
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
@@ -16,7 +17,6 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.state.timed_store import TimedStore
-from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 _RECORDS = (Record, FixedKeyRecord)
 

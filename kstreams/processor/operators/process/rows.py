@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstreams.advice import spoken
-from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
+from kstreams.kernel.advice import spoken
+from kstreams.kernel.arity import can_be_called, parameters_of
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import (

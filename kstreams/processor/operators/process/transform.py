@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from kstreams.durations import Duration, to_ms
+from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext

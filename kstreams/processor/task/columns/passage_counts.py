@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from kstreams.batch import Batch
 from kstreams.expressions import Expr
+from kstreams.kernel.batch import Batch
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns

@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
+from kstreams.kernel.batch import Batch
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.selected_rows import SelectedRows

@@ -10,9 +10,9 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 
-from kstreams.batch import TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import TopicExistsError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.runtime.native.group.messages import Assignment, ProcessState, Slice
 

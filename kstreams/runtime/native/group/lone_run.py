@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic, assignment_topic
 from kstreams.runtime.native.group.fencing import bury

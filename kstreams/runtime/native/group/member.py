@@ -15,8 +15,8 @@ from typing import Protocol, cast
 
 import msgspec
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.log.groups.group_consumers import MEMBER_SETTINGS
 from kstreams.processor.topology.task_id import TaskId

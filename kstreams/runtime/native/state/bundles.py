@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import SystemClock
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, StateError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.log.readable_ends import readable_ends

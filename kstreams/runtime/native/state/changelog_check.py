@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
 
 _PREFIX = "changelog:"

@@ -9,7 +9,7 @@ from pathlib import Path
 from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.log.api import Admin
-from kstreams.private import write_private
+from kstreams.os.private import write_private
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.group.assignment_topic import assignment_topic

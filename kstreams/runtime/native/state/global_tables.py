@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptStateError, LogError, TopologyError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows

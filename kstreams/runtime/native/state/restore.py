@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.restore_deserializer import RestoreDeserializer

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import LogFormatError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.topics import changelog_topic

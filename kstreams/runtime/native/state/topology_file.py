@@ -6,10 +6,10 @@ import logging
 import shutil
 from pathlib import Path
 
-from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
-from kstreams.private import private_folder, write_private
+from kstreams.os.private import private_folder, write_private
 from kstreams.processor.topology.fingerprint import TopologyFingerprint, decode_fingerprint, encode_fingerprint
 from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, get_args, overload
 import pyarrow as pa
 
 from kstreams.config import Config
-from kstreams.durations import Time
 from kstreams.errors import StateError, StoreNotAvailableError
-from kstreams.forks import of_one_process
+from kstreams.kernel.durations import Time
+from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State

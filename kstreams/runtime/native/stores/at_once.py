@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from kstreams.murmur2 import partition_of
+from kstreams.kernel.murmur2 import partition_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.job import Job

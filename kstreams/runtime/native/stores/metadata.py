@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
 from kstreams.config.kinds import ADDRESS_PATTERN
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.lifecycle import ThreadState
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.offset_reset import Reset, first_offset, reset_after_loss, reset_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.restore import Accepted, changelog_of
 from kstreams.state.api import TaskState

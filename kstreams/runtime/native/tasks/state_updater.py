@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import Any, Protocol
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError, LogError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.partition_group import PartitionGroup

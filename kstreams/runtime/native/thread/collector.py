@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kstreams.clock import Clock
 from kstreams.errors import LogError
+from kstreams.kernel.clock import Clock
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer

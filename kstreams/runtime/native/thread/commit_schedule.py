@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.thread.active_task import ActiveTask
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.errors.failures import Failures

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.runtime.native.group.messages import Slice
 from kstreams.runtime.native.job import Job

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin
 from kstreams.runtime.native.thread.active_task import ActiveTask
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import HEADERS_TYPE, Batch, headers_column
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, headers_column
 from kstreams.processor.context.encoded_rows import EncodedRows
 
 TAG = "kstreams.slice"

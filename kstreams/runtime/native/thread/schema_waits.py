@@ -6,9 +6,9 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import RegistryUnavailableError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.processor.task.task import Task
 from kstreams.schemas.patient import Patience, without_waiting
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kstreams.batch import Batch
-from kstreams.clock import Clock
 from kstreams.errors import BufferFullError
+from kstreams.kernel.batch import Batch
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import OnDelivery, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, Result, handler_of
 from kstreams.record import ProducerRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from kstreams.batch import Batch
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows, concatenated

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch
+from kstreams.kernel.batch import HEADERS_TYPE, Batch
 from kstreams.runtime.native.group.messages import Slice
 from kstreams.runtime.native.thread.row_tags import TaggedRows, untagged
 from kstreams.runtime.native.thread.slice_positions import SlicePosition, SliceRegion

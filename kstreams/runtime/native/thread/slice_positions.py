@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 
 _END = "slice_end"
 _ROWS = "slice_rows"

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kstreams.clock import Clock
+from kstreams.kernel.clock import Clock
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 
 from kstreams.errors import LogError
-from kstreams.forks import end_child_of, in_child
+from kstreams.os.forks import end_child_of, in_child
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.group.messages import EVERYTHING_MS
 from kstreams.runtime.native.thread.active_task import ActiveTask
 

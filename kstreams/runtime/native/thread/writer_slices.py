@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.group.messages import EVERYTHING_MS, Pace, Slice
 from kstreams.runtime.native.tasks.alignment import Alignment

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import EngineUnavailableError
-from kstreams.open_files import POOL
+from kstreams.os.open_files import POOL
 from kstreams.runtime.spark.cluster.jars import DELTA_AND_KAFKA, S3, spark_jars
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.location import for_spark, scheme_of

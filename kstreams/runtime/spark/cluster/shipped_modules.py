@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import CodeType, ModuleType
 
-from kstreams.user_modules import Source
+from kstreams.modules.user_modules import Source
 
 
 def offer(sources: Mapping[str, Source]) -> None:

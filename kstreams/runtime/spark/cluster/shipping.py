@@ -24,9 +24,9 @@ import pyspark
 from pyspark import cloudpickle
 
 from kstreams.errors import TopologyError
-from kstreams.package_folder import is_installed
+from kstreams.modules.installed import is_installed
+from kstreams.modules.user_modules import sources_of
 from kstreams.runtime.spark.cluster.shipped_modules import offer
-from kstreams.user_modules import sources_of
 
 _OF_PYSPARK = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
 """A cluster may have it in a folder of its own (`SPARK_HOME`)."""

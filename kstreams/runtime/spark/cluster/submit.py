@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from kstreams.app_module import Place, imports_from, place_of
 from kstreams.errors import EngineUnavailableError
-from kstreams.package_folder import PACKAGE
+from kstreams.modules.app_module import Place, imports_from, place_of
+from kstreams.modules.installed import PACKAGE
+from kstreams.modules.user_modules import Source, sources_of
 from kstreams.runtime.spark.cluster.session import COMMON, DELTA, QUIET, quiet, require_java, require_pyspark, with_jars
 from kstreams.runtime.spark.cluster.submit_arguments import (
     archive_options,
@@ -28,7 +29,6 @@ from kstreams.runtime.spark.cluster.submit_arguments import (
     require_files,
 )
 from kstreams.runtime.spark.settings import OWN, SparkSettings
-from kstreams.user_modules import Source, sources_of
 
 _READ_BY_US = (OWN, "spark.hadoop.")
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from kstreams.config import Config
 from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import operator_at
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.cluster.shipping import is_users, packing, users_modules_by_value
-from kstreams.source_line import operator_at
 
 
 def require_shippable(topology: Topology, config: Config) -> None:

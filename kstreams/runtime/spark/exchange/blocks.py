@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kstreams.batch import HEADERS_TYPE
+from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.log.partitioning import places_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs

@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.exchange.blocks import MOST_ROWS, Block
 from kstreams.runtime.spark.exchange.rows import Longs, batch_of
 

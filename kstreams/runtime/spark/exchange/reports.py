@@ -11,10 +11,10 @@ from msgspec.structs import astuple
 from pyspark.sql import DataFrame
 
 from kstreams import errors
-from kstreams.decoders import decode_json
+from kstreams.kernel.decoders import decode_json
+from kstreams.kernel.source_line import operator_in
 from kstreams.runtime.spark.exchange.blocks import CONTROL_TOPIC, Block
 from kstreams.runtime.spark.steps import StateVersion
-from kstreams.source_line import operator_in
 
 _KINDS: dict[str, type[errors.KStreamsError]] = {
     name: kind

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 
 Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -39,7 +39,7 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
 
     Examples
     --------
-    >>> from kstreams.batch import Row
+    >>> from kstreams.kernel.batch import Row
     >>> record_batch(Batch.of_rows(TopicPartition("t", 3), [Row(b"k", None, 5, ())])).to_pylist()[0]["partition"]
     3
     """

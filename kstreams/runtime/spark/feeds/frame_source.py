@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kstreams.decoders import convert
 from kstreams.dsl.frame_rows import CHANGES
 from kstreams.errors import SerdeError, TopologyError
+from kstreams.kernel.decoders import convert
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.feeds.records import time_of
 from kstreams.runtime.spark.relational.arrow_call import arrow_call

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 

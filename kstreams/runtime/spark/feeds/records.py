@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from kstreams.decoders import convert
 from kstreams.dsl.frame_rows import CHANGES
 from kstreams.errors import ProcessingError
+from kstreams.kernel.decoders import convert
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.shipping import pack, unpack

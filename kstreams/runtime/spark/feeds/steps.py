@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import KStreamsError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, in_arrow

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Span
 from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME

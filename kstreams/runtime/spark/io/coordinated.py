@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Log
 from kstreams.runtime.spark.exchange.rows import ranges
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps

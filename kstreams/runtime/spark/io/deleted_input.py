@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
 from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reset_after_loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import TopicReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 
 
 class OffsetRange(NamedTuple):

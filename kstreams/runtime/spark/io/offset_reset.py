@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.processor.topology.offset_reset import default_reset, first_offset, reset_of
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Log, Producer
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.runtime.spark.io.open_homes import HomePlace

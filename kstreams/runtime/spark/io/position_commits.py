@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import FencedError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log, OffsetAndMetadata, Producer
 
 MOST_ATTEMPTS = 5

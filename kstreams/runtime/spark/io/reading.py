@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer
 
 ROWS_AT_ONCE = 100_000

@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, LogError, ProcessingError
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.decoders import decode_json
+from kstreams.kernel.timestamps import LATEST_MS, InvalidTimestampError
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import (
     END,
@@ -34,7 +35,6 @@ from kstreams.runtime.spark.exchange.rows import (
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.reading import read_up_to
 from kstreams.runtime.spark.io.step_ends import StepEnds
-from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 ROWS_PER_TASK = 1_000_000
 """Where the range of a partition is split among Spark tasks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.admission import admitted, end_of_moment, split_evenly

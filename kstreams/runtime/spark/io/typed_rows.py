@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kstreams.batch import HEADERS_TYPE
+from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.arrow_types import typed_column

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.errors import StateError, TopologyError
+from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Admin, Log
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of

@@ -12,8 +12,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from kstreams.config import Config
-from kstreams.durations import Time
 from kstreams.errors import StateError
+from kstreams.kernel.durations import Time
 from kstreams.log import home_of
 from kstreams.log.api import Log
 from kstreams.log.schema_registries import ApplicationRegistry

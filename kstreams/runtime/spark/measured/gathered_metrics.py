@@ -10,7 +10,7 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TypeAlias
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.metrics.activity import Activity
 from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, THREAD, TOPIC, MetricName
 from kstreams.runtime.spark.measured.step_sensors import StepSensors

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE
 from kstreams.dsl import graph as g
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.arrow import TYPES
 from kstreams.expressions.headers import HeaderRead
+from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.processor.columns.source_columns import header_column
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.codecs import SQL_TYPES

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp, extractor_of
 from kstreams.processor.api.error_handlers import KINDS
 from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
@@ -30,7 +31,6 @@ from kstreams.runtime.spark.relational.support import difference_of, unsupported
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import gives_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
-from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 TASK = "task"
 RELATIONAL = "relational"

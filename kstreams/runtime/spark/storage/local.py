@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kstreams.errors import StateError
-from kstreams.private import private_folder, refuse_link
+from kstreams.os.private import private_folder, refuse_link
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage, Content
 from kstreams.runtime.spark.storage.location import local_path
 

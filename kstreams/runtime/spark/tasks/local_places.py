@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from kstreams.clock import SystemClock
 from kstreams.errors import StateError
+from kstreams.kernel.clock import SystemClock
 from kstreams.runtime.spark.tasks.task_folder import TaskFolder
 
 UNUSED_SECONDS = 7 * 86_400

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
+from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.spark.steps import EMPTY, NO_STEP, AppliedStep, StateVersion
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.step_folder import StepFolder

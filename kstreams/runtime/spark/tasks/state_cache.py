@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kstreams.errors import CorruptStateError
-from kstreams.open_files import file_limit
+from kstreams.os.open_files import file_limit
 from kstreams.runtime.spark.steps import EMPTY, StateVersion
 from kstreams.runtime.spark.tasks.local_state import apply
 from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles

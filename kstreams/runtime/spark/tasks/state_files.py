@@ -20,8 +20,8 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kstreams.decoders import msgpack_decoder
 from kstreams.errors import StateError
+from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.processor.topology.fingerprint import format_of
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.spark.program import Program

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kstreams.batch import TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.spark.exchange.rows import Offsets
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.step_folder import StepFolder

@@ -9,9 +9,9 @@ from pathlib import Path
 import google_crc32c
 import msgspec
 
-from kstreams.decoders import msgpack_decoder
 from kstreams.errors import StateError
-from kstreams.private import write_private
+from kstreams.kernel.decoders import msgpack_decoder
+from kstreams.os.private import write_private
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.state.api import StoreBuilder
 from kstreams.state.directory_lock import DirectoryLock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.partition_group import PartitionGroup
 
@@ -26,7 +26,7 @@ def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interlea
 
     Examples
     --------
-    >>> from kstreams.batch import Row
+    >>> from kstreams.kernel.batch import Row
     >>> def batch(name, *times):
     ...     return Batch.of_rows(TopicPartition(name, 0), [Row(None, None, time, ()) for time in times])
     >>> feeds = {TopicPartition("a", 0): [batch("a", 1, 7), batch("a", 8)], TopicPartition("b", 0): [batch("b", 2, 9)]}

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch
-from kstreams.clock import ManualClock
 from kstreams.errors import CorruptStateError, KStreamsError
-from kstreams.garbage_collection import spare_worker
+from kstreams.kernel.batch import Batch
+from kstreams.kernel.clock import ManualClock
+from kstreams.os.garbage_collection import spare_worker
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.task.parameters import ResumePoint, TaskResources

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
 from kstreams.errors import StateError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.runtime.spark.exchange.reports import (
     TaskReport,
     raise_first,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from kstreams.brief_lines import BriefLines, is_shown
 from kstreams.config import Config
-from kstreams.structured_logs import LINE_FORMATS
+from kstreams.structured_logs import LINE_FORMATS, BriefLines, is_shown
 
 _handler = logging.StreamHandler()
 _handler.addFilter(is_shown)

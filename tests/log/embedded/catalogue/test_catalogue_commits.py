@@ -37,7 +37,7 @@ class Killing(Disk):
 
 DYING = """
 import sys
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.log.api import OffsetAndMetadata
 from tests.log.embedded.catalogue.test_catalogue_commits import Killing

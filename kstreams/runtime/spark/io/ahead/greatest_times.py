@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead
 
 Positions = Mapping[TopicPartition, int]

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from kstreams.batch import TopicPartition
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.log.api import Log, Span
 from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.reading import read_up_to
-from kstreams.timestamps import LATEST_MS
 
 NO_TIME = -1
 

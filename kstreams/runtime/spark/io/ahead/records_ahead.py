@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.log.api import Log, Span
 from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME
-from kstreams.timestamps import LATEST_MS
 
 _MOST_HELD = 500_000
 """Records of a partition that nobody has asked for yet: 16 bytes each."""

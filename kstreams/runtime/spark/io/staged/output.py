@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from kstreams.batch import Batch
 from kstreams.errors import LogError
+from kstreams.kernel.batch import Batch
 from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
 from kstreams.runtime.spark.io.staged.rows import StagedRows
 

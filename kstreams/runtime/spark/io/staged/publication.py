@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kstreams.batch import TopicPartition
-from kstreams.clock import SystemClock
 from kstreams.errors import KStreamsError, LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Log
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, describe, raise_first, report, taken_reports

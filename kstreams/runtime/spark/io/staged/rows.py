@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
-from kstreams.decoders import decode_json
 from kstreams.errors import StateError
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.spark.steps import AppliedStep
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
-from kstreams.decoders import msgpack_decoder
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
+from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from kstreams.decoders import msgpack_decoder
 from kstreams.dsl import graph as g
 from kstreams.dsl.rules.windows import merger_of
+from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F

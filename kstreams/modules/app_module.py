@@ -21,9 +21,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 from kstreams.errors import TopologyError
-from kstreams.imported_names import Import, imports_of
-from kstreams.package_folder import is_installed
-from kstreams.user_modules import specs_of
+from kstreams.modules.installed import is_installed
+from kstreams.modules.user_modules import Import, imports_of, specs_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 import msgspec.inspect
 
-from kstreams.forks import of_module
+from kstreams.os.forks import of_module
 
 T = TypeVar("T")
 Data = bytes | str | memoryview | msgspec.Raw

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 _GENERATED = re.compile(r"[A-Z-]+-[0-9]{10}")
-_PACKAGE = str(Path(__file__).resolve().parent) + os.sep
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 class SourceLine(str):

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from kstreams.clock import Clock, SystemClock
-from kstreams.durations import Time
-from kstreams.durations import time_ms as to_time_ms
 from kstreams.errors import ConfigError
+from kstreams.kernel.clock import Clock, SystemClock
+from kstreams.kernel.durations import Time
+from kstreams.kernel.durations import time_ms as to_time_ms
 
 TimestampExtractor: TypeAlias = Callable[[Any, int], Time]
 """Takes the record and the partition time (ms, -1 when unknown); gives the event time: an aware datetime, or ms."""

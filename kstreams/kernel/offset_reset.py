@@ -6,8 +6,8 @@ import re
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from kstreams.durations import to_ms
 from kstreams.errors import ConfigError
+from kstreams.kernel.durations import to_ms
 
 OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
 """At the first record, behind the last, nowhere (an error), or a duration back from now."""

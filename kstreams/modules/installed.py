@@ -6,7 +6,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 _INSTALLED = tuple(
     str(Path(folder).resolve())
     for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE)}

@@ -1,0 +1,1 @@
+"""The parts that every other package is made of: batches, clocks, durations, hashes."""
