@@ -14,7 +14,7 @@ from kstreams.errors import ConfigError, LogError
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.log.api import Consumer, Delivery, OffsetAndMetadata, OnCommit, OnDelivery, Producer
-from kstreams.log.record_parts import checked_time
+from kstreams.log.record_checks import checked_time
 from kstreams.record import Headers
 
 INTERCEPTORS = "interceptors"

@@ -12,15 +12,23 @@ from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
-from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
+from kstreams.log.embedded.buffer import FRAME_OVERHEAD, ROW_OVERHEAD, DeliveryCallback, SendBuffer, write_error
 from kstreams.log.embedded.catalogue import transactions
-from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.resources import LogResources
-from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
+from kstreams.log.embedded.segments.frame import RECORD_FORMAT, byte_size
 from kstreams.log.embedded.segments.partition import PartitionBusyError
-from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.writer import Writer
-from kstreams.log.record_parts import checked_headers, checked_time, not_bytes
+from kstreams.log.record_checks import (
+    BYTES_OR_NONE,
+    TopicFacts,
+    check_batch,
+    check_record,
+    checked_headers,
+    checked_time,
+    not_bytes,
+    refused_rows,
+)
 from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
@@ -60,7 +68,7 @@ class EmbeddedProducer:
         self._catalogue = home.catalogue
         self._clock = home.clock
         self._batch_size = settings["batch.size"]
-        self._most = settings["buffer.memory"]
+        self._max_buffer_bytes = settings["buffer.memory"]
         self._coordinated = settings["transaction.coordinator"] is not None
         self._identity = _identity(self._catalogue, settings["transactional.id"], settings["transaction.coordinator"])
         self._transaction: int | None = None
@@ -95,43 +103,42 @@ class EmbeddedProducer:
             beyond 64 bits or a header whose name is no text), or when a producer with a `transactional.id` has no
             transaction open.
         """
-        if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
+        if (type(key), type(value)) not in BYTES_OR_NONE:
             raise not_bytes(key, value)
-        size = ROW_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+        size = ROW_OVERHEAD + len(key or b"") + len(value or b"")
         if headers:
             headers = checked_headers(headers)
-            size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
+            size += RECORD_FORMAT.headers_size(headers)
         time = self._clock.wall_ms() if timestamp is None else checked_time(timestamp)
-        if partition is not None:
-            partition = index(partition)
         buffer = self._buffer
         with self._mutex:
             rows = buffer.rows.get(topic)
-            if rows is None or partition is not None or buffer.bytes + size > self._most:
-                rows = buffer.rows_for(*self._ready(topic, partition, size))
-            if size > rows.most_bytes or (key is None and rows.needs_key):
-                raise _refusal(topic, size, rows)
-            row = len(rows.keys)
+            if rows is None or partition is not None or buffer.bytes + size > self._max_buffer_bytes:
+                rows = buffer.rows_for(topic, self._ready(topic, partition, size))
+            if size > (rows.max_keyless_bytes if key is None else rows.max_bytes):
+                check_record(repr(topic), key, size + FRAME_OVERHEAD, rows.facts)
+            if headers or partition is not None or on_delivery is not None:
+                buffer.add_details(rows, headers, partition, on_delivery)
             rows.timestamps.append(time)
-            if headers:
-                rows.headers[row] = headers
             rows.keys.append(key)
             rows.values.append(value)
-            if partition is not None:
-                rows.partitions[row] = partition
-            if on_delivery is not None:
-                rows.callbacks[row] = buffer.callback(on_delivery)
             buffer.bytes += size
         if buffer.bytes >= self._write_at:
             self._write_full()
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a whole batch for the partition it names; its offsets are ignored. No row of it is touched."""
+        """Buffer a whole batch for the partition it names; if a row can never be written, `flush` raises the error."""
         if not len(batch):
             return
         size = byte_size(batch)
         with self._mutex:
-            self._ready(batch.source.topic, batch.source.partition, size)
+            facts = self._ready(batch.source.topic, batch.source.partition, size)
+            try:
+                check_batch(batch, facts, RECORD_FORMAT)
+            except LogError as error:
+                self._note(error)
+                self._buffer.refuse_batch(batch, error, on_delivery)
+                return
             self._buffer.add_batch(batch, size, on_delivery)
         if self._buffer.bytes >= self._write_at:
             self._write_full()
@@ -142,8 +149,8 @@ class EmbeddedProducer:
             self._writer.write_for(member)
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
-        return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic).settings))
+        """Return the rows of a batch that its topic never takes, with the reason."""
+        return refused_rows(batch, self._writer.topic(batch.source.topic).facts, RECORD_FORMAT)
 
     def abandon(self) -> None:
         """Drop what was sent and is not written yet."""
@@ -239,26 +246,26 @@ class EmbeddedProducer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _ready(self, name: str, partition: int | None, size: int) -> tuple[Topic, TopicSettings]:
-        """The topic that a record or batch can be buffered for now."""
+    def _ready(self, name: str, partition: int | None, size: int) -> TopicFacts:
+        """Make room for a record or a batch, and return the facts of its topic."""
         if self._closed:
             raise LogError("This producer is closed: open another.")
         if self._identity is not None and self._transaction is None:
             raise LogError("A producer with a `transactional.id` sends in transactions: call begin_transaction first.")
-        topic, settings, _ = self._writer.topic(name, partition)
-        if self._buffer.bytes + size > self._most and self._buffer.bytes:
+        facts = self._writer.topic(name, None if partition is None else index(partition)).facts
+        if self._buffer.bytes + size > self._max_buffer_bytes and self._buffer.bytes:
             self._make_room(size)
         if not self._buffer.bytes:
             self._linger.start()
-        return topic, settings
+        return facts
 
     def _make_room(self, size: int) -> None:
         seconds = self._settings["max.block.ms"] / 1000
         self._write(seconds)
-        if self._buffer.bytes + size > self._most and self._buffer.bytes:
+        if self._buffer.bytes + size > self._max_buffer_bytes and self._buffer.bytes:
             raise BufferFullError(
-                f"The producer's buffer of {self._most} bytes stayed full for {seconds} s: another writer holds "
-                "a partition; send again later or raise `buffer.memory`."
+                f"The producer's buffer of {self._max_buffer_bytes} bytes stayed full for {seconds} s: another "
+                "writer holds a partition; send again later or raise `buffer.memory`."
             )
 
     def _write_full(self) -> None:
@@ -270,28 +277,28 @@ class EmbeddedProducer:
         with self._mutex:
             try:
                 self._write(0)
-            except Exception as error:  # else the thread would end in silence
-                self._note(failure("this producer", error))
+            except Exception as error:  # an exception would end the linger thread
+                self._note(write_error("this producer", error))
 
     def _write(self, timeout: float | None) -> None:
-        """Write what is buffered; partitions that another writer holds for longer keep theirs."""
+        """Write all buffered records; those of partitions that another writer keeps locked stay in the buffer."""
         buffer = self._buffer
         buffer.split_all()
-        for source in list(buffer.waiting):
-            waiting = buffer.waiting[source]
+        for source in list(buffer.batches):
+            batches = buffer.batches[source]
             try:
-                self._writer.write(source, waiting, timeout)
+                self._writer.write(source, batches, timeout)
             except PartitionBusyError as busy:
                 if timeout != 0:
                     self._error = self._error or busy
                 continue
-            except Exception as error:  # of whatever kind: callbacks get it, and the other partitions are written
-                lost = failure(source, error)
-                self._note(lost)
-                for pending in waiting:
-                    pending.fail(lost)
-            del buffer.waiting[source]
-        buffer.bytes = sum(pending.size for waiting in buffer.waiting.values() for pending in waiting)
+            except Exception as error:  # of any kind: callbacks get it, and the other partitions are written
+                failure = write_error(source, error)
+                self._note(failure)
+                for pending in batches:
+                    pending.fail(failure)
+            del buffer.batches[source]
+        buffer.bytes = sum(pending.size for batches in buffer.batches.values() for pending in batches)
         self._write_at = buffer.bytes + self._batch_size
 
     def _call_back(self) -> None:
@@ -436,9 +443,3 @@ def _identity(catalogue: Catalogue, transactional_id: str | None, token: str | N
     if token is not None:
         return transactions.producer_of(token)
     return None if transactional_id is None else transactions.open_producer(catalogue, transactional_id)
-
-
-def _refusal(topic: str, size: int, rows: BufferedRows) -> LogError:
-    if size > rows.most_bytes:
-        return LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
-    return LogError(f"The topic {topic!r} is compacted, so each of its records needs a key: give one.")

@@ -1,4 +1,4 @@
-"""Writing a producer's batches: one appender per partition, the topics' settings, the stamp of the open transaction."""
+"""`Writer`: appends a producer's batches, with one appender per partition and the stamp of the open transaction."""
 
 from __future__ import annotations
 
@@ -17,19 +17,41 @@ from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.groups.member_files import AppendGuard
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
-from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp
-from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
+from kstreams.log.embedded.segments.frame import (
+    UNSTAMPED,
+    FrameBody,
+    TransactionStamp,
+    UnwritableError,
+    frame_bodies,
+)
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
+from kstreams.log.record_checks import TopicFacts
 
 _SEQUENCES = 1 << 31
 
 
-class KnownTopic(NamedTuple):
-    """A topic as it was at a time."""
+class CachedTopic(NamedTuple):
+    """A topic and its settings as they were when the catalogue was last read."""
 
     topic: Topic
     settings: TopicSettings
-    since_ms: int
+    facts: TopicFacts
+    read_ms: int  # by the machine's uptime
+
+
+class UnconfirmedAppend(NamedTuple):
+    """An append that was started, and is not known to have ended."""
+
+    sequence: int
+    batches: Sequence[PendingBatch]
+
+
+class EncodedBatches(NamedTuple):
+    """Batches that can be written, with their frames, and batches that cannot, with the reason."""
+
+    batches: Sequence[PendingBatch]
+    bodies: list[FrameBody]
+    refused: list[tuple[PendingBatch, UnwritableError]]
 
 
 class Writer:
@@ -39,195 +61,196 @@ class Writer:
     ----------
     home : LogResources
     compression : str
-        For topics that leave it to the producer.
+        For topics with `compression.type=producer`.
     max_age_ms : int
-        After how long it looks again whether a topic has changed.
+        Time after which a topic's settings are read again.
     """
 
     def __init__(self, home: LogResources, compression: str, max_age_ms: int) -> None:
         self._home = home
         self._compression = compression
         self._max_age_ms = max_age_ms
-        self._topics: dict[str, KnownTopic] = {}
+        self._topics: dict[str, CachedTopic] = {}
         self._appenders: dict[TopicPartition, Appender] = {}
-        self._touched: set[TopicPartition] = set()
-        self._rolled: dict[str, Topic] = {}
+        self._transaction_partitions: set[TopicPartition] = set()
+        self._rolled_topics: dict[str, Topic] = {}
         self._stamp = UNSTAMPED
-        self._who = ""
+        self._transactional_id = ""
         self._guard: AppendGuard | None = None
         self._sequence = uuid.uuid4().int % _SEQUENCES
-        self._begun: dict[TopicPartition, tuple[int, Sequence[PendingBatch]]] = {}  # appends, until their end is known
+        self._unconfirmed: dict[TopicPartition, UnconfirmedAppend] = {}
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
-        """What is written from now on belongs to a transaction."""
+        """Write to a transaction from now on."""
         self._stamp = TransactionStamp(producer.id, transaction, producer.epoch)
-        self._who = producer.transactional_id
-        self._touched.clear()
-        self._begun.clear()
+        self._transactional_id = producer.transactional_id
+        self._transaction_partitions.clear()
+        self._unconfirmed.clear()
 
     def end(self) -> None:
-        """The transaction is over."""
+        """Write outside of the transaction, which is over."""
         self._stamp = UNSTAMPED
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Let what is written without a transaction land only while the member is in its group."""
-        if self._guard is not None and self._guard.who == member:
+        """Append records outside of transactions only while the member is in its group."""
+        if self._guard is not None and self._guard.member == member:
             return
-        self._release_guard()
+        self._close_guard()
         self._guard = AppendGuard(self._home, member) if member.member else None
 
-    def topic(self, name: str, partition: int | None = None) -> KnownTopic:
-        """A topic and its settings; UnknownTopicError for one or a partition of it that is not there."""
-        known = self._topics.get(name)
-        if known is None or self._home.clock.uptime_ms() - known.since_ms >= self._max_age_ms:
-            known = self._look_up(name)
-        if partition is not None and not 0 <= partition < known.topic.partitions:
-            known = self._look_up(name)
-            known.topic.require(partition)
-        return known
+    def topic(self, name: str, partition: int | None = None) -> CachedTopic:
+        """Return a topic and its settings; UnknownTopicError if the topic or the partition does not exist."""
+        cached = self._topics.get(name)
+        if cached is None or self._home.clock.uptime_ms() - cached.read_ms >= self._max_age_ms:
+            cached = self._read_topic(name)
+        if partition is not None and not 0 <= partition < cached.topic.partitions:
+            cached = self._read_topic(name)
+            cached.topic.require(partition)
+        return cached
 
-    def _look_up(self, name: str) -> KnownTopic:
+    def _read_topic(self, name: str) -> CachedTopic:
         topic = self._home.catalogue.topic(name)
-        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.uptime_ms())
-        before = self._topics.get(name)
-        if before is not None and before.topic.id != topic.id:
-            return before  # it was deleted and made anew: who writes to the old one is told
-        self._topics[name] = known
-        return known
+        settings = TopicSettings.of(topic.config)
+        read = CachedTopic(topic, settings, settings.facts(topic.partitions), self._home.clock.uptime_ms())
+        cached = self._topics.get(name)
+        if cached is not None and cached.topic.id != topic.id:
+            return cached  # the topic was deleted and created again: an append to the old one raises
+        self._topics[name] = read
+        return read
 
-    def write(self, source: TopicPartition, waiting: Sequence[PendingBatch], timeout: float | None) -> None:
-        """Append batches as one and complete their callbacks.
+    def write(self, source: TopicPartition, batches: Sequence[PendingBatch], timeout: float | None) -> None:
+        """Append batches to a partition as one, and complete their callbacks.
 
         Raises
         ------
         UnwritableError
-            For batches that can never be written; they are completed with the error, and the others are in the log.
+            Some batches can never be written. They are completed with the error; the others are in the log.
         LogError
             Nothing was written, and no callback is completed.
         """
-        topic, settings, _ = self.topic(source.topic)
-        self._end_begun(source, timeout)
-        if left := [pending for pending in waiting if not pending.completed]:
-            self._write(source, topic, settings, left, timeout)
-
-    def _write(
-        self,
-        source: TopicPartition,
-        topic: Topic,
-        settings: TopicSettings,
-        waiting: Sequence[PendingBatch],
-        timeout: float | None,
-    ) -> None:
-        waiting, bodies, refused = self._encode(source, waiting, settings)
-        if waiting:
-            self._sequence = self._sequence % _SEQUENCES + 1
-            self._begun[source] = self._sequence, waiting
-            try:
-                offset = self._append(topic, source, settings, bodies, timeout)
-            except UnknownTopicError:
-                self._forget(source.topic)
-                raise
-            except Exception:
-                del self._begun[source]  # nothing of it was written
-                raise
-            _complete(waiting, offset)
-            del self._begun[source]
-        for pending, error in refused:
-            pending.complete(-1, error)
-        self._clean_rolled()
-        if refused:
-            raise refused[0][1]
-
-    def _end_begun(self, source: TopicPartition, timeout: float | None) -> None:
-        """Complete what an append has written that was interrupted: it is not to be written again."""
-        if source in self._begun:
-            sequence, waiting = self._begun[source]
-            offset = self._appenders[source].written_before(sequence, timeout) if source in self._appenders else None
-            if offset is not None:
-                _complete(waiting, offset)
-            del self._begun[source]
+        topic = self.topic(source.topic)
+        self._confirm(source, timeout)
+        pending = [batch for batch in batches if not batch.completed]
+        if not pending:
+            return
+        encoded = self._encode(pending, topic)
+        if encoded.batches:
+            self._append(topic, source, encoded, timeout)
+        for batch, error in encoded.refused:
+            batch.complete(-1, error)
+        self._clean_rolled_topics()
+        if encoded.refused:
+            raise encoded.refused[0][1]
 
     def sync(self) -> None:
-        """Make what the transaction wrote durable."""
-        for source in self._touched:
+        """Make the records of the transaction durable."""
+        for source in self._transaction_partitions:
             self._appenders[source].sync()
 
     def close(self) -> None:
-        """Release the files."""
+        """Close the files."""
         for appender in self._appenders.values():
             appender.close()
         self._appenders.clear()
-        self._release_guard()
+        self._close_guard()
 
-    def _encode(
-        self, source: TopicPartition, waiting: Sequence[PendingBatch], settings: TopicSettings
-    ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
-        """The batches that can be written, their frames, and the batches that cannot, with the reason."""
+    def _confirm(self, source: TopicPartition, timeout: float | None) -> None:
+        """Complete the batches of an interrupted append that did write them, so that they are not written twice."""
+        unconfirmed = self._unconfirmed.pop(source, None)
+        appender = self._appenders.get(source)
+        if unconfirmed is None or appender is None:
+            return
+        try:
+            offset = appender.written_before(unconfirmed.sequence, timeout)
+        except BaseException:
+            self._unconfirmed[source] = unconfirmed
+            raise
+        if offset is not None:
+            _complete(unconfirmed.batches, offset)
+
+    def _encode(self, pending: Sequence[PendingBatch], topic: CachedTopic) -> EncodedBatches:
+        settings = topic.settings
         compression = self._compression if settings.compression == "producer" else settings.compression
         appended_ms = self._home.clock.wall_ms() if settings.log_append_time else None
-        encode = functools.partial(frame_bodies, compression=compression, settings=settings, appended_ms=appended_ms)
+        encode = functools.partial(frame_bodies, compression=compression, facts=topic.facts, appended_ms=appended_ms)
         try:
-            return waiting, encode([pending.batch for pending in waiting]), []
+            return EncodedBatches(pending, encode([batch.batch for batch in pending]), [])
         except UnwritableError:
-            sound = []
-            bodies = []
-            refused = []
-        for pending in waiting:
+            pass  # encoded one by one below, to find the batches that can be written
+        writable: list[PendingBatch] = []
+        encoded = EncodedBatches(writable, [], [])
+        for batch in pending:
             try:
-                bodies += encode([pending.batch])
-                sound.append(pending)
+                encoded.bodies.extend(encode([batch.batch]))
+                writable.append(batch)
             except UnwritableError as error:
-                refused.append((pending, error))
-        return sound, bodies, refused
+                encoded.refused.append((batch, error))
+        return encoded
 
     def _append(
-        self,
-        topic: Topic,
-        source: TopicPartition,
-        settings: TopicSettings,
-        bodies: list[FrameBody],
-        timeout: float | None,
+        self, topic: CachedTopic, source: TopicPartition, encoded: EncodedBatches, timeout: float | None
+    ) -> None:
+        self._sequence = self._sequence % _SEQUENCES + 1
+        self._unconfirmed[source] = UnconfirmedAppend(self._sequence, encoded.batches)
+        try:
+            offset = self._append_frames(topic, source, encoded.bodies, timeout)
+        except UnknownTopicError:
+            self._forget(source.topic)
+            raise
+        except Exception:
+            del self._unconfirmed[source]  # the appender has written nothing
+            raise
+        _complete(encoded.batches, offset)
+        del self._unconfirmed[source]
+
+    def _append_frames(
+        self, topic: CachedTopic, source: TopicPartition, bodies: list[FrameBody], timeout: float | None
     ) -> int:
         appender = self._appenders.get(source)
         if appender is None:
-            appender = self._appenders[source] = self._open(topic, source, settings)
-        if not self._stamp.transaction_id:
-            guard = nullcontext if self._guard is None else self._guard.held
-            return appender.append(bodies, TransactionStamp(sequence=self._sequence), timeout=timeout, guard=guard)
-        before = None if source in self._touched else functools.partial(self._enlist, topic, source)
+            appender = self._appenders[source] = self._open(topic, source)
         stamp = self._stamp._replace(sequence=self._sequence)
+        if not stamp.transaction_id:
+            guard = nullcontext if self._guard is None else self._guard.appending
+            return appender.append(bodies, stamp, timeout=timeout, guard=guard)
+        is_new = source not in self._transaction_partitions
+        before = functools.partial(self._add_to_transaction, topic.topic, source) if is_new else None
         return appender.append(bodies, stamp, timeout=timeout, before=before, sync=False)
 
-    def _release_guard(self) -> None:
+    def _close_guard(self) -> None:
         if self._guard is not None:
             self._guard.close()
 
-    def _clean_rolled(self) -> None:
-        # When all who wait know where their records are: however long it takes, and whatever happens in it.
-        while self._rolled:
-            self._home.after_roll(self._rolled.popitem()[1])
+    def _clean_rolled_topics(self) -> None:
+        # After the batches are completed: cleaning may take long, and may fail.
+        while self._rolled_topics:
+            self._home.after_roll(self._rolled_topics.popitem()[1])
 
-    def _enlist(self, topic: Topic, source: TopicPartition, first_offset: int) -> None:
-        transaction = self._stamp.transaction_id
+    def _add_to_transaction(self, topic: Topic, source: TopicPartition, first_offset: int) -> None:
         transactions.add_partition(
-            self._home.catalogue, transaction, topic.id, source.partition, first_offset, self._who
+            self._home.catalogue,
+            self._stamp.transaction_id,
+            topic.id,
+            source.partition,
+            first_offset,
+            self._transactional_id,
         )
-        self._touched.add(source)
+        self._transaction_partitions.add(source)
 
-    def _open(self, topic: Topic, source: TopicPartition, settings: TopicSettings) -> Appender:
+    def _open(self, topic: CachedTopic, source: TopicPartition) -> Appender:
         home = self._home
-        partition = home.partition(topic, source.partition)
-        on_roll = functools.partial(self._rolled.__setitem__, topic.name, topic)
-        return Appender(partition, settings.limits, home.clock, home.durability, on_roll)
+        partition = home.partition(topic.topic, source.partition)
+        on_roll = functools.partial(self._rolled_topics.__setitem__, topic.topic.name, topic.topic)
+        return Appender(partition, topic.settings.limits, home.clock, home.durability, on_roll)
 
     def _forget(self, name: str) -> None:
         self._topics.pop(name, None)
         for source in [source for source in self._appenders if source.topic == name]:
             self._appenders.pop(source).close()
-            self._begun.pop(source, None)
+            self._unconfirmed.pop(source, None)
 
 
-def _complete(written: Sequence[PendingBatch], offset: int) -> None:
-    for pending in written:
-        pending.complete(offset, None)
-        offset += len(pending.batch)
+def _complete(batches: Sequence[PendingBatch], offset: int) -> None:
+    for batch in batches:
+        batch.complete(offset, None)
+        offset += len(batch.batch)

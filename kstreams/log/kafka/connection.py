@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer as GroupClient
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
@@ -19,6 +19,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.kafka.client_settings import client_settings, made
 from kstreams.log.kafka.failures import is_absent, passes, raised
 from kstreams.log.naming import did_you_mean
+from kstreams.log.record_checks import TopicFacts
 from kstreams.os.forks import of_one_process
 
 logger = logging.getLogger("kstreams.log.kafka")
@@ -38,14 +39,6 @@ LAG_S = 5.0
 _WAITED = f"The brokers were asked for {LAG_S:g} s, as they learn of new ones late."
 _NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
-
-
-class TopicFacts(NamedTuple):
-    """What a producer has to know of a topic."""
-
-    partitions: int
-    most_bytes: int  # of what is written at once
-    needs_key: bool
 
 
 class Connection:

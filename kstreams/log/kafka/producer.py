@@ -21,11 +21,20 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
-from kstreams.log.kafka.connection import Connection, TopicFacts, partitions_told
+from kstreams.log.kafka.connection import Connection, partitions_told
 from kstreams.log.kafka.failures import has_failed_for_good, log_error, raised
-from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows, whole_names
 from kstreams.log.kafka.transactions import Transactions
-from kstreams.log.record_parts import checked_headers, not_bytes
+from kstreams.log.record_checks import (
+    BYTES_OR_NONE,
+    RecordFormat,
+    TopicFacts,
+    check_batch,
+    check_record,
+    checked_headers,
+    checked_time,
+    not_bytes,
+    refused_rows,
+)
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
@@ -42,6 +51,8 @@ _WRITE = {
 _LONGEST_LINGER_MS = 60_000  # for -1, until the batch is full or `flush`: Kafka's client knows no such
 _ROWS = 1_000  # of a batch, between two looks at what the client has to tell
 _WAIT_S = 0.1
+RECORD_FORMAT = RecordFormat(record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False)
+"""Of a batch with a single record: 61 bytes for the batch, 30 for the record."""
 
 
 class KafkaProducer:
@@ -102,22 +113,19 @@ class KafkaProducer:
         """
         facts = self._ready(topic)
         partitions = self._partitions.of(topic, partition)
-        if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
+        if (type(key), type(value)) not in BYTES_OR_NONE:
             raise not_bytes(key, value)
-        named = whole_names(checked_headers(headers)) or None
-        time = self._connection.clock.wall_ms() if timestamp is None else nonzero_time(timestamp)
-        chosen = self._partition(key, partitions) if partition is None else index(partition)
-        size = row_bytes(key, value, named)
-        if size > facts.most_bytes:
-            raise LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
-        if key is None and facts.needs_key:
-            raise LogError(f"The topic {topic!r} is compacted, so each of its records needs a key.")
+        time = self._connection.clock.wall_ms() if timestamp is None else checked_time(timestamp, takes_zero=False)
+        checked = checked_headers(headers, takes_zero=False)
+        number = self._partition(key, partitions) if partition is None else index(partition)
+        size = RECORD_FORMAT.record_size(key, value, checked)
+        check_record(repr(topic), key, size, facts)
         self._make_room(topic, size, facts)
         report = None
         if on_delivery is not None:
-            pending = self._deliveries.expect(TopicPartition(topic, chosen), 1, on_delivery)
+            pending = self._deliveries.expect(TopicPartition(topic, number), 1, on_delivery)
             report = partial(self._deliveries.report, pending=pending)
-        self._produce(topic, value, key, chosen, report, time, named)
+        self._produce(topic, value, key, number, report, time=time, headers=checked or None)
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
         """Buffer a batch for the partition it names; where a row cannot be written, all of it fails, at `flush`."""
@@ -129,18 +137,17 @@ class KafkaProducer:
         pending = None if on_delivery is None else self._deliveries.expect(batch.source, len(batch), on_delivery)
         try:
             columns = _columns(batch)
-            for error in dict(unwritable_rows(batch, facts)).values():
-                raise error
+            check_batch(batch, facts, RECORD_FORMAT)
         except LogError as error:
             self._deliveries.note(error)
             if pending is not None:
                 pending.fail(error)
             return
         report = None if pending is None else partial(self._deliveries.report, pending=pending)
-        if facts.most_bytes < self._batch_size:
+        if facts.max_bytes < self._batch_size:
             for value, key, time, headers in zip(*columns, strict=True):
-                self._make_room(topic, row_bytes(key, value, headers), facts)
-                self._produce(topic, value, key, partition, report, time, headers)
+                self._make_room(topic, RECORD_FORMAT.record_size(key, value, headers or ()), facts)
+                self._produce(topic, value, key, partition, report, time=time, headers=headers)
         else:
             self._produce_all(batch.source, columns, report)
         self._client.poll(0)
@@ -150,7 +157,7 @@ class KafkaProducer:
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why."""
-        return dict(unwritable_rows(batch, self._connection.facts(batch.source.topic)))
+        return refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
 
     def abandon(self) -> None:
         """Drop what was sent and is not on its way yet; a transaction is dropped as a whole, by `abort_transaction`."""
@@ -280,9 +287,9 @@ class KafkaProducer:
 
     def _make_room(self, topic: str, size: int, facts: TopicFacts) -> None:
         """Let no more wait for a topic than it takes at once: the client makes batches as large as for any other."""
-        if facts.most_bytes >= self._batch_size:
+        if facts.max_bytes >= self._batch_size:
             return
-        if self._unflushed[topic] + size > facts.most_bytes:
+        if self._unflushed[topic] + size > facts.max_bytes:
             while self._client.flush(_WAIT_S) > 0:
                 pass
             self._unflushed.clear()
@@ -291,18 +298,30 @@ class KafkaProducer:
     def _produce_all(self, source: TopicPartition, columns: tuple[list[Any], ...], report: Any) -> None:
         """Hand rows to the client without a line of Python for each: that halves what a row costs."""
         values, keys, times, headers = columns
-        left = iter(times)
-        same = (repeat(source.partition), repeat(report), repeat(None))
-        calls = map(self._client.produce, repeat(source.topic), values, keys, *same, left, headers)
+        produce = self._client.produce
+        unsent_times = iter(times)
+        topics = repeat(source.topic)
+        partitions = repeat(source.partition)
+        calls = map(produce, topics, values, keys, partitions, repeat(report), repeat(None), unsent_times, headers)
         while True:
             try:
                 deque(calls, maxlen=0)
                 return
-            except (BufferError, KafkaException):
-                row = len(times) - length_hint(left) - 1
-                self._produce(source.topic, values[row], keys[row], source.partition, report, times[row], headers[row])
+            except (BufferError, KafkaException):  # the row is sent again below, with waiting and errors
+                row = len(times) - length_hint(unsent_times) - 1
+                self._produce(
+                    source.topic,
+                    values[row],
+                    keys[row],
+                    source.partition,
+                    report,
+                    time=times[row],
+                    headers=headers[row],
+                )
 
-    def _produce(self, topic: str, value: Any, key: Any, partition: int, report: Any, time: int, headers: Any) -> None:
+    def _produce(
+        self, topic: str, value: Any, key: Any, partition: int, report: Any, *, time: int, headers: Any
+    ) -> None:
         until = 0.0
         while True:
             try:

@@ -176,30 +176,30 @@ class AppendGuard:
     Parameters
     ----------
     home : LogResources
-    who : GroupMetadata
+    member : GroupMetadata
     """
 
-    def __init__(self, home: LogResources, who: GroupMetadata) -> None:
-        self.who = who
+    def __init__(self, home: LogResources, member: GroupMetadata) -> None:
+        self.member = member
         self._home = home
         self._fd = -1
         self._version = -1
         self._is_member = False
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the member in its group while records become visible.
+    def appending(self) -> Iterator[None]:
+        """Keep the member in its group while its records become visible.
 
         Raises
         ------
         FencedError
-            When it is out.
+            When the member is no longer in its group.
         """
         fd = self._opened()
         fcntl.flock(fd, fcntl.LOCK_SH)
         try:
             if not self._is_in_group():
-                raise former_member(self.who.group, self.who.member)
+                raise former_member(self.member.group, self.member.member)
             yield
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
@@ -214,16 +214,16 @@ class AppendGuard:
         # Each guard has a descriptor of its own: a lock belongs to the descriptor, not to the thread.
         if self._fd < 0:
             try:
-                self._fd = open_file(appends_file(self._home.folder, self.who.member))
+                self._fd = open_file(appends_file(self._home.folder, self.member.member))
             except FileNotFoundError:
-                raise former_member(self.who.group, self.who.member) from None
+                raise former_member(self.member.group, self.member.member) from None
         return self._fd
 
     def _is_in_group(self) -> bool:
         catalogue = self._home.catalogue
-        version = group_version(catalogue, self.who.group)
+        version = group_version(catalogue, self.member.group)
         if version != self._version:
-            self._is_member = self.who.member in read_group(catalogue, self.who.group).members
+            self._is_member = self.member.member in read_group(catalogue, self.member.group).members
             self._version = version
         return self._is_member
 

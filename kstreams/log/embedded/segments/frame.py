@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
 
+from kstreams.errors import LogError
 from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.log.record_checks import RecordFormat, TopicFacts, too_large, without_key
 
 MAGIC = b"KSLF"
 VERSION = 1
 LAYOUT = struct.Struct("<4sHHIIqqqqqqqiIII")
 HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
+_SMALL_ROWS = 1_000
+RECORD_FORMAT = RecordFormat(record_bytes=44, header_bytes=11)
+"""What `byte_size` of one record is at most, in addition to its bytes: offsets and validity bits of Arrow's columns."""
 
 HAS_HEADERS = 1
 HAS_OFFSETS = 2
@@ -223,3 +229,106 @@ def _span(timestamps: pa.Array) -> tuple[int, int]:
         return 0, 0
     numbers = timestamps.to_numpy()
     return int(numbers.min()), int(numbers.max())
+
+
+class UnwritableError(LogError):
+    """Error for a batch that a topic never takes: a record without key or time, too large, or unfit columns."""
+
+
+def frame_bodies(
+    batches: Sequence[Batch], compression: str, facts: TopicFacts, appended_ms: int | None = None
+) -> list[FrameBody]:
+    """Encode batches of one partition, in order, as the bodies of frames.
+
+    Small batches are joined, and batches larger than `max.message.bytes` are halved until they fit.
+
+    Parameters
+    ----------
+    batches : sequence of Batch
+    compression : {"none", "lz4", "zstd"}
+    facts : TopicFacts
+    appended_ms : int or None
+        The timestamp of all records, for topics with `message.timestamp.type=LogAppendTime`.
+
+    Raises
+    ------
+    UnwritableError
+        When one record alone is larger than `max.message.bytes`, when one has no key and the topic is compacted, or
+        when columns are not of the types or lengths of a batch.
+    """
+    source = batches[0].source
+    if facts.needs_key and any(batch.keys.null_count for batch in batches):
+        raise UnwritableError(str(without_key(str(source))))
+    try:
+        parts = [part for batch in join_small(batches) for part in halve(batch, facts.max_bytes)]
+        return [encode_body(part if appended_ms is None else at_time(part, appended_ms), compression) for part in parts]
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UnwritableError(f"A batch for {source} cannot be written: {error}") from error
+
+
+def at_time(batch: Batch, time_ms: int) -> Batch:
+    """Return the batch with one time for all its records; a batch without times stays as it is, to be refused."""
+    if batch.timestamps.null_count:
+        return batch
+    times = pa.array(np.full(len(batch.timestamps), time_ms, dtype=np.int64))
+    return Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
+
+
+def join_small(batches: Sequence[Batch]) -> Iterator[Batch]:
+    """Join runs of small batches; large batches stay as they are, because joining copies."""
+    run: list[Batch] = []
+    for batch in batches:
+        if run and (len(batch) >= _SMALL_ROWS or sum(map(len, run)) >= _SMALL_ROWS):
+            yield join(run)
+            run = []
+        run.append(batch)
+    if run:
+        yield join(run)
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """Concatenate batches of one partition.
+
+    Examples
+    --------
+    >>> from kstreams.kernel.batch import Row, TopicPartition
+    >>> one = Batch.of_rows(TopicPartition("t", 0), [Row(b"a", b"1", 5, ())])
+    >>> len(join([one, one, one]))
+    3
+    """
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    headers = None
+    if any(batch.headers is not None for batch in batches):
+        headers = pa.concat_arrays([_headers_or_nulls(batch) for batch in batches])
+    return Batch(
+        first.source,
+        np.concatenate([batch.offsets for batch in batches]),
+        pa.concat_arrays([batch.keys for batch in batches]),
+        pa.concat_arrays([batch.values for batch in batches]),
+        pa.concat_arrays([batch.timestamps for batch in batches]),
+        headers,
+    )
+
+
+def halve(batch: Batch, max_bytes: int) -> Iterator[Batch]:
+    """Cut a batch into parts of at most `max_bytes`; UnwritableError for a record that is larger alone."""
+    if byte_size(batch) <= max_bytes:
+        yield batch
+        return
+    if len(batch) == 1:
+        raise UnwritableError(str(too_large(str(batch.source), byte_size(batch), max_bytes)))
+    middle = len(batch) // 2
+    yield from halve(batch.slice(0, middle), max_bytes)
+    yield from halve(batch.slice(middle, len(batch)), max_bytes)
+
+
+def byte_size(batch: Batch) -> int:
+    """Return the bytes of a batch's columns."""
+    size = int(batch.keys.nbytes + batch.values.nbytes + batch.timestamps.nbytes)
+    return size if batch.headers is None else size + int(batch.headers.nbytes)
+
+
+def _headers_or_nulls(batch: Batch) -> pa.Array:
+    return pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers

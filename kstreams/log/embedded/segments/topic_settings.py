@@ -1,4 +1,4 @@
-"""What can be set on a topic, by Kafka's names, and what its parts mean to the log."""
+"""Settings of topics, by Kafka's names: the table, and the values that the log uses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.log.embedded.segments.appender import SegmentLimits
 from kstreams.log.embedded.segments.frame import HEADER_SIZE, MAX_BODY
+from kstreams.log.record_checks import TopicFacts
 from kstreams.log.settings import Setting, choice, number, read_settings, words
 from kstreams.log.topic_types import KEY_TYPE, MIXED, VALUE_TYPE
 from kstreams.serdes import serde_named, type_name
@@ -17,7 +18,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def _type(value: Any) -> str | None:
-    """Reads the name of a type; None where there is none. A name with a dot may be one that another process knows."""
+    """Check the name of a type. A name with a dot may belong to a class that only another process can import."""
     if value is None or value == MIXED or "." in str(value):
         return None if value is None else str(value)
     try:
@@ -26,37 +27,37 @@ def _type(value: Any) -> str | None:
         raise ValueError(f"a type ({error})") from None
 
 
-# Kafka's defaults, except that nothing is thrown away unless it is asked for: retention.ms is 7 days there.
+# Kafka's defaults, except that records are kept without limit by default (Kafka: `retention.ms` is 7 days).
 TOPIC_SETTINGS = {
     "cleanup.policy": Setting("delete", words("compact", "delete")),
     "compression.type": Setting("producer", choice("producer", "none", "lz4", "zstd")),
     "delete.retention.ms": Setting(_DAY_MS, number(0)),
-    KEY_TYPE: Setting(None, _type),  # ours, as is the next: what the records are, for those who look at them
+    KEY_TYPE: Setting(None, _type),  # not in Kafka, as the next one
     VALUE_TYPE: Setting(None, _type),
     "max.message.bytes": Setting(1_048_588, number(1024, MAX_BODY - HEADER_SIZE)),
     "message.timestamp.type": Setting("CreateTime", choice("CreateTime", "LogAppendTime")),
     "min.compaction.lag.ms": Setting(0, number(0)),
     "retention.bytes": Setting(-1, number(-1)),
-    "retention.clock": Setting("wall", choice("wall", "record")),  # ours: what retention.ms counts back from
+    "retention.clock": Setting("wall", choice("wall", "record")),  # not in Kafka: where `retention.ms` counts from
     "retention.ms": Setting(-1, number(-1)),
     "segment.bytes": Setting(1 << 30, number(1024, 1 << 40)),
     "segment.ms": Setting(7 * _DAY_MS, number(1)),
 }
 
 
-def full_config(given: Mapping[str, Any] | None) -> dict[str, str]:
-    """Every topic setting as text: the given ones, checked, over the defaults; what has no value is left out."""
-    read = read_settings("topic", TOPIC_SETTINGS, given)
-    return {key: str(value) for key, value in read.items() if value is not None}
+def full_config(config: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return every topic setting that has a value, as text: those of `config`, checked, over the defaults."""
+    settings = read_settings("topic", TOPIC_SETTINGS, config)
+    return {key: str(value) for key, value in settings.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of a topic, typed. Times in milliseconds, -1 for no limit."""
+    """The settings of a topic, typed. Times are in milliseconds; -1 stands for no limit."""
 
     compact: bool
     delete: bool
-    compression: str  # "producer": as the producer likes
+    compression: str  # "producer": the producer's `compression.type` applies
     delete_retention_ms: int
     max_message_bytes: int
     min_compaction_lag_ms: int
@@ -64,11 +65,11 @@ class TopicSettings:
     retention_by_record: bool  # age counts from the newest record, not from now
     retention_ms: int
     limits: SegmentLimits
-    log_append_time: bool = False  # records have the time at which they are written
+    log_append_time: bool = False  # whether records get the time at which they are appended
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> TopicSettings:
-        """The settings that a stored configuration says."""
+        """Return the settings of a stored configuration."""
         read = read_settings("topic", TOPIC_SETTINGS, config)
         policy = read["cleanup.policy"].split(",")
         return cls(
@@ -84,3 +85,7 @@ class TopicSettings:
             limits=SegmentLimits(read["segment.bytes"], read["segment.ms"]),
             log_append_time=read["message.timestamp.type"] == "LogAppendTime",
         )
+
+    def facts(self, partitions: int) -> TopicFacts:
+        """Return what a producer must know of a topic with these settings."""
+        return TopicFacts(partitions, self.max_message_bytes, self.compact)

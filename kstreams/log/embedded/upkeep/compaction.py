@@ -20,8 +20,7 @@ import pyarrow as pa
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, encode_body, encode_header
-from kstreams.log.embedded.segments.framing import byte_size, join
+from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, byte_size, encode_body, encode_header, join
 from kstreams.log.embedded.segments.index import index_path
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.reader import StateOf
