@@ -28,8 +28,8 @@ class DriverTopics:
         self.queues: dict[str, deque[Row]] = defaultdict(deque)
         self.written: set[str] = set()
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
-        """Append to a topic."""
+    def send(self, topic: str, rows: EncodedRows, partitions: object = None) -> None:
+        """Append rows to a topic, which has one partition."""
         self.written.add(topic)
         batch = rows.as_batch(topic, self._offsets[topic])
         self._offsets[topic] += len(batch)

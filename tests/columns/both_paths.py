@@ -31,7 +31,7 @@ class Seen:
     metadata: dict[str, int] = field(default_factory=dict)
     dropped: dict[Any, int] = field(default_factory=dict)
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
+    def send(self, topic: str, rows: EncodedRows, partitions: object) -> None:
         names = [[]] * len(rows.keys) if rows.headers is None else rows.headers.to_pylist()
         columns = (column.to_pylist() for column in (rows.keys, rows.values, rows.timestamps))
         self.outputs.setdefault(topic, []).extend(zip(*columns, names, strict=True))

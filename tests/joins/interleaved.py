@@ -42,7 +42,7 @@ class Waiting:
         self.read[topic] = first + len(some)
         return Batch.of_rows(TopicPartition(topic, 0), some, first)
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
+    def send(self, topic: str, rows: EncodedRows, partitions: object) -> None:
         columns = (column.to_pylist() for column in (rows.keys, rows.values, rows.timestamps))
         written = zip(*columns, strict=True)
         self.rows.setdefault(topic, []).extend(Row(key, value, at, ()) for key, value, at in written)

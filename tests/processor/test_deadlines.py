@@ -15,7 +15,7 @@ IN = TopicPartition("in", 0)
 
 
 class NoOutput:
-    def send(self, topic: str, rows: object) -> None:
+    def send(self, topic: str, rows: object, partitions: object) -> None:
         raise AssertionError("nothing is written")
 
     def partitions(self, topic: str) -> int:

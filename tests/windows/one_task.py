@@ -20,7 +20,7 @@ class Collected:
     def __init__(self):
         self.rows = []
 
-    def send(self, topic, rows):
+    def send(self, topic, rows, partitions):
         key, value = StringSerde().decode_rows(rows.keys), IntSerde().decode_rows(rows.values)
         self.rows += zip(key, value, rows.timestamps.to_pylist(), strict=True)
 

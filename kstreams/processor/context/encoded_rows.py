@@ -1,7 +1,8 @@
-"""`EncodedRows`: encoded rows of one topic as columns, as a task hands them over."""
+"""`EncodedRows`: encoded rows of one topic as columns, the form in which a task hands over its output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,10 @@ from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.partitioning import partitions_of
 
 BY_KEY = -1
-"""In `EncodedRows.partitions`: leave the choice to the key."""
+"""In an array of partitions: the partition of the row follows from its key."""
+
+Partitions = np.ndarray[Any, np.dtype[Any]]
+"""The partition of each row."""
 
 
 class EncodedRows(NamedTuple):
@@ -23,36 +27,52 @@ class EncodedRows(NamedTuple):
     timestamps : pyarrow int64 array, length n
         Milliseconds since the epoch.
     headers : pyarrow list<struct<name, value>> array, length n, or None
-    partitions : numpy int64 array, shape (n,), or None
-        None: all by murmur2 of the key; in an array, `BY_KEY` (-1) says so for one row.
     stream_times : pyarrow int64 array, length n, or None
-        Where the topic merges: by what the rows are put in order among those of other tasks (`written_times.py`).
+        Stream times by which rows of several tasks are sorted, for topics that merge (`written_times.py`).
     """
 
     keys: pa.Array
     values: pa.Array
     timestamps: pa.Array
     headers: pa.Array | None = None
-    partitions: np.ndarray[Any, Any] | None = None
     stream_times: pa.Array | None = None
 
     def as_batch(self, topic: str, first: int = 0) -> Batch:
-        """The rows as if they were all in the first partition, at the offsets from `first` on."""
+        """Return the rows as a batch of the first partition, at the offsets from `first` on."""
         offsets = np.arange(first, first + len(self.keys), dtype=np.int64)
         return Batch(TopicPartition(topic, 0), offsets, self.keys, self.values, self.timestamps, self.headers)
 
-    def chosen(self, count: int, own: int) -> np.ndarray[Any, Any]:
-        """The partition of every row, of a topic that has `count`; `own` is the one of rows that have no key."""
+    def partitions_in(self, count: int, chosen: Partitions | None, default: int) -> Partitions:
+        """Return the partition of every row, in a topic with `count` partitions.
+
+        Parameters
+        ----------
+        count : int
+        chosen : numpy int64 array, shape (n,), or None
+            The partitions that a partitioner chose, `BY_KEY` (-1) where it left the choice to the key; None: all rows
+            go by murmur2 of the key.
+        default : int
+            The partition of rows that have no key and for which none was chosen; modulo `count`.
+        """
+        if count == 1:
+            return np.zeros(len(self.keys), dtype=np.int64)
         by_key = partitions_of(self.keys, count)
-        chosen = by_key if self.partitions is None else np.where(self.partitions == BY_KEY, by_key, self.partitions)
-        return np.where(chosen < 0, own % count, chosen)
+        partitions = by_key if chosen is None else np.where(chosen == BY_KEY, by_key, chosen)
+        return np.where(partitions < 0, default % count, partitions)
 
 
-def concatenated(parts: list[EncodedRows]) -> EncodedRows:
-    """All rows, part after part; all have partitions or none, and so for stream times."""
+class PartitionedRows(NamedTuple):
+    """Encoded rows, and the partition of each."""
+
+    rows: EncodedRows
+    partitions: Partitions
+
+
+def concatenated(parts: Sequence[EncodedRows]) -> EncodedRows:
+    """Concatenate parts; either all or none of them have stream times."""
     if len(parts) == 1:
         return parts[0]
-    keys, values, timestamps, headers, partitions, stream_times = zip(*parts, strict=True)
+    keys, values, timestamps, headers, stream_times = zip(*parts, strict=True)
     all_headers = None
     if any(column is not None for column in headers):
         filled = [
@@ -61,6 +81,13 @@ def concatenated(parts: list[EncodedRows]) -> EncodedRows:
         ]
         all_headers = pa.concat_arrays(filled)
     key, value, time = (pa.concat_arrays(column) for column in (keys, values, timestamps))
-    chosen = None if partitions[0] is None else np.concatenate(partitions)
     times = None if stream_times[0] is None else pa.concat_arrays(stream_times)
-    return EncodedRows(key, value, time, all_headers, chosen, times)
+    return EncodedRows(key, value, time, all_headers, times)
+
+
+def merged_parts(parts: Sequence[PartitionedRows]) -> PartitionedRows:
+    """Concatenate parts, with their partitions."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = concatenated([part.rows for part in parts])
+    return PartitionedRows(rows, np.concatenate([part.partitions for part in parts]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.errors.dead_letters import DeadLetters
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.context.errors.failures import Failures
@@ -11,6 +14,7 @@ from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.context.tracing import Tracing
+from kstreams.processor.task.collector import Collector, send_partitioned
 from kstreams.processor.task.operator_errors import sending_meanwhile
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
@@ -28,7 +32,7 @@ def open_context(
     task_id = f"{sub_topology.id}_{partition}"
     stream_time = resume.metadata.get("stream_time", -1)
     current = CurrentRecord(task_id, partition, stream_time, resume.metadata.get("reached", stream_time))
-    failures = _failures(sub_topology, task_id, application, resources)
+    failures = _failures(sub_topology, partition, task_id, application, resources)
     outputs = OutputBuffers(
         sub_topology.sinks,
         current,
@@ -62,9 +66,15 @@ def tracing_of(context: TaskContext) -> Tracing | None:
     return Tracing(context.current, application.id, context.task_id, begins=records == "all")
 
 
-def _failures(sub_topology: SubTopology, task_id: str, application: Application, resources: TaskResources) -> Failures:
+def _failures(
+    sub_topology: SubTopology, partition: int, task_id: str, application: Application, resources: TaskResources
+) -> Failures:
     settings = application.settings
     policies = settings.errors.of_global_tables() if sub_topology.is_global else settings.errors
     drops = Drops(f"task {task_id}", application.clock, settings.log_summary_interval_ms)
     declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
-    return Failures(policies, drops, DeadLetters(resources.collector.send), declared_at)
+    return Failures(policies, drops, DeadLetters(partial(_send_letters, resources.collector, partition)), declared_at)
+
+
+def _send_letters(collector: Collector, partition: int, topic: str, letters: EncodedRows) -> None:
+    send_partitioned(collector, topic, letters, partition)

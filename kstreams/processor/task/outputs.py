@@ -6,17 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from kstreams.errors import LogError, RegistryError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.context.encoded_rows import EncodedRows, Partitions
 from kstreams.processor.context.errors.failures import Failures
-from kstreams.processor.task.collector import Collector
-from kstreams.processor.task.partition_choice import chosen_partitions
+from kstreams.processor.task.collector import Collector, chosen_partitions, send_partitioned
 from kstreams.processor.task.sink_rows import Side, SinkRows, described, encoded, unencodable, unwritable
 from kstreams.processor.task.written_times import Longs, WrittenTimes
 from kstreams.processor.topology.nodes import SinkNode
@@ -158,7 +155,10 @@ class OutputBuffers:
         self.drain(topic)
         name = self._topic_names.get(topic, topic)
         times = None if reached is None else self._written_times.of_columns(name, reached)
-        self._collector.send(name, columns._replace(stream_times=times))
+        self._send(name, columns._replace(stream_times=times))
+
+    def _send(self, topic: str, rows: EncodedRows, chosen: Partitions | None = None) -> None:
+        send_partitioned(self._collector, topic, rows, self._current.partition, chosen)
 
     def _send_rows(self, topic: str, rows: SinkRows) -> None:
         accepted = self._accepted(topic, rows)
@@ -167,7 +167,7 @@ class OutputBuffers:
             columns = accepted if rows.sink.partitioner is None else encoded(rows, topic)
             merges = self._collector.merges(topic)
             times = self._written_times.of_rows(topic, columns.timestamps, rows.reached) if merges else None
-            self._collector.send(topic, columns._replace(partitions=partitions, stream_times=times))
+            self._send(topic, columns._replace(stream_times=times), partitions)
         rows.clear()
 
     def _accepted(self, topic: str, rows: SinkRows) -> EncodedRows:
@@ -214,7 +214,7 @@ class OutputBuffers:
         """Whether `send_columns` may be given these rows: a refused one is a matter for the record path."""
         return not (self._guards and self._collector.refused(self._topic_names.get(topic, topic), columns))
 
-    def _partitions(self, topic: str, rows: SinkRows) -> np.ndarray[Any, Any] | None:
+    def _partitions(self, topic: str, rows: SinkRows) -> Partitions | None:
         if rows.sink.partitioner is not None:
             return chosen_partitions(rows.sink.partitioner, topic, self._collector.partitions(topic), rows)
         if isinstance(rows.sink.key, TimeWindowedSerde | SessionWindowedSerde):

@@ -13,6 +13,7 @@ from kstreams.kernel.batch import Batch, TopicPartition, headers_column
 from kstreams.kernel.clock import ManualClock
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.task.collector import send_partitioned
 from kstreams.processor.topology.layout import Layout
 from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.record_ages import RecordAges
@@ -57,10 +58,10 @@ def collector_of(box: SinkBuffer, partition: int = 0) -> TaskCollector:
     return TaskCollector(box, partition, RecordAges(SampleWindows(30_000, 2)), ManualClock())
 
 
-def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:
+def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None, task: int = 0) -> None:
     keys = pa.array([key for key, _ in rows], pa.binary())
     times = pa.array([time for _, time in rows], pa.int64())
-    collector.send("out", EncodedRows(keys, keys, times, headers, partitions))
+    send_partitioned(collector, "out", EncodedRows(keys, keys, times, headers), task, partitions)
 
 
 keys = st.one_of(st.none(), st.binary(max_size=9))
@@ -76,7 +77,7 @@ def test_rows_keep_their_order_and_go_where_their_key_says(
     expected: dict[int, list[Row]] = {}
     for number, piece in enumerate(pieces):
         rows = [(key, number) for key in piece]
-        send(collector, rows)
+        send(collector, rows, task=task)
         for key, time in rows:
             partition = task % count if key is None else partition_of(key, count)
             expected.setdefault(partition, []).append((key, time))

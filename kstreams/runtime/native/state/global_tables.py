@@ -163,5 +163,5 @@ class _NoSinks:
     def merges(self, topic: str) -> bool:
         raise TopologyError(f"a global table cannot write to {topic}")
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
+    def send(self, topic: str, rows: EncodedRows, partitions: object) -> None:
         raise TopologyError(f"a global table cannot write to {topic}")

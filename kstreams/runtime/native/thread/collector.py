@@ -1,41 +1,36 @@
-"""`TaskCollector`: takes what a task's sinks write and gives each row its partition."""
+"""`TaskCollector`: takes the output of one task for the sink buffer of its thread."""
 
 from __future__ import annotations
 
 from kstreams.errors import LogError
 from kstreams.kernel.clock import Clock
-from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, Partitions
 from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 
 
 class TaskCollector:
-    """The `Collector` of one task.
-
-    A null key determines no partition: such records go to the task's own, which keeps their order and puts them in the
-    same place when a run is repeated (Kafka's producer would scatter them).
-    """
+    """The `Collector` of one task."""
 
     def __init__(self, sink_buffer: SinkBuffer, partition: int, ages: RecordAges, clock: Clock) -> None:
         self._sink_buffer = sink_buffer
-        self._own = partition
+        self._partition = partition
         self._ages = ages
         self._clock = clock
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         return self._sink_buffer.partitions(topic)
 
     def merges(self, topic: str) -> bool:
-        """Whether what several tasks write to a topic is put in order of their stream times."""
+        """Return whether the rows that several tasks write to a topic are sorted by stream time."""
         return self._sink_buffer.merges(topic)
 
     def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
-        """The rows that the topic refuses for good, with the error of each."""
+        """Return the rows that the topic never takes, with the reason."""
         return self._sink_buffer.refused(rows.as_batch(topic))
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
-        """Take encoded rows of one topic, in order."""
+    def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
+        """Take encoded rows of one topic, in order, with the partition of each row."""
         self._ages.seen(topic, rows.timestamps, self._clock.wall_ms())
-        chosen = rows.chosen(self._sink_buffer.partitions(topic), self._own)
-        self._sink_buffer.add(topic, rows._replace(partitions=chosen), self._own)
+        self._sink_buffer.add(topic, PartitionedRows(rows, partitions), self._partition)

@@ -45,12 +45,12 @@ class TaggedRows(NamedTuple):
 
 
 def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
-    """The rows with a tag each.
+    """Add a tag to each row.
 
     Parameters
     ----------
     rows : EncodedRows
-        With their stream times.
+        Rows with stream times.
     number : int
         The slice.
     writer : int

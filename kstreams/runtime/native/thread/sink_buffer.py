@@ -1,4 +1,4 @@
-"""`SinkBuffer`: what the sinks of a thread's tasks wrote and its producer has not got yet."""
+"""`SinkBuffer`: the output of a stream thread's tasks, buffered by topic until it is sent to the producer."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
-from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
+from kstreams.processor.context.encoded_rows import PartitionedRows, merged_parts
 from kstreams.runtime.native.thread.row_tags import tagged, timed
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
-_MOST_ROWS = 65_536  # of one topic: more are sent in the middle of a round
-_MOST_BYTES = 4 << 20  # of all topics
+_MAX_ROWS = 65_536  # of one topic; then its rows are sent in the middle of a round
+_MAX_BYTES = 4 << 20  # of all topics; then all rows are sent
 
 
 class SinkBuffer:
-    """What the tasks of one thread wrote since the last `flush`, in order per topic.
+    """The output of one thread's tasks since the last `flush`, in order per topic.
 
     Parameters
     ----------
     producer : Producer
     begin : callable
-        Called before anything is sent: opens a transaction where one is needed.
+        Called before records are sent; opens a transaction where one is needed.
     count_partitions : callable
-        How many partitions a topic has; raises UnknownTopicError.
+        Returns the number of partitions of a topic; raises UnknownTopicError.
     retry : SendRetry
-        For topics that do not take records for the time being.
+        Sends again to topics that do not take records for the time being.
     slices : WriterSlices
-        Say which topics are put in order of stream times, by `flush_merged` or by their readers.
+        Says which topics are sorted by stream time, here by `flush_merged` or by their readers.
     internal : collection of str
-        Repartition topics: `records_out` leaves them out, `repartitioned` has them.
+        Repartition topics, counted in `repartitioned`; all others are counted in `records_out`.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class SinkBuffer:
     ) -> None:
         self._producer = producer
         self._begin = begin
-        self._count = count_partitions
+        self._count_partitions = count_partitions
         self._retry = retry
         self._merged: dict[str, TimeMerge] = {}
         self._internal = frozenset(internal)
         self._slices = slices
-        self._waiting: dict[str, list[EncodedRows]] = {}
+        self._parts: dict[str, list[PartitionedRows]] = {}
         self._rows: Counter[str] = Counter()
         self._bytes = 0
         self._partitions: dict[str, int] = {}
@@ -62,60 +62,61 @@ class SinkBuffer:
         self.bytes_out: Counter[str] = Counter()
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, asked once."""
+        """Return the number of partitions of a topic, which is read once."""
         if topic not in self._partitions:
-            self._partitions[topic] = self._count(topic)
+            self._partitions[topic] = self._count_partitions(topic)
         return self._partitions[topic]
 
     def merges(self, topic: str) -> bool:
-        """Whether the rows of a topic are told at which times they were written, for their order here or at readers."""
+        """Return whether rows of a topic need their stream times, to be sorted here or by their readers."""
         return topic in self._slices.topics
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows that their topic refuses for good, with the error of each."""
+        """Return the rows that their topic never takes, with the reason."""
         return self._producer.refused(batch)
 
-    def add(self, topic: str, rows: EncodedRows, writer: int) -> None:
-        """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
+    def add(self, topic: str, part: PartitionedRows, writer: int) -> None:
+        """Add rows of one topic from the task of partition `writer`."""
+        rows = part.rows
         size = rows.keys.nbytes + rows.values.nbytes
         self.bytes_out[topic] += size
         if self._slices.merges(topic):
-            self._merged.setdefault(topic, TimeMerge()).add(rows, writer)
+            self._merged.setdefault(topic, TimeMerge()).add(part, writer)
             return
         if (number := self._slices.number_of(topic)) is not None:
-            rows = tagged(rows, number, writer)
-        self._waiting.setdefault(topic, []).append(rows)
+            part = part._replace(rows=tagged(rows, number, writer))
+        self._parts.setdefault(topic, []).append(part)
         self._rows[topic] += len(rows.keys)
         self._bytes += size
-        if self._bytes >= _MOST_BYTES:
+        if self._bytes >= _MAX_BYTES:
             self.flush()
-        elif self._rows[topic] >= _MOST_ROWS:
-            self._send(topic, self._waiting.pop(topic))
+        elif self._rows[topic] >= _MAX_ROWS:
+            self._send(topic, self._parts.pop(topic))
 
     def flush(self) -> None:
-        """Send everything but what is to be merged."""
+        """Send all rows except those that are sorted by stream time here."""
         self._bytes = 0
-        self.flush_topics(list(self._waiting))
+        self.flush_topics(list(self._parts))
 
     def flush_topics(self, topics: Collection[str]) -> None:
-        """The same for some topics."""
+        """Send the rows of these topics, except those that are sorted by stream time here."""
         for topic in topics:
-            if parts := self._waiting.pop(topic, None):
+            if parts := self._parts.pop(topic, None):
                 self._send(topic, parts)
 
     def flush_merged(self) -> None:
-        """Send what was to be merged: all tasks have come equally far in time."""
+        """Send the rows that are sorted by stream time here; all tasks must have reached the same time."""
         for topic, merge in self._merged.items():
             if parts := merge.take():
                 self._send(topic, parts)
 
-    def _send(self, topic: str, parts: list[EncodedRows]) -> None:
-        rows = concatenated(parts)
-        keys, values, timestamps, headers, partitions, _ = timed(rows) if topic in self._slices.timed else rows
-        assert partitions is not None, "collectors choose them"
+    def _send(self, topic: str, parts: list[PartitionedRows]) -> None:
+        rows, partitions = merged_parts(parts)
+        if topic in self._slices.timed:
+            rows = timed(rows)
         self._rows.pop(topic, None)
-        counted = self.repartitioned if topic in self._internal else self.records_out
-        counted[topic] += len(keys)
+        records = self.repartitioned if topic in self._internal else self.records_out
+        records[topic] += len(partitions)
         self._begin()
-        for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
+        for batch, _ in split_by_partition(topic, partitions, rows.keys, rows.values, rows.timestamps, rows.headers):
             self._retry.send(self._producer, batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
+from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, merged_parts
 
 
 class TimeMerge:
@@ -18,31 +18,31 @@ class TimeMerge:
     --------
     >>> merge, column = TimeMerge(), lambda *values: pa.array(values)
     >>> for writer, times, reached in ((0, (1, 5, 2), (1, 5, 5)), (1, (3, 4, 9), (3, 4, 9))):
-    ...     rows = EncodedRows(column(*times), column(*times), column(*times), None, np.zeros(3), column(*reached))
-    ...     merge.add(rows, writer)
-    >>> [rows.timestamps.to_pylist() for rows in merge.take()]
+    ...     rows = EncodedRows(column(*times), column(*times), column(*times), None, column(*reached))
+    ...     merge.add(PartitionedRows(rows, np.zeros(3)), writer)
+    >>> [part.rows.timestamps.to_pylist() for part in merge.take()]
     [[1, 3, 4, 5, 2, 9]]
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[int, list[EncodedRows]] = {}
+        self._waiting: dict[int, list[PartitionedRows]] = {}
 
-    def add(self, rows: EncodedRows, writer: int) -> None:
+    def add(self, part: PartitionedRows, writer: int) -> None:
         """Take rows that follow those of the same writer."""
-        if len(rows.keys):
-            self._waiting.setdefault(writer, []).append(rows)
+        if len(part.partitions):
+            self._waiting.setdefault(writer, []).append(part)
 
-    def take(self) -> list[EncodedRows]:
-        """All rows in order, as at most one part."""
-        found = [concatenated(self._waiting[writer]) for writer in sorted(self._waiting)]
+    def take(self) -> list[PartitionedRows]:
+        """Remove and return all rows, in order, as at most one part."""
+        parts = [part for writer in sorted(self._waiting) for part in self._waiting[writer]]
+        several_writers = len(self._waiting) > 1
         self._waiting.clear()
-        if len(found) < 2:
-            return found
-        whole = concatenated(found)
-        assert whole.partitions is not None, "collectors choose them"
-        assert whole.stream_times is not None, "a topic that merges is told them"
-        rows = pa.array(np.argsort(whole.stream_times.to_numpy(), kind="stable"))
-        key, value, time = (column.take(rows) for column in (whole.keys, whole.values, whole.timestamps))
-        headers = None if whole.headers is None else whole.headers.take(rows)
-        partitions = whole.partitions[rows.to_numpy()]
-        return [EncodedRows(key, value, time, headers, partitions, whole.stream_times.take(rows))]
+        if not parts:
+            return []
+        whole = merged_parts(parts)
+        stream_times = whole.rows.stream_times
+        if not several_writers or stream_times is None:
+            return [whole]
+        order = np.argsort(stream_times.to_numpy(), kind="stable")
+        columns = (None if column is None else column.take(pa.array(order)) for column in whole.rows)
+        return [PartitionedRows(EncodedRows._make(columns), whole.partitions[order])]

@@ -1,4 +1,4 @@
-"""`RowCollector`: what a task's sinks write goes to the log at once, or to other tasks of the step in blocks."""
+"""`RowCollector`: sends the output of a task to the user's topics, or in blocks to other tasks of the step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from kstreams.errors import LogError
 from kstreams.log.partitioning import split_by_partition
-from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.context.encoded_rows import EncodedRows, Partitions
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_of
 from kstreams.runtime.spark.io.output_topics import RowWriter
 from kstreams.runtime.spark.program import Program
@@ -21,13 +21,13 @@ class RowCollector:
     Parameters
     ----------
     program : Program
-        Says how many partitions a topic has, and which rows go where.
+        Gives the number of partitions and the route of each topic.
     writer : RowWriter
         Writes to the user's topics.
     sub_topology, partition : int
-        Name the task in the rows; records without a key go to its own partition, as on the native engine.
+        Identify the task as the origin of its rows.
     round_number : int
-        The round of the step: rows of a later one have greater numbers.
+        The round of the step: offsets of a later round are greater.
     """
 
     def __init__(
@@ -36,47 +36,47 @@ class RowCollector:
         self._program = program
         self._routes = program.routes
         self._writer = writer
-        self._own = partition
         self._origin = sub_topology << 20 | partition
         self._first = round_number << 40
         self._sent: Counter[str] = Counter()
         self._blocks: list[Block] = []
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, or will have."""
+        """Return the number of partitions that a topic has or will have."""
         return self._program.partitions_of(topic)
 
     def refused(self, topic: str, rows: EncodedRows) -> Mapping[int, LogError]:
-        """The rows that a topic of the user's would never take; repartition topics take all."""
+        """Return the rows that a topic of the user never takes, with the reason; repartition topics take all rows."""
         return self._writer.refused(rows.as_batch(topic)) if self._routes.to_log(topic) else {}
 
     def merges(self, topic: str) -> bool:
-        """Whether the rows of several tasks meet in a shuffle: what goes to the log alone is in no order among them."""
+        """Return whether rows of several tasks are sorted by stream time: those of topics that are shuffled are."""
         return topic in self._routes.internal
 
-    def send(self, topic: str, rows: EncodedRows) -> None:
-        """Take rows of one topic."""
-        chosen = rows.chosen(self.partitions(topic), self._own)
+    def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
+        """Take rows of one topic, with the partition of each row."""
         first = self._first + self._sent[topic]
         if self._routes.to_spark(topic):
-            offsets = np.arange(first, first + len(chosen), dtype=np.int64)
-            self._blocks += blocks_of(topic, self._origin, offsets, rows, chosen)
-        self._sent[topic] += len(chosen)
+            offsets = np.arange(first, first + len(partitions), dtype=np.int64)
+            self._blocks += blocks_of(topic, self._origin, offsets, rows, partitions)
+        self._sent[topic] += len(partitions)
         if self._routes.to_log(topic):
-            for batch, _ in split_by_partition(topic, chosen, *rows[:4]):
+            for batch, _ in split_by_partition(
+                topic, partitions, rows.keys, rows.values, rows.timestamps, rows.headers
+            ):
                 self._writer.send(batch)
 
     @property
     def written(self) -> dict[str, int]:
-        """How many rows went to each topic of the user's so far."""
+        """Number of rows written to each topic of the user."""
         return {topic: count for topic, count in self._sent.items() if self._routes.to_log(topic)}
 
     @property
     def handed_over(self) -> list[str]:
-        """The topics whose rows other tasks of the step read."""
+        """Internal topics with rows, which other tasks of the step read."""
         return sorted(self._routes.internal & self._sent.keys())
 
     def drain(self) -> list[Block]:
-        """What was handed over since the last call."""
+        """Return the blocks for other tasks since the last call."""
         blocks, self._blocks = self._blocks, []
         return blocks
