@@ -24,9 +24,9 @@ def require_inactive(home: TopicHome, group: GroupDescription, refusal: str) -> 
         raise LogError(f"{refusal}: stop its {len(group.members)} members first")
     lock = home.lock_file(group.name)
     if lock is not None and lock.exists():
-        from kstreams.state.process_lock import ProcessLock
+        from kstreams.os.file_lock import FileLock
 
         try:
-            ProcessLock(lock, f"the application {group.name!r} of the log {home}").release()
+            FileLock(lock, f"the application {group.name!r} of the log {home}").release()
         except StateError as error:
             raise LogError(f"{refusal}: {error}") from None

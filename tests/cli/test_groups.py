@@ -6,7 +6,7 @@ import pytest
 
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, home_at, open_log
-from kstreams.state.process_lock import ProcessLock
+from kstreams.os.file_lock import FileLock
 from tests.support.kafka_topics import delete_everything
 
 
@@ -110,7 +110,7 @@ def test_a_group_of_an_application_that_runs_is_not_moved(kstreams):
     with open_log(kstreams.folder / ".kstreams" / "log") as log:
         log.admin().create_topic("words", 2)
         log.admin().commit("readers", {TopicPartition("words", 0): OffsetAndMetadata(0)})
-    with ProcessLock(kstreams.folder / ".kstreams" / "log" / "applications" / "readers.lock", "it"):
+    with FileLock(kstreams.folder / ".kstreams" / "log" / "applications" / "readers.lock", "it"):
         refused = kstreams("groups", "reset", "readers", "--to", "latest")
         assert (refused.status, "is in use by process" in refused.err) == (1, True)
 

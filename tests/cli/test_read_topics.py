@@ -9,7 +9,7 @@ import pytest
 import kstreams as ks
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, home_at, open_log
-from kstreams.state.process_lock import ProcessLock
+from kstreams.os.file_lock import FileLock
 from tests.native.world import until
 from tests.support.kafka_topics import delete_everything
 
@@ -76,7 +76,7 @@ def test_what_a_run_without_members_reads_is_deleted_only_by_force(kstreams, set
     kstreams.ok("topics", "create", "words")
     with open_log(settings["log.dir"]) as log:
         log.admin().commit(lock, {WORDS: OffsetAndMetadata(0)})
-    with ProcessLock(kstreams.folder / ".kstreams" / "log" / "applications" / f"{lock}.lock", "it"):
+    with FileLock(kstreams.folder / ".kstreams" / "log" / "applications" / f"{lock}.lock", "it"):
         refused = kstreams("topics", "delete", "words")
         assert (refused.status, f"while the group {lock} reads it" in refused.err) == (1, True)
         assert "is in use by process" in refused.err

@@ -194,9 +194,9 @@ if not os.fork():
 lock_it = '''
 import sys
 from pathlib import Path
-from kstreams.state.process_lock import ProcessLock
+from kstreams.os.file_lock import FileLock
 
-ProcessLock(Path(sys.argv[1]), "It")
+FileLock(Path(sys.argv[1]), "It")
 '''
 import subprocess
 lock = str(folder / "state/app/.lock")

@@ -1,26 +1,21 @@
-"""The few file operations that write, in one place: tests inject a disk that is full or fails to sync."""
+"""Files of the log: the operations that write, which tests replace by a failing disk, and the lock of the folder."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import functools
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from kstreams.errors import LogError
+from kstreams.os.file_lock import try_lock
+from kstreams.os.forks import in_child
 from kstreams.os.open_files import opened
-
-
-@functools.cache
-def boot_id() -> bytes:
-    """16 bytes that change with every boot; zeros where the system does not say."""
-    try:
-        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
-    except (OSError, ValueError):
-        return bytes(16)
 
 
 class Disk:
@@ -56,6 +51,55 @@ class Disk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+class FolderLock:
+    """The lock of a log's folder, which all processes that have the log open share.
+
+    It is held from the opening of the log to `close`, or to the end of the process.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = folder / "lock"
+        self._folder = -1
+        in_child(self, FolderLock.close)
+        self._folder = opened(lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+    @contextmanager
+    def opening(self) -> Iterator[bool]:
+        """Open the log while no other process does; yields whether no other process has it open."""
+        fd = create_file(self._lock)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield try_lock(self._folder)
+            fcntl.flock(self._folder, fcntl.LOCK_SH)  # free: only a process that opens the log locks it alone
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Release it."""
+        if self._folder >= 0:
+            os.close(self._folder)
+        self._folder = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@functools.cache
+def boot_id() -> bytes:
+    """Return 16 bytes that change with every boot of the machine; zeros if the system does not tell them."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
 
 
 def create_file(path: Path, flags: int = 0) -> int:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from kstreams.config import Config
 from kstreams.log import home_of
-from kstreams.state.process_lock import ProcessLock
+from kstreams.os.file_lock import FileLock
 
 
 def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
@@ -14,4 +14,4 @@ def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[objec
     name = config.application_id
     home = home_of(config)
     path = home.lock_file(f"{name}-spark")
-    return ProcessLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()
+    return FileLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()

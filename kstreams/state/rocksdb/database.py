@@ -22,10 +22,10 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import StateError
+from kstreams.os.file_lock import lock_directory
 from kstreams.os.forks import of_module, of_one_process
 from kstreams.os.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
-from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rocksdb.failures import damaged, unreadable
 from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, mark, marked, read, read_back
@@ -68,7 +68,7 @@ class RocksDatabase:
     def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits, *, measured: bool = False) -> None:
         self._directory = directory
         self._measured = measured
-        self._lock = DirectoryLock(directory)
+        self._lock = lock_directory(directory)
         self._options = _options(limits)
         if measured:
             self._options.enable_statistics()

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kstreams.errors import CorruptLogError, LogError, LogFormatError
-from kstreams.log.embedded.catalogue.folder_lock import FolderLock
 from kstreams.log.embedded.catalogue.journal import NAME, Journal, JournalContents, encode_record, read_journal
 from kstreams.log.embedded.catalogue.reconciliation import (
     DAMAGE,
@@ -42,7 +41,7 @@ from kstreams.log.embedded.catalogue.rows import (
     write_state,
     write_tables,
 )
-from kstreams.log.embedded.disk import Disk, create_file, refuse_links
+from kstreams.log.embedded.disk import Disk, FolderLock, create_file, refuse_links
 
 DATABASE = "catalogue.sqlite"
 Decide = Callable[[Path, JournalContents | None, DatabaseContents | None], AuthoritativeCopy]

@@ -11,7 +11,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from kstreams.log.embedded.catalogue.group_rows import group_version, read_group
 from kstreams.log.embedded.disk import boot_id, create_file, open_file
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Member, former_member
+from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
 from kstreams.os.private import make_folder
 
@@ -94,10 +95,7 @@ def read_sign(path: Path) -> LastSign:
     try:
         raw = os.pread(fd, _SIGN.size, 0)
         at_ms = _uptime_of(raw)
-        with suppress(BlockingIOError):
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return LastSign(at_ms, has_process=False)
-        return LastSign(at_ms, has_process=True)
+        return LastSign(at_ms, has_process=not try_lock(fd, shared=True))
     finally:
         os.close(fd)
 
@@ -243,12 +241,11 @@ def no_appends(log: Path, member: str) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(fd):
+            raise AppendingMemberError(
+                f"{member} is in the middle of an append, so it cannot be taken out of its group yet. If its process "
+                "is stopped, let it go on (SIGCONT) or kill it."
+            )
         yield
-    except BlockingIOError:
-        raise AppendingMemberError(
-            f"{member} is in the middle of an append, so it cannot be taken out of its group yet. If its process "
-            "stands still, let it go on (SIGCONT) or kill it."
-        ) from None
     finally:
         os.close(fd)

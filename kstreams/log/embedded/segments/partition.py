@@ -15,6 +15,7 @@ from kstreams.log.embedded.disk import Disk, create_file, open_file
 from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head, recover
 from kstreams.log.embedded.segments.index import NO_TIME
 from kstreams.log.embedded.segments.segment import SUFFIX, segment_path
+from kstreams.os.file_lock import try_lock
 from kstreams.os.open_files import POOL, OpenFile, PinnedFile, opened
 from kstreams.os.private import make_folder
 
@@ -168,18 +169,10 @@ class Partition:
             return
         # The wait is real time by nature: another process holds the lock.
         deadline = time.monotonic() + timeout
-        while not _try_lock(fd):
+        while not try_lock(fd):
             if time.monotonic() >= deadline:
                 raise PartitionBusyError(f"Another writer has held {self.source} for {timeout} s: try again later.")
             time.sleep(_LOCK_PAUSE)
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _open(path: str) -> int:

@@ -1,13 +1,12 @@
-"""Compaction: of each key only the last record stays, at its offset; deleted keys go after a time.
+"""Compaction: keep the last record of each key, at its offset, and remove tombstones after `delete.retention.ms`.
 
-Sealed segments are rewritten one group at a time, small ones together into one, and swapped in by a rename. A crash
-between the rename and the removal of the segments that went into it leaves segments whose offsets the new one holds
-too: readers pass over them, and the next compaction removes them.
+Inactive segments are rewritten one group at a time, small ones into one new segment, which replaces them by a rename.
+A crash between the rename and the removal of the old segments leaves segments whose offsets the new one holds too:
+readers pass over them, and the next compaction removes them.
 """
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import os
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.reader import StateOf
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
+from kstreams.os.file_lock import try_lock
 
 _DIRTY_SHARE = 0.5  # Kafka's min.cleanable.dirty.ratio
 _KEYS_AT_ONCE = 1_000_000
@@ -39,54 +39,54 @@ Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class InactiveSegment(NamedTuple):
-    """What is known of an inactive segment before it is compacted."""
+    """An inactive segment, before it is compacted."""
 
     base: int
     size: int
-    dirty: bool
-    end: int
+    dirty: bool  # whether it has frames that were never compacted
+    end: int  # offset after its last record
     max_timestamp: int
-    horizon_ms: int  # earliest time after which a tombstone in it may go; 0 when it has none
+    horizon_ms: int  # time after which the first of its tombstones may be removed; 0 without tombstones
 
 
 def compact(
     partition: Partition, settings: TopicSettings, stable_end: int, state_of: StateOf, now_ms: int, *, eager: bool
 ) -> None:
-    """Compact a partition's inactive segments, unless another process is at it.
+    """Compact a partition's inactive segments, unless another process is compacting them.
 
     Parameters
     ----------
     partition : Partition
     settings : TopicSettings
     stable_end : int
-        Only segments that end at or before it are compacted: what lies after may still be aborted.
-    fate_of : callable
+        Only segments that end at or before it are compacted: later records may still be aborted.
+    state_of : callable
+        Returns the state of a transaction.
     now_ms : int
     eager : bool
-        Compact whatever can be; else only when half of the bytes were never compacted.
+        Compact even if less than half of the bytes were never compacted.
     """
     fd = create_file(partition.folder / "compaction.lock")
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for left_over in partition.folder.glob("*.cleaned"):
-            left_over.unlink()
-        ready = _ready(partition, settings, stable_end, now_ms)
-        if _is_worth_it(ready, now_ms, eager):
-            _compact(partition, settings, ready, state_of, now_ms)
-    except BlockingIOError:
-        return
+        if not try_lock(fd):
+            return
+        for unfinished in partition.folder.glob("*.cleaned"):
+            unfinished.unlink()
+        segments = _compactable(partition, settings, stable_end, now_ms)
+        if _is_worthwhile(segments, now_ms, eager=eager):
+            _compact(partition, settings, segments, state_of, now_ms)
     finally:
         os.close(fd)
 
 
 def _compact(
-    partition: Partition, settings: TopicSettings, ready: list[InactiveSegment], state_of: StateOf, now_ms: int
+    partition: Partition, settings: TopicSettings, segments: list[InactiveSegment], state_of: StateOf, now_ms: int
 ) -> None:
-    last_offsets = _last_offsets(partition, ready, state_of)
-    for group in _groups(ready, settings.limits.segment_bytes):
+    last_offsets = _last_offsets(partition, segments, state_of)
+    for group in _groups(segments, settings.limits.segment_bytes):
         target = segment_path(partition.folder, group[0].base)
-        spare = target.with_suffix(".cleaned")
-        fd = create_file(spare, os.O_TRUNC)
+        rewritten = target.with_suffix(".cleaned")
+        fd = create_file(rewritten, os.O_TRUNC)
         try:
             rewriter = _Rewriter(partition, fd, group[0].base, settings)
             for header, batch in _visible(partition, group, state_of):
@@ -94,37 +94,37 @@ def _compact(
             rewriter.finish()
             partition.disk.sync(fd)
         except Exception:
-            spare.unlink(missing_ok=True)  # a full disk needs the room
+            rewritten.unlink(missing_ok=True)  # a full disk needs the room
             raise
         finally:
             os.close(fd)
         _swap(partition, group)
 
 
-def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_ms: int) -> list[InactiveSegment]:
+def _compactable(partition: Partition, settings: TopicSettings, stable_end: int, now_ms: int) -> list[InactiveSegment]:
     head = partition.head()
     lag_ms = settings.min_compaction_lag_ms
-    ready: list[InactiveSegment] = []
+    segments: list[InactiveSegment] = []
     for base in partition.segments():
         if base >= head.segment:
             break
-        inactive = _look_at(partition, base)
+        inactive = _inactive_segment(partition, base)
         too_young = inactive.max_timestamp > now_ms - lag_ms if lag_ms else False
         if inactive.end > stable_end or too_young:
             break
-        ready.append(inactive)
-    return ready
+        segments.append(inactive)
+    return segments
 
 
-def _look_at(partition: Partition, base: int) -> InactiveSegment:
+def _inactive_segment(partition: Partition, base: int) -> InactiveSegment:
     path = segment_path(partition.folder, base)
-    about = path.stat()
-    return _sealed(path, partition.source, about.st_ino, about.st_mtime_ns)
+    status = path.stat()
+    return _read_segment(path, partition.source, status.st_ino, status.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=10_000)
-def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> InactiveSegment:
-    """The same, remembered as long as it is the same file: housekeeping looks at all of them again and again."""
+def _read_segment(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> InactiveSegment:
+    """Read the headers of a segment, once per inode and time of change: housekeeping calls this every few minutes."""
     segment = Segment(path, source)
     segment.map_all()
     headers = [header for _, header in segment.frames()]
@@ -135,17 +135,17 @@ def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> 
     return InactiveSegment(segment.base_offset, segment.limit, dirty, end, greatest, min(horizons, default=0))
 
 
-def _is_worth_it(ready: list[InactiveSegment], now_ms: int, eager: bool) -> bool:
-    dirty = sum(inactive.size for inactive in ready if inactive.dirty or 0 < inactive.horizon_ms <= now_ms)
+def _is_worthwhile(segments: list[InactiveSegment], now_ms: int, *, eager: bool) -> bool:
+    dirty = sum(inactive.size for inactive in segments if inactive.dirty or 0 < inactive.horizon_ms <= now_ms)
     if eager:
         return dirty > 0
-    return dirty > 0 and dirty >= _DIRTY_SHARE * sum(inactive.size for inactive in ready)
+    return dirty > 0 and dirty >= _DIRTY_SHARE * sum(inactive.size for inactive in segments)
 
 
-def _groups(ready: list[InactiveSegment], most_bytes: int) -> Iterator[list[InactiveSegment]]:
+def _groups(segments: list[InactiveSegment], max_bytes: int) -> Iterator[list[InactiveSegment]]:
     group: list[InactiveSegment] = []
-    for inactive in ready:
-        if group and sum(each.size for each in group) + inactive.size > most_bytes:
+    for inactive in segments:
+        if group and sum(each.size for each in group) + inactive.size > max_bytes:
             yield group
             group = []
         group.append(inactive)
@@ -156,39 +156,38 @@ def _groups(ready: list[InactiveSegment], most_bytes: int) -> Iterator[list[Inac
 def _visible(
     partition: Partition, group: Sequence[InactiveSegment], state_of: StateOf
 ) -> Iterator[tuple[FrameHeader, Batch | None]]:
-    """The frames of the segments in offset order; without records where they were aborted."""
-    done = group[0].base
+    """Yield the frames of the segments in offset order; None in place of the records of aborted transactions."""
+    next_offset = group[0].base
     for inactive in group:
         segment = Segment(segment_path(partition.folder, inactive.base), partition.source)
         segment.map_all()
         for place, header in segment.frames():
-            if header.next_offset <= done:
+            if header.next_offset <= next_offset:
                 continue
-            done = header.next_offset
+            next_offset = header.next_offset
             aborted = header.transaction_id and state_of(header.transaction_id) is TransactionState.ABORTED
             yield header, None if aborted else segment.checked_body(place, header)
 
 
-def _last_offsets(partition: Partition, ready: list[InactiveSegment], state_of: StateOf) -> Offsets:
-    """Offsets of the last record of every key, ascending."""
-    table = pa.table({"key": pa.array([], pa.binary()), "offset": pa.array([], pa.int64())})
-    waiting = [table]
-    for _, batch in _visible(partition, ready, state_of):
+def _last_offsets(partition: Partition, segments: list[InactiveSegment], state_of: StateOf) -> Offsets:
+    """Return the offsets of the last record of every key, ascending."""
+    tables = [pa.table({"key": pa.array([], pa.binary()), "offset": pa.array([], pa.int64())})]
+    for _, batch in _visible(partition, segments, state_of):
         if batch is not None:
-            waiting.append(pa.table({"key": batch.keys, "offset": pa.array(batch.offsets)}))
-            if sum(part.num_rows for part in waiting[1:]) >= _KEYS_AT_ONCE:
-                waiting = [_last_of_each(waiting)]
-    found: Offsets = np.sort(_last_of_each(waiting)["offset"].to_numpy())
-    return found
+            tables.append(pa.table({"key": batch.keys, "offset": pa.array(batch.offsets)}))
+            if sum(table.num_rows for table in tables[1:]) >= _KEYS_AT_ONCE:
+                tables = [_last_of_each_key(tables)]
+    offsets: Offsets = np.sort(_last_of_each_key(tables)["offset"].to_numpy())
+    return offsets
 
 
-def _last_of_each(tables: list[pa.Table]) -> pa.Table:
+def _last_of_each_key(tables: list[pa.Table]) -> pa.Table:
     grouped = pa.concat_tables(tables).group_by("key").aggregate([("offset", "max")])
     return pa.table({"key": grouped["key"], "offset": grouped["offset_max"]})
 
 
 class _Rewriter:
-    """Writes the records that stay into a new segment whose frames cover every offset of the old ones."""
+    """Writes the remaining records into a new segment, whose frames cover every offset of the old segments."""
 
     def __init__(self, partition: Partition, fd: int, base_offset: int, settings: TopicSettings) -> None:
         self._partition = partition
@@ -202,26 +201,26 @@ class _Rewriter:
         self._compression = "none"
 
     def add(self, header: FrameHeader, batch: Batch | None, last_offsets: Offsets, now_ms: int) -> None:
-        """Take over what stays of a frame."""
-        kept = None if batch is None else self._keep(header, batch, last_offsets, now_ms)
-        if kept is not None and len(kept):
-            size = byte_size(kept)
+        """Take the records of a frame that remain."""
+        remaining = None if batch is None else self._remaining(header, batch, last_offsets, now_ms)
+        if remaining is not None and len(remaining):
+            size = byte_size(remaining)
             if self._batches and self._bytes + size > self._settings.max_message_bytes:
                 self._write()
-            self._batches.append(kept)
+            self._batches.append(remaining)
             self._bytes += size
             self._compression = header.compression
-            if kept.values.null_count:
+            if remaining.values.null_count:
                 horizon_ms = header.delete_horizon_ms or now_ms + self._settings.delete_retention_ms
                 self._horizon_ms = max(self._horizon_ms, horizon_ms)
         self._next = header.next_offset
 
     def finish(self) -> None:
-        """Write what waits, with a frame without records where nothing stayed at the end."""
+        """Write the buffered records; a frame without records covers offsets at the end whose records are gone."""
         if self._next > self._base:
             self._write()
 
-    def _keep(self, header: FrameHeader, batch: Batch, last_offsets: Offsets, now_ms: int) -> Batch:
+    def _remaining(self, header: FrameHeader, batch: Batch, last_offsets: Offsets, now_ms: int) -> Batch:
         places = np.searchsorted(last_offsets, batch.offsets)
         places[places == len(last_offsets)] = 0
         keep = last_offsets[places] == batch.offsets if len(last_offsets) else np.zeros(len(batch), dtype=bool)
@@ -230,8 +229,8 @@ class _Rewriter:
         return batch if keep.all() else _filter(batch, keep)
 
     def _write(self) -> None:
-        none = Batch(self._partition.source, np.zeros(0, dtype=np.int64), **_EMPTY)
-        batch = join(self._batches) if self._batches else none
+        empty = Batch(self._partition.source, np.zeros(0, dtype=np.int64), **_EMPTY)
+        batch = join(self._batches) if self._batches else empty
         compression = self._settings.compression
         body = encode_body(
             batch, self._compression if compression == "producer" else compression, keep_offsets_from=self._base
@@ -258,15 +257,15 @@ def _filter(batch: Batch, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
 
 
 def _swap(partition: Partition, group: Sequence[InactiveSegment]) -> None:
-    """Put the rewritten segment in the place of the group, unless retention was faster."""
+    """Replace the group by the rewritten segment, unless retention has removed a segment meanwhile."""
     target = segment_path(partition.folder, group[0].base)
-    spare = target.with_suffix(".cleaned")
+    rewritten = target.with_suffix(".cleaned")
     with partition.locked():
         if not {inactive.base for inactive in group} <= set(partition.segments()):
-            spare.unlink()
+            rewritten.unlink()
             return
         index_path(target).unlink(missing_ok=True)
-        partition.disk.replace(spare, target)
+        partition.disk.replace(rewritten, target)
         partition.disk.sync_folder(partition.folder)
         for inactive in group[1:]:
             path = segment_path(partition.folder, inactive.base)

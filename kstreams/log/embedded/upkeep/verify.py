@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from kstreams.errors import CorruptLogError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.log.embedded.catalogue.folder_lock import FolderLock
 from kstreams.log.embedded.catalogue.journal import NAME, JournalContents, read_journal
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, existing_log
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, DatabaseContents, faults, read_contents
 from kstreams.log.embedded.catalogue.rows import Tables, check_tables, read_tables
+from kstreams.log.embedded.disk import FolderLock
 from kstreams.log.embedded.segments.frame import BadFrameError, NewerFormatError
 from kstreams.log.embedded.segments.head import HEAD_SIZE, PartitionHead, decode_head, is_trusted
 from kstreams.log.embedded.segments.index import index_path, wrong_entries

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.log import home_of
-from kstreams.state.process_lock import ProcessLock
+from kstreams.os.file_lock import FileLock
 
 _LOCK = ".lock"
 
@@ -18,7 +18,7 @@ class ProcessFolder(NamedTuple):
     """The state folder of one process, and the locks that it holds."""
 
     path: Path
-    locks: tuple[ProcessLock, ...]
+    locks: tuple[FileLock, ...]
 
     def release(self) -> None:
         """Let others have it."""
@@ -42,7 +42,7 @@ def lock_alone(config: Config) -> ProcessFolder:
     log = _lock_home(config, shared=False)
     folder = state_folder(config)
     try:
-        return ProcessFolder(folder, (*log, ProcessLock(folder / _LOCK, f"The state folder {folder}")))
+        return ProcessFolder(folder, (*log, FileLock(folder / _LOCK, f"The state folder {folder}")))
     except StateError:
         for lock in log:
             lock.release()
@@ -52,7 +52,7 @@ def lock_alone(config: Config) -> ProcessFolder:
 def lock_folder(config: Config) -> ProcessFolder:
     """The first state folder of the application alone, wherever its topics are; raises as `lock_alone`."""
     folder = state_folder(config)
-    return ProcessFolder(folder, (ProcessLock(folder / _LOCK, f"The state folder {folder}"),))
+    return ProcessFolder(folder, (FileLock(folder / _LOCK, f"The state folder {folder}"),))
 
 
 def lock_shared(config: Config) -> ProcessFolder:
@@ -68,16 +68,16 @@ def lock_shared(config: Config) -> ProcessFolder:
     for number in itertools.count(1):
         folder = first if number == 1 else first / f"process-{number}"
         try:
-            return ProcessFolder(folder, (*log, ProcessLock(folder / _LOCK, f"The state folder {folder}")))
+            return ProcessFolder(folder, (*log, FileLock(folder / _LOCK, f"The state folder {folder}")))
         except StateError as error:
             if error.__cause__ is not None:  # it cannot be locked at all
                 raise
     raise AssertionError("there is always a next folder")
 
 
-def _lock_home(config: Config, *, shared: bool) -> list[ProcessLock]:
+def _lock_home(config: Config, *, shared: bool) -> list[FileLock]:
     """The lock on the application in a home that keeps files on this machine; others see to that themselves."""
     home = home_of(config)
     name = config.application_id
     path = home.lock_file(name)
-    return [] if path is None else [ProcessLock(path, f"The application {name!r} of the log {home}", shared=shared)]
+    return [] if path is None else [FileLock(path, f"The application {name!r} of the log {home}", shared=shared)]

@@ -11,10 +11,10 @@ import msgspec
 
 from kstreams.errors import StateError
 from kstreams.kernel.decoders import msgpack_decoder
+from kstreams.os.file_lock import lock_directory
 from kstreams.os.private import write_private
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.state.api import StoreBuilder
-from kstreams.state.directory_lock import DirectoryLock
 
 _LAYOUT = 1
 """Changes when a store's rows lie otherwise than before."""
@@ -55,7 +55,7 @@ class TaskFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = DirectoryLock(path)
+        self._lock = lock_directory(path)
         self._note = path / "note"
         self.stores = path / "stores"
 
