@@ -1,13 +1,15 @@
-"""Settings of Kafka's clients: names of Kafka's are translated to librdkafka's, unsafe ones refused, secrets masked."""
+"""Settings of Kafka's clients: Kafka's names are translated to librdkafka's, and unsafe settings are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kstreams.config import masked
 from kstreams.errors import ConfigError
 from kstreams.log.naming import did_you_mean
+
+T = TypeVar("T")
 
 ALLOW_INSECURE = "security.allow.insecure"
 SECURITY_PREFIXES = ("sasl.", "ssl.")
@@ -38,7 +40,7 @@ SECURITY_KEYS = (
     "ssl.keystore.password",
     "ssl.endpoint.identification.algorithm",
 )
-"""What decides who talks to a cluster, and how safely. Other settings that begin with `sasl.` or `ssl.` pass too."""
+"""The settings of authentication and encryption. Other settings that begin with `sasl.` or `ssl.` are passed on too."""
 
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -46,7 +48,7 @@ _RENAMED = {
     "max.request.size": "message.max.bytes",
     "request.timeout.ms": "socket.timeout.ms",
 }
-_CURES = {
+_UNSUPPORTED = {
     "sasl.jaas.config": "give sasl.username and sasl.password",
     "ssl.truststore.location": "give ssl.ca.location, a file of certificates as PEM",
     "ssl.truststore.password": "give ssl.ca.location, a file of certificates as PEM",
@@ -56,52 +58,53 @@ _CURES = {
     "enable.auto.offset.store": "positions are committed with what follows from them",
     "enable.partition.eof": "positions depend on it",
 }
-_KNOWN = ("linger.ms", "batch.size", "acks", "compression.type", "isolation.level", "auto.offset.reset", "client.id",
-          "fetch.min.bytes", "session.timeout.ms", "transactional.id", "transaction.timeout.ms", *_RENAMED,
-          *SECURITY_KEYS)  # fmt: skip
+_KNOWN_SETTINGS = (
+    "linger.ms", "batch.size", "acks", "compression.type", "isolation.level", "auto.offset.reset", "client.id",
+    "fetch.min.bytes", "session.timeout.ms", "transactional.id", "transaction.timeout.ms", *_RENAMED, *SECURITY_KEYS,
+)  # fmt: skip
 
 
-def client_settings(base: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The settings of one client, by librdkafka's names.
+def client_settings(base: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of one client, by librdkafka's names.
 
     Parameters
     ----------
     base : mapping
-        Those of the cluster: addresses and security.
-    given : mapping or None
-        Those of this client, by Kafka's names or by librdkafka's; they win.
+        Settings of the cluster: addresses and security.
+    settings : mapping or None
+        Settings of this client, by Kafka's or librdkafka's names; they override `base`.
 
     Raises
     ------
     ConfigError
-        For settings that cannot be, with the cure, and for unsafe ones that nobody allowed.
+        For settings that cannot be used, with advice, and for unsafe settings without `security.allow.insecure`.
 
     Examples
     --------
     >>> client_settings({"bootstrap.servers": "one:9092"}, {"fetch.max.wait.ms": 5})
     {'bootstrap.servers': 'one:9092', 'fetch.wait.max.ms': 5}
     """
-    full = {name: value for name, value in {**base, **(given or {})}.items() if value is not None}
-    for name in full.keys() & _CURES.keys():
-        raise ConfigError(f"{name!r} cannot be set for Kafka's client: {_CURES[name]}.")
-    allowed = str(full.pop(ALLOW_INSECURE, False)).lower() == "true"
-    if not allowed and (risk := _risk(full)):
+    full = {name: value for name, value in {**base, **(settings or {})}.items() if value is not None}
+    for name in full.keys() & _UNSUPPORTED.keys():
+        raise ConfigError(f"{name!r} cannot be set for Kafka's client: {_UNSUPPORTED[name]}.")
+    is_allowed = str(full.pop(ALLOW_INSECURE, False)).lower() == "true"
+    if not is_allowed and (risk := _security_risk(full)):
         raise ConfigError(f"{risk} If that is what you want, set {ALLOW_INSECURE}=true.")
     return {_RENAMED.get(name, name): _as_text(value) for name, value in full.items()}
 
 
-def made(kind: str, make: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
-    """A client of confluent-kafka; ConfigError for a setting that it does not know or take."""
+def create_client(kind: str, create: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+    """Create a client of confluent-kafka; ConfigError for a setting that the client refuses."""
     try:
-        return make(settings)
+        return create(settings)
     except Exception as error:
         text = masked(str(getattr(error, "args", [error])[0]), settings)
         wrong = next((name for name in settings if f'"{name}"' in text), "")
-        hint = did_you_mean(wrong, (known for known in _KNOWN if known != wrong)) if "No such" in text else ""
+        hint = did_you_mean(wrong, (name for name in _KNOWN_SETTINGS if name != wrong)) if "No such" in text else ""
         raise ConfigError(f"Kafka's client does not take a {kind} setting: {text}.{hint}") from None
 
 
-def _risk(settings: Mapping[str, Any]) -> str | None:
+def _security_risk(settings: Mapping[str, Any]) -> str | None:
     protocol = str(settings.get("security.protocol", "plaintext")).lower()
     if protocol == "sasl_plaintext":
         return "security.protocol=SASL_PLAINTEXT sends credentials and records unencrypted: use SASL_SSL."
@@ -110,9 +113,9 @@ def _risk(settings: Mapping[str, Any]) -> str | None:
     if str(settings.get("ssl.endpoint.identification.algorithm", "https")).lower() in ("", "none"):
         return "ssl.endpoint.identification.algorithm=none trusts certificates of other servers: leave it out."
     if protocol == "plaintext" and any(name.startswith("sasl.") for name in settings):
-        return "There are sasl settings, but security.protocol is PLAINTEXT: nobody logs in. Use SASL_SSL."
+        return "There are sasl settings, but security.protocol is PLAINTEXT: the client does not log in. Use SASL_SSL."
     return None
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value

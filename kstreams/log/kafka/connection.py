@@ -1,4 +1,4 @@
-"""`Connection`: what clients of one cluster share: settings, an admin client, clients of groups, facts of topics."""
+"""`Connection`: settings, admin client, group clients and topic facts that all clients of one cluster share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
-from kstreams.log.kafka.client_settings import client_settings, made
-from kstreams.log.kafka.failures import is_absent, passes, raised
+from kstreams.log.kafka.client_settings import client_settings, create_client
+from kstreams.log.kafka.failures import error_of, is_absent, is_transient
 from kstreams.log.naming import did_you_mean
 from kstreams.log.record_checks import TopicFacts
 from kstreams.os.forks import of_one_process
@@ -26,18 +26,18 @@ logger = logging.getLogger("kstreams.log.kafka")
 
 T = TypeVar("T")
 
-_PAUSE_S = 0.1
-ASK_S = 10
-"""How long one attempt at a request that is made again may take: the broker may have died after it came."""
+_RETRY_PAUSE_S = 0.1
+ATTEMPT_TIMEOUT_S = 10
+"""Time for one attempt at a request that is retried: the broker may die after it gets the request."""
 
 TIMEOUT_S = 30
-"""How long a request to the cluster may take."""
+"""Time for a request to the cluster, with its retries."""
 
-LAG_S = 5.0
-"""How long brokers may take to learn of a topic, or of further partitions, that the controller has made."""
+METADATA_LAG_S = 5.0
+"""Time in which all brokers learn of topics and partitions that the controller has created."""
 
-_WAITED = f"The brokers were asked for {LAG_S:g} s, as they learn of new ones late."
-_NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_METADATA_HINT = f"The brokers were asked for {METADATA_LAG_S:g} s, as they learn late of new ones."
+_LOGIN_ERRORS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
 
 
@@ -47,11 +47,11 @@ class Connection:
     Parameters
     ----------
     settings : mapping
-        Addresses and security, by Kafka's names.
+        Addresses and security settings, by Kafka's names.
     admin_settings : mapping
-        What only admin clients get.
+        Settings of admin clients only.
     replication : int
-        Copies of the topics that are created; -1 for the default of the cluster.
+        Replication factor of topics that are created; -1 for the default of the cluster.
     clock : Clock
     """
 
@@ -66,150 +66,156 @@ class Connection:
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
         self._facts: dict[str, TopicFacts] = {}
-        self._in_vain: set[tuple[str, int]] = set()  # topics that were waited for, with so many partitions
-        self._refusal = ""  # why brokers did not let a client in
+        self._unavailable: set[tuple[str, int]] = (
+            set()
+        )  # topics, and numbers of partitions, that did not appear in time
+        self._refusal = ""  # the last error of a login
         of_one_process(self, "This log", LogError)
 
     @property
     def servers(self) -> str:
-        """Where the cluster is."""
+        """The addresses of the cluster."""
         return str(self._settings["bootstrap.servers"])
 
-    def client(self, kind: str, make: Any, given: Mapping[str, Any]) -> Any:
-        """A client of confluent-kafka with these settings over those of the cluster."""
-        settings = client_settings(self._settings, given)
-        return made(kind, lambda full: make({**full, "logger": logger, "error_cb": self._note}), settings)
+    def client(self, kind: str, create: Callable[[dict[str, Any]], Any], settings: Mapping[str, Any]) -> Any:
+        """Create a client of confluent-kafka with these settings over those of the cluster."""
+        all_settings = client_settings(self._settings, settings)
+        callbacks = {"logger": logger, "error_cb": self._on_error}
+        return create_client(kind, lambda checked: create({**checked, **callbacks}), all_settings)
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client, made when it is first asked for."""
+        """The admin client, created at the first use."""
         with self._mutex:
             if self._admin is None:
                 self._admin = self.client("admin", AdminClient, self._admin_settings)
             return self._admin
 
     def group(self, group: str) -> GroupClient:
-        """A client that commits offsets for a group without being a member of it."""
+        """Return a client that commits offsets for a group without being a member."""
         with self._mutex:
             if group not in self._groups:
-                ours = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
-                self._groups[group] = self.client("consumer", lambda full: GroupClient({**full, **ours}), {})
+                group_settings = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+                self._groups[group] = self.client(
+                    "consumer", lambda settings: GroupClient({**settings, **group_settings}), {}
+                )
             return self._groups[group]
 
     def topic_partitions(self, name: str | None = None) -> dict[str, int]:
-        """How many partitions each topic has, or one topic; those of Kafka's own are left out."""
+        """Return the number of partitions of each topic, or of one topic; Kafka's own topics are left out."""
         try:
-            found = self.again(lambda: self._topics(name))
+            topics = self.retried(lambda: self._topics(name))
         except KafkaException as error:
-            self.admin.poll(0)  # until then the client keeps to itself why it was not let in
-            why = f" ({self._refusal})" if self._refusal else ""
-            raise raised(f"No broker of bootstrap.servers={self.servers} tells its topics{why}", error) from None
+            self.admin.poll(0)  # the client reports why the login failed
+            reason = f" ({self._refusal})" if self._refusal else ""
+            raise error_of(f"No broker of bootstrap.servers={self.servers} tells its topics{reason}", error) from None
         return {
-            topic: len(known.partitions)
-            for topic, known in found.items()
-            if known.error is None and not topic.startswith("__")
+            topic: len(metadata.partitions)
+            for topic, metadata in topics.items()
+            if metadata.error is None and not topic.startswith("__")
         }
 
     def topics_now(self, timeout: float) -> list[str]:
-        """Names of the topics, asked once; raises KafkaException when nobody answers in time."""
+        """Return the names of the topics; KafkaException when no broker answers in time."""
         return [name for name in self.admin.list_topics(timeout=timeout).topics if not name.startswith("__")]
 
-    def learnt_partitions(self, name: str, at_least: int = 1, ask: Callable[[], int] | None = None) -> int:
-        """How many partitions a topic has; 0 if there is no such topic.
+    def await_partitions(self, name: str, at_least: int = 1, read: Callable[[], int] | None = None) -> int:
+        """Return the number of partitions of a topic; 0 if the topic does not exist.
 
-        Brokers learn of what was made some time later: where there are fewer than `at_least`, they are asked again for
-        a while. That is done once: a topic that was waited for in vain is missing.
+        Brokers learn late of new topics and partitions: while there are fewer than `at_least`, the number is read again
+        for `METADATA_LAG_S`. A number that did not appear in this time is not waited for again.
 
         Parameters
         ----------
         name : str
         at_least : int, default 1
-        ask : callable, default `topic_partitions`
-            Gives the number, as another client has it.
+        read : callable, default `topic_partitions`
+            Reads the number by another client.
         """
-        look = ask or (lambda: self.topic_partitions(name).get(name, 0))
-        until = monotonic() + (0 if (name, at_least) in self._in_vain else LAG_S)
-        while (partitions := look()) < at_least and monotonic() < until:
-            self.clock.sleep(_PAUSE_S)
+        read = read or (lambda: self.topic_partitions(name).get(name, 0))
+        until = monotonic() + (0 if (name, at_least) in self._unavailable else METADATA_LAG_S)
+        while (partitions := read()) < at_least and monotonic() < until:
+            self.clock.sleep(_RETRY_PAUSE_S)
         if partitions < at_least:
-            self._in_vain.add((name, at_least))
+            self._unavailable.add((name, at_least))
         else:
-            self._in_vain.discard((name, at_least))
+            self._unavailable.discard((name, at_least))
         return partitions
 
     def require(self, sources: Collection[TopicPartition]) -> None:
-        """Raise UnknownTopicError for a partition that is not there."""
+        """Raise UnknownTopicError for a partition that does not exist."""
         for source in sources:
-            self.require_partition(*source)
+            self.require_partition(source.topic, source.partition)
 
     def require_partition(self, topic: str, partition: int) -> None:
-        """Raise UnknownTopicError when a topic does not have a partition, nor gets it in a while."""
+        """Raise UnknownTopicError when a topic does not have a partition, and does not get it in time."""
         if not 0 <= partition < self.facts(topic).partitions:
             self._require_now([(topic, partition)])
 
     def _require_now(self, sources: Iterable[tuple[str, int]]) -> None:
-        """As `require`, whatever was known of the topics before."""
+        """Raise UnknownTopicError for a partition that does not exist, without the cached facts of topics."""
         for topic, partition in sources:
-            partitions = self.learnt_partitions(topic, partition + 1)
+            partitions = self.await_partitions(topic, partition + 1)
             self.forget(topic)
             if not partitions:
                 raise self.unknown(topic)
             if not 0 <= partition < partitions:
-                has = f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}."
-                raise UnknownTopicError(f"{has} {_WAITED}")
+                message = f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}."
+                raise UnknownTopicError(f"{message} {_METADATA_HINT}")
 
     def facts(self, name: str) -> TopicFacts:
-        """What a producer has to know of a topic; raises UnknownTopicError, which names the nearest known topic."""
-        known = self._facts.get(name)
-        return self._learn(name) if known is None else known
+        """Return the facts of a topic; UnknownTopicError names the nearest known topic."""
+        facts = self._facts.get(name)
+        return self._read_facts(name) if facts is None else facts
 
     def forget(self, name: str) -> None:
-        """A topic has changed."""
+        """Drop the cached facts of a topic that has changed."""
         self._facts.pop(name, None)
 
     def configs(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """The settings of topics, as entries of the admin client."""
-        asked = [ConfigResource("topic", name) for name in names]
-        if not asked:
+        """Return the settings of topics, as entries of the admin client."""
+        resources = [ConfigResource("topic", name) for name in names]
+        if not resources:
             return {}
-        found = self._outcomes(
+        configs = self._outcomes(
             "Settings of topics",
-            lambda admin: admin.describe_configs(asked, request_timeout=ASK_S),
+            lambda admin: admin.describe_configs(resources, request_timeout=ATTEMPT_TIMEOUT_S),
             [(name, 0) for name in names],
         )
-        return {resource.name: each for resource, each in found.items()}
+        return {resource.name: entries for resource, entries in configs.items()}
 
     def offsets(
         self, sources: Iterable[TopicPartition], spec: OffsetSpec, *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Offsets of partitions as the cluster knows them now; -1 where no record fits."""
-        asked = {Place(*source): spec for source in sources}
-        if not asked:
+        """Return the offsets of partitions now; -1 where no record fits `spec`."""
+        specs = {Place(*source): spec for source in sources}
+        if not specs:
             return {}
         level = _ISOLATION[committed_only]
-        found = self._outcomes(
+        results = self._outcomes(
             "Offsets of partitions",
-            lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=ASK_S),
-            [(place.topic, place.partition) for place in asked],
+            lambda admin: admin.list_offsets(specs, isolation_level=level, request_timeout=ATTEMPT_TIMEOUT_S),
+            [(place.topic, place.partition) for place in specs],
         )
-        return {TopicPartition(place.topic, place.partition): each.offset for place, each in found.items()}
+        return {TopicPartition(place.topic, place.partition): result.offset for place, result in results.items()}
 
     def beginnings(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset of each partition that is still there."""
+        """Return the first offset of each partition."""
         return self.offsets(sources, OffsetSpec.earliest(), committed_only=False)
 
     def ends(self, sources: Iterable[TopicPartition], *, committed_only: bool = True) -> dict[TopicPartition, int]:
-        """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
+        """Return the end offsets; with `committed_only`, at most the offset of the first open transaction."""
         return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
 
-    def again(self, call: Callable[[], T], about: Collection[tuple[str, int]] = ()) -> T:
-        """What a call gives, tried again while a coordinator moves or a transaction commits, for half a minute.
+    def retried(self, call: Callable[[], T], about: Collection[tuple[str, int]] = ()) -> T:
+        """Return the result of a call, which is retried for `TIMEOUT_S` after errors that may pass.
 
         Parameters
         ----------
         call : callable
         about : collection of (topic, partition)
-            What it asks about: UnknownTopicError where that is not there. One broker may know of it later than another.
+            The partitions of the request. One broker may learn of a partition later than another: an unknown partition
+            is waited for, and then raises UnknownTopicError.
         """
         until = monotonic() + TIMEOUT_S
         while True:
@@ -217,11 +223,11 @@ class Connection:
                 return call()
             except KafkaException as error:
                 is_new = is_absent(error) and len(about) > 0
-                if not (is_new or passes(error)) or monotonic() > until:
+                if not (is_new or is_transient(error)) or monotonic() > until:
                     raise
                 if is_new:
                     self._require_now(about)
-            self.clock.sleep(_PAUSE_S)
+            self.clock.sleep(_RETRY_PAUSE_S)
 
     def close(self) -> None:
         """Release the clients."""
@@ -231,69 +237,75 @@ class Connection:
             self._groups.clear()
             self._admin = None
 
-    def _note(self, error: Any) -> None:
-        """What a client tells of its connections."""
-        if error.code() in _NOT_LET_IN:
+    def _on_error(self, error: Any) -> None:
+        """Log an error that a client reports of its connections."""
+        if error.code() in _LOGIN_ERRORS:
             self._refusal = error.str()
         logger.warning("%s (%s)", error.str(), error.name())
 
     def _topics(self, name: str | None) -> Any:
-        asked = self.admin.list_topics(name, timeout=ASK_S) if name else self.admin.list_topics(timeout=ASK_S)
-        return asked.topics
+        admin = self.admin
+        metadata = (
+            admin.list_topics(name, timeout=ATTEMPT_TIMEOUT_S) if name else admin.list_topics(timeout=ATTEMPT_TIMEOUT_S)
+        )
+        return metadata.topics
 
     def _outcomes(
         self,
-        what: str,
-        ask: Callable[[AdminClient], Mapping[Any, Any]],
+        subject: str,
+        request: Callable[[AdminClient], Mapping[Any, Any]],
         about: Collection[tuple[str, int]],
     ) -> dict[Any, Any]:
-        """What all futures of a request about partitions give, asked again while a broker is away for a moment."""
+        """Return the results of all futures of a request about partitions, which is retried while a broker is away."""
 
-        def asked() -> dict[Any, Any]:
+        def results() -> dict[Any, Any]:
             admin = self.admin
             try:
-                return {each: future.result(timeout=ASK_S + 5) for each, future in ask(admin).items()}
+                futures = request(admin)
+                return {key: future.result(timeout=ATTEMPT_TIMEOUT_S + 5) for key, future in futures.items()}
             except KafkaException:
-                with self._mutex:  # another client asks anew who leads: this one was seen asking with an old epoch
+                with self._mutex:  # a new client reads the leaders again: the old one was seen to send an old epoch
                     self._admin = None if self._admin is admin else self._admin
                 raise
 
         try:
-            return self.again(asked, about)
+            return self.retried(results, about)
         except KafkaException as error:
-            raise raised(f"{what} cannot be read from {self.servers}", error) from None
+            raise error_of(f"{subject} cannot be read from {self.servers}", error) from None
         except TimeoutError:
-            raise LogError(f"{what} cannot be read: {self.servers} gave no answer.") from None
+            raise LogError(f"{subject} cannot be read: {self.servers} gave no answer.") from None
 
-    def _learn(self, name: str) -> TopicFacts:
-        partitions = self.learnt_partitions(name)
+    def _read_facts(self, name: str) -> TopicFacts:
+        partitions = self.await_partitions(name)
         if not partitions:
             raise self.unknown(name)
         config = self.configs([name])[name]
         policy = config["cleanup.policy"].value
-        most = int(config["max.message.bytes"].value)
-        self._facts[name] = TopicFacts(partitions, most, "compact" in policy)
+        max_bytes = int(config["max.message.bytes"].value)
+        self._facts[name] = TopicFacts(partitions, max_bytes, "compact" in policy)
         return self._facts[name]
 
     def unknown(self, name: str) -> UnknownTopicError:
-        """The error for a topic that is not there."""
+        """Return the error for a topic that does not exist."""
         hint = did_you_mean(name, self.topic_partitions())
-        return UnknownTopicError(f"There is no topic {name!r} in the Kafka cluster {self.servers}.{hint} {_WAITED}")
+        return UnknownTopicError(
+            f"There is no topic {name!r} in the Kafka cluster {self.servers}.{hint} {_METADATA_HINT}"
+        )
 
 
-def partitions_told(client: Any, topic: str, timeout: float) -> int:
-    """How many partitions a topic has, asked by a client, which then knows them; 0 when nobody tells it in time."""
+def client_partitions(client: Any, topic: str, timeout: float) -> int:
+    """Return the number of partitions of a topic as a client reads it; 0 without an answer in time."""
     try:
         return len(client.list_topics(topic, timeout).topics[topic].partitions)
     except KafkaException:
         return 0
 
 
-def outcome(what: str, future: Any) -> Any:
-    """What a future of the admin client gives; raises a LogError that begins with `what`."""
+def outcome(failure: str, future: Any) -> Any:
+    """Return the result of a future of the admin client; raises a LogError that begins with `failure`."""
     try:
         return future.result(timeout=TIMEOUT_S + 5)
     except KafkaException as error:
-        raise raised(what, error) from None
+        raise error_of(failure, error) from None
     except TimeoutError:
-        raise LogError(f"{what}: the cluster gave no answer within {TIMEOUT_S} s.") from None
+        raise LogError(f"{failure}: the cluster gave no answer within {TIMEOUT_S} s.") from None

@@ -1,7 +1,7 @@
-"""`KafkaConsumer`: assigned partitions of a cluster, their positions, and what was fetched of them.
+"""`KafkaConsumer`: assigned partitions of a cluster, their positions, and their fetched rows.
 
-The client gets and loses partitions when `poll` is called: `assign`, `seek`, `pause` and `resume` note what is wanted.
-A position moves past transaction markers by the client's events of an end.
+`assign`, `seek`, `pause` and `resume` only note the change: the client gets and loses partitions in `poll`. A position
+moves past transaction markers when the client reports the end of a partition.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition, headers_column
 from kstreams.kernel.durations import Time, time_ms
 from kstreams.log.api import Span
-from kstreams.log.kafka.connection import TIMEOUT_S, Connection, partitions_told
-from kstreams.log.kafka.failures import log_error, raised
+from kstreams.log.kafka.connection import TIMEOUT_S, Connection, client_partitions
+from kstreams.log.kafka.failures import error_of, log_error
 from kstreams.os.forks import of_one_process
 
 _TIME = itemgetter(1)
-_READ = {
-    "group.id": "kstreams",  # the client asks for one; nobody joins it
+_CONSUMER_DEFAULTS = {
+    "group.id": "kstreams",  # the client needs one; no member joins the group
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
     "queued.min.messages": 100_000,
-    "fetch.wait.max.ms": 100,  # a partition's end is known when an answer is empty: half a second later by default
-    "fetch.queue.backoff.ms": 5,  # the default, a second, makes reading eight times slower
+    "fetch.wait.max.ms": 100,  # the end of a partition is known from an empty answer (default: after 500 ms)
+    "fetch.queue.backoff.ms": 5,  # the default, 1 s, makes reading eight times slower
 }
-_OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
-_MESSAGES = 5_000  # of one call of the client
-_NAP_S = 0.004  # how soon a reader that waits notices that it is woken
-_ASK_S = 1.0  # for where a topic is
-_MOST_HELD = 10_000  # rows of a paused partition; then the client stops to fetch it
-Begins = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
-_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_FIXED_SETTINGS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
+_MAX_MESSAGES = 5_000  # per call of the client
+_WAKEUP_CHECK_S = 0.004  # time in which a waiting reader notices a `wakeup`
+_METADATA_TIMEOUT_S = 1.0  # for the partitions of a topic
+_MAX_HELD_ROWS = 10_000  # of a paused partition; then the client stops fetching it
+StartOffsets = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
+_DELETED = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 class KafkaConsumer:
@@ -59,29 +59,29 @@ class KafkaConsumer:
     """
 
     def __init__(self, connection: Connection, config: Mapping[str, Any] | None = None) -> None:
-        given = {**_READ, **(config or {})}
-        given.pop("max.poll.records", None)  # `poll` is told
-        if given["auto.offset.reset"] == "none":
-            given["auto.offset.reset"] = "error"
+        settings = {**_CONSUMER_DEFAULTS, **(config or {})}
+        settings.pop("max.poll.records", None)  # a parameter of `poll`
+        if settings["auto.offset.reset"] == "none":
+            settings["auto.offset.reset"] = "error"
         self._connection = connection
-        self._client = connection.client("consumer", lambda full: Client({**full, **_OURS}), given)
-        self._is_committed_only = given["isolation.level"] == "read_committed"
-        self._fetched: dict[TopicPartition, int] = {}  # the next offset that the client is to give
-        self._held: dict[TopicPartition, deque[Batch]] = {}  # given by the client, and not yet by `poll`
-        self._reading: set[TopicPartition] = set()  # what the client has
-        self._told: dict[str, int] = {}  # how many partitions of topics the client knows
+        self._client = connection.client("consumer", lambda checked: Client({**checked, **_FIXED_SETTINGS}), settings)
+        self._is_committed_only = settings["isolation.level"] == "read_committed"
+        self._fetched: dict[TopicPartition, int] = {}  # next offset that the client returns
+        self._buffered: dict[TopicPartition, deque[Batch]] = {}  # fetched by the client, and not yet returned by `poll`
+        self._fetching: set[TopicPartition] = set()  # assigned to the client
+        self._known_partitions: dict[str, int] = {}  # number of partitions by topic, as the client knows them
         self._paused: set[TopicPartition] = set()
-        self._ended: set[TopicPartition] = set()
+        self._at_end: set[TopicPartition] = set()
         self._failure: LogError | None = None
-        self._woken = threading.Event()
+        self._wakeup = threading.Event()
         of_one_process(self, "This consumer", LogError)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these; new ones start at the beginning of the log."""
+        """Read exactly these partitions; new ones start at the beginning of the log."""
         self._assign(partitions, self._connection.beginnings)
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return frozenset(self._fetched)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -89,63 +89,63 @@ class KafkaConsumer:
         self._failure = None
         if offset < 0:
             raise LogError(f"An offset is at least 0, not {offset}.")
-        source = self._known(partition)
-        if offset == self.position(source) and source in self._reading:
+        source = self._assigned(partition)
+        if offset == self.position(source) and source in self._fetching:
             return
         self._stop(source)
-        self._held.pop(source, None)
+        self._buffered.pop(source, None)
         self._fetched[source] = offset
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to the first record that is there; of all assigned partitions when none is named."""
-        self._seek_all(self._connection.beginnings(map(self._known, partitions or self._fetched)))
+        """Go to the first record of these partitions; without names, of all assigned partitions."""
+        self._seek_all(self._connection.beginnings(map(self._assigned, partitions or self._fetched)))
 
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to where the next record will be; of all assigned partitions when none is named."""
-        self._seek_all(self.end_offsets([self._known(source) for source in partitions or self._fetched]))
+        """Go to the end of these partitions; without names, of all assigned partitions."""
+        self._seek_all(self.end_offsets([self._assigned(source) for source in partitions or self._fetched]))
 
     def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
         """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
-        self._seek_all(self._offsets_since([self._known(partition)], time_ms(time)))
+        self._seek_all(self._offsets_since([self._assigned(partition)], time_ms(time)))
 
     def position(self, partition: TopicPartition) -> int:
-        """Offset of the next record that `poll` would look at."""
-        source = self._known(partition)
-        held = self._held.get(source)
-        return int(held[0].offsets[0]) if held else self._fetched[source]
+        """Return the offset of the next record that `poll` would read."""
+        source = self._assigned(partition)
+        batches = self._buffered.get(source)
+        return int(batches[0].offsets[0]) if batches else self._fetched[source]
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Up to where this consumer could read now: the cluster is asked."""
+        """Return the offsets up to which this consumer could read now, from the cluster."""
         return self._connection.ends(partitions, committed_only=self._is_committed_only)
 
     def is_at_end(self, partition: TopicPartition) -> bool:
-        """Whether the last poll has come to where the partition ended then."""
-        source = self._known(partition)
-        return source in self._ended and not self._held.get(source)
+        """Return whether the last poll reached the end of the partition."""
+        source = self._assigned(partition)
+        return source in self._at_end and not self._buffered.get(source)
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """What was fetched, at most `max_records` rows; waits up to `timeout` seconds when there is nothing."""
+        """Return fetched rows, at most `max_records`; waits up to `timeout` seconds if there are none."""
         self._raise_failure()
         self._start(self._fetched.keys() - self._paused)
-        found = self._take_held(max_records)
-        left = max_records - sum(map(len, found))
+        batches = self._take_buffered(max_records)
+        remaining = max_records - sum(map(len, batches))
         until = monotonic() + timeout
-        while left > 0:
-            messages = self._messages(left, 0 if found else until - monotonic())
+        while remaining > 0:
+            messages = self._messages(remaining, 0 if batches else until - monotonic())
             if not messages:
                 break
-            given = self._sorted(messages)
-            found += given
-            left -= sum(map(len, given))
-        self._woken.clear()
-        if not found:
+            fetched = self._take_messages(messages)
+            batches += fetched
+            remaining -= sum(map(len, fetched))
+        self._wakeup.clear()
+        if not batches:
             self._raise_failure()
-        return found
+        return batches
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
-        """The next records before `end`, read and counted; other partitions wait meanwhile."""
-        source = self._known(partition)
-        for other in self._reading - {source}:
+        """Read and count the next records before `end`; other partitions are not fetched meanwhile."""
+        source = self._assigned(partition)
+        for other in self._fetching - {source}:
             self._stop(other)
         self._start({source})
         until = monotonic() + TIMEOUT_S
@@ -153,23 +153,23 @@ class KafkaConsumer:
             self._raise_failure()
             if batch := self._before(source, end):
                 return Span(int(batch.offsets[0]), self.position(source), len(batch), max(batch.timestamps.to_pylist()))
-            if source in self._ended or self.position(source) >= end:
+            if source in self._at_end or self.position(source) >= end:
                 return None
             if monotonic() > until:
-                raise LogError(f"{source}: the cluster gave no records and no end within {TIMEOUT_S} s.")
-            self._hold(self._sorted(self._messages(_MESSAGES, 0.1)))
+                raise LogError(f"{source}: the cluster sent neither records nor the end within {TIMEOUT_S} s.")
+            self._buffer(self._take_messages(self._messages(_MAX_MESSAGES, 0.1)))
         return None
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` pass over these until `resume`."""
-        self._paused.update(map(self._known, partitions))
+        """Let `poll` skip these partitions until `resume`."""
+        self._paused.update(map(self._assigned, partitions))
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` read these again."""
+        """Let `poll` read these partitions again."""
         self._paused.difference_update(partitions)
 
     def close(self) -> None:
-        """Release the client; batches that were polled stay valid."""
+        """Close the client; batches that were polled stay valid."""
         self._fetched.clear()
         self._client.close()
 
@@ -179,134 +179,136 @@ class KafkaConsumer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _assign(self, partitions: Collection[TopicPartition], begins: Begins) -> None:
-        wanted = [TopicPartition(*source) for source in partitions]
-        self._connection.require(wanted)
-        new = [source for source in wanted if source not in self._fetched]
-        starts = begins(new) if new else {}
-        for source in self._fetched.keys() - set(wanted):
+    def _assign(self, partitions: Collection[TopicPartition], start_offsets: StartOffsets) -> None:
+        assigned = [TopicPartition(*source) for source in partitions]
+        self._connection.require(assigned)
+        new = [source for source in assigned if source not in self._fetched]
+        starts = start_offsets(new) if new else {}
+        for source in self._fetched.keys() - set(assigned):
             self._stop(source)
             del self._fetched[source]
-            self._held.pop(source, None)
-        self._paused &= set(wanted)
+            self._buffered.pop(source, None)
+        self._paused &= set(assigned)
         self._fetched |= starts
 
     def _offsets_since(self, sources: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """The first offset at or after a time, or the end if there is none."""
+        """Return the first offset at or after a time; the end if there is none."""
         spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
-        found = self._connection.offsets(sources, spec, committed_only=self._is_committed_only)
-        none = [source for source, offset in found.items() if offset < 0]
-        return found | self.end_offsets(none)
+        offsets = self._connection.offsets(sources, spec, committed_only=self._is_committed_only)
+        without_record = [source for source, offset in offsets.items() if offset < 0]
+        return offsets | self.end_offsets(without_record)
 
-    def _start(self, wanted: Collection[TopicPartition]) -> None:
-        """Let the client fetch these, each from where the last fetched record ended."""
-        new = [source for source in wanted if source not in self._reading]
+    def _start(self, partitions: Collection[TopicPartition]) -> None:
+        """Let the client fetch these partitions, after the last fetched record of each."""
+        new = [source for source in partitions if source not in self._fetching]
         if new:
-            self._find_leaders(new)
+            self._refresh_metadata(new)
             self._client.incremental_assign([Place(*source, self._fetched[source]) for source in new])
-            self._reading.update(new)
+            self._fetching.update(new)
 
-    def _find_leaders(self, sources: Iterable[TopicPartition]) -> None:
-        """Let the client ask where partitions are that are new to it; by itself it does so once a second."""
+    def _refresh_metadata(self, sources: Iterable[TopicPartition]) -> None:
+        """Let the client read the metadata of partitions that are new to it; by itself it does so once a second."""
         for topic, partition in sorted(sources):
             at_least = partition + 1
-            if self._told.get(topic, 0) < at_least:
-                ask = partial(partitions_told, self._client, topic, _ASK_S)
-                self._told[topic] = max(at_least, self._connection.learnt_partitions(topic, at_least, ask))
+            if self._known_partitions.get(topic, 0) < at_least:
+                read = partial(client_partitions, self._client, topic, _METADATA_TIMEOUT_S)
+                self._known_partitions[topic] = max(at_least, self._connection.await_partitions(topic, at_least, read))
 
     def _stop(self, source: TopicPartition) -> None:
-        """Let the client drop a partition with what it has fetched of it."""
-        self._ended.discard(source)
-        if source in self._reading:
-            self._reading.discard(source)
+        """Let the client drop a partition with its fetched messages."""
+        self._at_end.discard(source)
+        if source in self._fetching:
+            self._fetching.discard(source)
             self._client.incremental_unassign([Place(*source)])
 
     def _messages(self, most: int, timeout: float) -> list[Any]:
+        count = min(most, _MAX_MESSAGES)
         try:
-            found: list[Any] = self._client.consume(min(most, _MESSAGES), 0)
-            if not found and timeout > 0:
-                first = self._first(timeout)  # `consume` would wait until it has all
-                found = [] if first is None else [first, *self._client.consume(min(most, _MESSAGES) - 1, 0)]
+            messages: list[Any] = self._client.consume(count, 0)
+            if not messages and timeout > 0:
+                first = self._first_message(timeout)  # `consume` would wait until it has `count` messages
+                messages = [] if first is None else [first, *self._client.consume(count - 1, 0)]
         except KafkaException as error:
-            raise raised("Reading failed", error) from None
-        return found
+            raise error_of("Reading failed", error) from None
+        return messages
 
-    def _first(self, timeout: float) -> Any:
-        """The next message, or None. Nobody can wake the client, so it waits in short parts."""
+    def _first_message(self, timeout: float) -> Any:
+        """Return the next message; None after `timeout`. The client cannot be woken, so it waits in short parts."""
         until = monotonic() + timeout
-        while (left := until - monotonic()) > 0 and not self._woken.is_set():
-            if (message := self._client.poll(min(left, _NAP_S))) is not None:
+        while (seconds := until - monotonic()) > 0 and not self._wakeup.is_set():
+            if (message := self._client.poll(min(seconds, _WAKEUP_CHECK_S))) is not None:
                 return message
         return None
 
     def wakeup(self) -> None:
-        """Let the `poll` that waits, or the next one that would, return with what there is; from any thread."""
-        self._woken.set()
+        """Let the `poll` that waits, or the next one that would wait, return at once; callable from any thread."""
+        self._wakeup.set()
 
-    def _sorted(self, messages: list[Any]) -> list[Batch]:
-        """The rows that `poll` may give now; what is of paused partitions is held, events are noted."""
+    def _take_messages(self, messages: list[Any]) -> list[Batch]:
+        """Return the rows that `poll` may return; rows of paused partitions are buffered, events are handled."""
         records, events = split_events(messages)
-        given = []
+        batches = []
         for batch in self._current(batches_of(records) if records else []):
             self._fetched[batch.source] = int(batch.offsets[-1]) + 1
-            self._ended.discard(batch.source)
+            self._at_end.discard(batch.source)
             if batch.source in self._paused:
-                self._hold([batch])
+                self._buffer([batch])
             else:
-                given.append(batch)
+                batches.append(batch)
         for event in events:
-            self._note(event)
-        return given
+            self._take_event(event)
+        return batches
 
     def _current(self, batches: Iterable[Batch]) -> Iterable[Batch]:
-        """Without what was fetched before a partition was dropped or another position sought."""
+        """Leave out rows that were fetched before a partition was dropped or another position was sought."""
         for batch in batches:
-            if batch.source in self._reading:
+            if batch.source in self._fetching:
                 start = int(batch.offsets.searchsorted(self._fetched[batch.source]))
                 if start < len(batch):
                     yield batch.slice(start, len(batch)) if start else batch
 
-    def _hold(self, batches: Iterable[Batch]) -> None:
+    def _buffer(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
-            held = self._held.setdefault(batch.source, deque())
-            held.append(batch)
-            if batch.source in self._paused and sum(map(len, held)) > _MOST_HELD:
+            buffered = self._buffered.setdefault(batch.source, deque())
+            buffered.append(batch)
+            if batch.source in self._paused and sum(map(len, buffered)) > _MAX_HELD_ROWS:
                 self._stop(batch.source)
 
-    def _take_held(self, most: int) -> list[Batch]:
-        found: list[Batch] = []
-        for source in [each for each, held in self._held.items() if held and each not in self._paused]:
-            while most > 0 and (batch := self._next_held(source, most)) is not None:
-                found.append(batch)
+    def _take_buffered(self, most: int) -> list[Batch]:
+        taken: list[Batch] = []
+        sources = [source for source, batches in self._buffered.items() if batches and source not in self._paused]
+        for source in sources:
+            while most > 0 and (batch := self._next_buffered(source, most)) is not None:
+                taken.append(batch)
                 most -= len(batch)
-        return found
+        return taken
 
-    def _next_held(self, source: TopicPartition, most: int) -> Batch | None:
-        """The next held rows of a partition, at most so many."""
-        held = self._held.get(source)
-        if not held:
+    def _next_buffered(self, source: TopicPartition, most: int) -> Batch | None:
+        """Remove and return the next buffered rows of a partition, at most `most`."""
+        batches = self._buffered.get(source)
+        if not batches:
             return None
-        batch = held.popleft()
+        batch = batches.popleft()
         if len(batch) > most:
-            held.appendleft(batch.slice(most, len(batch)))
+            batches.appendleft(batch.slice(most, len(batch)))
             return batch.slice(0, most)
         return batch
 
     def _before(self, source: TopicPartition, end: int) -> Batch | None:
-        held = self._held.get(source)
-        return self._next_held(source, int(held[0].offsets.searchsorted(end))) if held else None
+        batches = self._buffered.get(source)
+        return self._next_buffered(source, int(batches[0].offsets.searchsorted(end))) if batches else None
 
-    def _note(self, event: Any) -> None:
-        """An end was reached, or something went wrong."""
+    def _take_event(self, event: Any) -> None:
+        """Note the end of a partition, or an error."""
         source = TopicPartition(event.topic(), event.partition())
         error = event.error()
-        if source not in self._reading:
+        if source not in self._fetching:
             return
         if error.code() == KafkaError._PARTITION_EOF:
             if event.offset() >= self._fetched[source]:
                 self._fetched[source] = event.offset()
-                self._ended.add(source)
-        elif error.code() in _GONE:
+                self._at_end.add(source)
+        elif error.code() in _DELETED:
             self._failure = UnknownTopicError(f"The topic {source.topic!r} was deleted while it was read.")
         else:
             self._failure = log_error(f"{source} cannot be read", error)
@@ -321,26 +323,26 @@ class KafkaConsumer:
         for source, offset in offsets.items():
             self.seek(source, offset)
 
-    def _known(self, source: TopicPartition) -> TopicPartition:
+    def _assigned(self, source: TopicPartition) -> TopicPartition:
         if source not in self._fetched:
             raise LogError(f"{TopicPartition(*source)} is not assigned to this consumer: assign it first.")
         return TopicPartition(*source)
 
 
 def batches_of(messages: Sequence[Any]) -> list[Batch]:
-    """Messages without errors as batches: each partition that occurs has one, in the order of its offsets."""
+    """Return messages without errors as one batch per partition, in the order of offsets."""
     if len(set(map(Message.partition, messages))) == len(set(map(Message.topic, messages))) == 1:
         return [_batch(TopicPartition(messages[0].topic(), messages[0].partition()), messages)]
     sources = list(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True))
-    found: dict[tuple[str, int], list[Any]] = {}
-    others = compress(range(1, len(sources)), map(ne, sources[1:], sources))
-    for start, stop in pairwise((0, *others, len(sources))):
-        found.setdefault(sources[start], []).extend(messages[start:stop])
-    return [_batch(TopicPartition(*source), each) for source, each in found.items()]
+    by_partition: dict[tuple[str, int], list[Any]] = {}
+    changes = compress(range(1, len(sources)), map(ne, sources[1:], sources))
+    for start, stop in pairwise((0, *changes, len(sources))):
+        by_partition.setdefault(sources[start], []).extend(messages[start:stop])
+    return [_batch(TopicPartition(topic, number), part) for (topic, number), part in by_partition.items()]
 
 
 def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Messages that hold records, and those that hold an error or tell of an end."""
+    """Divide messages into records, and events: errors and ends of partitions."""
     if not any(map(Message.error, messages)):
         return list(messages), []
     errors = list(map(Message.error, messages))
@@ -356,12 +358,12 @@ def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
         pa.array(list(map(Message.key, messages)), pa.binary()),
         pa.array(list(map(Message.value, messages)), pa.binary()),
         pa.array(np.fromiter(map(_TIME, map(Message.timestamp, messages)), np.int64, count)),
-        headers_column([each or () for each in headers]) if any(headers) else None,
+        headers_column([pairs or () for pairs in headers]) if any(headers) else None,
     )
 
 
 def _offsets(messages: Sequence[Any]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """They ascend: from first to last mostly without a gap."""
+    """Return the offsets of messages, which ascend, mostly without a gap."""
     first = messages[0].offset()
     last = messages[-1].offset()
     count = len(messages)

@@ -1,4 +1,4 @@
-"""What Kafka's client reports as the errors of kstreams: a sentence, without secrets."""
+"""Errors of Kafka's client as errors of kstreams, each a sentence without secrets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from confluent_kafka import KafkaError, KafkaException
 from kstreams.errors import FencedError, LogError, TopicExistsError, UnknownTopicError
 
 PRODUCER_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
-"""What is said of a producer whose transactional id has a newer one."""
+"""The codes for a producer whose transactional id a newer producer has taken."""
 
-_KINDS: dict[int, type[LogError]] = {
+_ERROR_TYPES: dict[int, type[LogError]] = {
     **dict.fromkeys(PRODUCER_FENCED, FencedError),
     KafkaError.TOPIC_ALREADY_EXISTS: TopicExistsError,
     KafkaError.UNKNOWN_TOPIC_OR_PART: UnknownTopicError,
@@ -20,7 +20,7 @@ _KINDS: dict[int, type[LogError]] = {
 }
 
 
-_PASSING = (
+_TRANSIENT = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -39,47 +39,47 @@ _PASSING = (
 )
 
 
-def passes(error: BaseException) -> bool:
-    """Whether what failed may succeed a moment later."""
+def is_transient(error: BaseException) -> bool:
+    """Return whether a request that failed may succeed a moment later."""
     reason = reason_of(error)
-    return reason is not None and (reason.retriable() or reason.code() in _PASSING)
+    return reason is not None and (reason.retriable() or reason.code() in _TRANSIENT)
 
 
 def is_absent(error: BaseException) -> bool:
-    """Whether a broker does not know a topic, or nobody who leads a partition: it is away, new, or not there."""
+    """Return whether a broker does not know a topic or the leader of a partition: one is away, new, or missing."""
     reason = reason_of(error)
     return reason is not None and reason.code() in (KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def has_failed_for_good(error: BaseException) -> bool:
-    """Whether the client can do nothing more; it says why at the next call about its transaction."""
+    """Return whether the client has failed for good; its next transactional call tells why."""
     reason = reason_of(error)
     return reason is not None and reason.code() == KafkaError._FATAL
 
 
 def reason_of(error: BaseException) -> Any:
-    """The KafkaError in an exception; None when there is none. `flush` may wrap it in a SystemError."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KafkaException) and seen.args and isinstance(seen.args[0], KafkaError):
-            return seen.args[0]
-        seen = seen.__cause__ or seen.__context__
+    """Return the KafkaError in an exception or its causes, else None. `flush` may wrap it in a SystemError."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KafkaException) and cause.args and isinstance(cause.args[0], KafkaError):
+            return cause.args[0]
+        cause = cause.__cause__ or cause.__context__
     return None
 
 
-def log_error(what: str, reason: Any) -> LogError:
-    """The error to raise for a KafkaError.
+def log_error(failure: str, reason: Any) -> LogError:
+    """Return the error to raise for a KafkaError.
 
     Parameters
     ----------
-    what : str
-        What was tried, as the beginning of a sentence.
+    failure : str
+        What failed, as the beginning of a sentence.
     reason : KafkaError
     """
-    return _KINDS.get(reason.code(), LogError)(f"{what}: {reason.str()} ({reason.name()}).")
+    return _ERROR_TYPES.get(reason.code(), LogError)(f"{failure}: {reason.str()} ({reason.name()}).")
 
 
-def raised(what: str, error: BaseException) -> LogError:
-    """The error to raise for what a call of the client has raised."""
+def error_of(failure: str, error: BaseException) -> LogError:
+    """Return the error to raise for an exception of the client."""
     reason = reason_of(error)
-    return LogError(f"{what}: {error}") if reason is None else log_error(what, reason)
+    return LogError(f"{failure}: {error}") if reason is None else log_error(failure, reason)

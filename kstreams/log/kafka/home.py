@@ -1,4 +1,4 @@
-"""`KafkaHome`: a cluster of Apache Kafka as a home of topics (see `kstreams.log.homes`)."""
+"""`KafkaHome` and `KafkaLog`: a cluster of Apache Kafka as a home of topics (see `kstreams.log.homes`)."""
 
 from __future__ import annotations
 
@@ -53,22 +53,23 @@ class KafkaHome:
         return f"kafka:{self.servers}"
 
     def open(self, config: Mapping[str, Any] | None = None, *, clock: Clock | None = None) -> KafkaLog:
-        """Connect; the first request finds out whether somebody is there."""
-        given = {} if config is None else {key: config[key] for key in config if _is_read(key)}
-        replication = int(given.pop(_REPLICATION, None) or -1)
-        admin = {key.removeprefix(_ADMIN): given.pop(key) for key in list(given) if key.startswith(_ADMIN)}
-        settings = {**given, "bootstrap.servers": self.servers}
-        return KafkaLog(Connection(settings, admin, replication, clock or SystemClock()))
+        """Connect; whether a broker answers is known after the first request."""
+        settings = {} if config is None else {key: config[key] for key in config if _is_read(key)}
+        replication = int(settings.pop(_REPLICATION, None) or -1)
+        admin_keys = [key for key in settings if key.startswith(_ADMIN)]
+        admin_settings = {key.removeprefix(_ADMIN): settings.pop(key) for key in admin_keys}
+        settings["bootstrap.servers"] = self.servers
+        return KafkaLog(Connection(settings, admin_settings, replication, clock or SystemClock()))
 
     def check(self, *, create: bool = False) -> None:
-        """A cluster is there or it is not: whoever asks it first is told."""
+        """Do nothing: the first request raises if the cluster cannot be reached."""
 
     def topic_defaults(self) -> Mapping[str, str]:
-        """The settings that a topic has when none are given, of those that are always shown."""
+        """Return the default settings of a topic, of the settings that are always shown."""
         return {"cleanup.policy": "delete"}
 
     def lock_file(self, application_id: str) -> None:
-        """None: a cluster has no files here. The state folder is locked."""
+        """Return None: a cluster has no files on this machine. The state folder is locked instead."""
 
     def __str__(self) -> str:
         return self.address
@@ -83,34 +84,34 @@ class KafkaLog:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Groups."""
+        """Groups only."""
         return frozenset({Ability.GROUPS})
 
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
-        """A new producer; idempotent, and transactional with a `transactional.id`."""
+        """Return a new producer; idempotent, and transactional with a `transactional.id`."""
         return producer_with(config, lambda settings: KafkaProducer(self._connection, settings))
 
     def coordinator(self, transactional_id: str) -> NoReturn:
-        """Kafka commits one transaction at a time: none is committed together with others."""
+        """Raise UnsupportedError: Kafka cannot commit several transactions as one."""
         raise UnsupportedError(
             "Kafka cannot commit the transactions of several producers as one, as the engine `spark` does with exactly "
             "once: use the native engine, or keep the topics in the embedded log (leave bootstrap.servers out)."
         )
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """A new consumer; with a `group.id`, one of a group."""
+        """Return a new consumer; with a `group.id`, a member of a group."""
         return consumer_with(config, self._consumer)
 
     def admin(self) -> KafkaAdmin:
-        """A new admin."""
+        """Return a new admin."""
         return KafkaAdmin(self._connection)
 
     def tend(self) -> bool:
-        """False: the brokers see to their files themselves."""
+        """Return False: brokers do the housekeeping of their files."""
         return False
 
     def close(self) -> None:
-        """Release the connection; close producers and consumers before."""
+        """Close the connection; producers and consumers must be closed before."""
         self._connection.close()
 
     def __enter__(self) -> KafkaLog:

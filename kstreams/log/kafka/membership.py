@@ -22,7 +22,7 @@ from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.groups.group import no_member, replaced
 from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, Listeners, Reading, check_times
 from kstreams.log.kafka.connection import Connection
-from kstreams.log.kafka.failures import log_error, raised
+from kstreams.log.kafka.failures import error_of, log_error
 from kstreams.log.kafka.offset_commits import (
     Offsets,
     commit_offsets,
@@ -157,7 +157,7 @@ class KafkaMembership:
         try:
             return self._client.poll(timeout)
         except KafkaException as error:
-            raise raised(f"The group {self._settings['group.id']!r} cannot be joined", error) from None
+            raise error_of(f"The group {self._settings['group.id']!r} cannot be joined", error) from None
 
     def _take(self) -> None:
         """Read what the group has given, too."""

@@ -1,4 +1,8 @@
-"""Commits of offsets by Kafka's client, refused in the words of groups."""
+"""Commits of a group's offsets by Kafka's client, and the metadata of members that commit.
+
+The client hands out the metadata as bytes that only it needs to understand. They hold no more than `GroupMetadata`
+does, which therefore is a plain value with every home; bytes that do not survive a round trip are refused.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.groups.group import dividing, for_members_alone, no_member, of_another_generation, replaced
 from kstreams.log.kafka.connection import Connection
-from kstreams.log.kafka.failures import raised, reason_of
+from kstreams.log.kafka.failures import error_of, reason_of
 
 _FORMAT = b"CGMDv2:"
 _GENERATION_BYTES = 4
@@ -23,7 +27,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def read_metadata(raw: bytes) -> GroupMetadata:
-    """What the client's bytes say; LogError for those of a client that writes others.
+    """Decode the client's bytes; LogError for bytes of a client that writes another form.
 
     Examples
     --------
@@ -32,41 +36,47 @@ def read_metadata(raw: bytes) -> GroupMetadata:
     """
     start = len(_FORMAT) + _GENERATION_BYTES
     generation = int.from_bytes(raw[len(_FORMAT) : start], sys.byteorder, signed=True)
-    group, _, rest = raw[start:].partition(b"\0")
-    member, _, instance = rest.partition(b"\0")
+    group, _, member_and_instance = raw[start:].partition(b"\0")
+    member, _, instance = member_and_instance.partition(b"\0")
     named = instance[1:-1].decode() if instance[:1] == b"\0" else None
-    found = GroupMetadata(group.decode(), member.decode(), generation, named)
-    if metadata_bytes(found) != raw:
+    metadata = GroupMetadata(group.decode(), member.decode(), generation, named)
+    if metadata_bytes(metadata) != raw:
         raise LogError(
-            "This version of confluent-kafka writes the metadata of groups in a form that is not known: install the "
+            "This version of confluent-kafka writes the metadata of groups in an unknown form: install the "
             "version that kstreams was tested with (`pip install 'kstreams-dsl[kafka]'`)."
         )
-    return found
+    return metadata
 
 
 def metadata_bytes(metadata: GroupMetadata) -> bytes:
-    """The metadata as the client takes it."""
+    """Encode metadata as the client takes it."""
     generation = metadata.generation.to_bytes(_GENERATION_BYTES, sys.byteorder, signed=True)
     instance = b"\1" if metadata.instance is None else b"\0" + metadata.instance.encode() + b"\0"
     return b"\0".join([_FORMAT + generation + metadata.group.encode(), metadata.member.encode(), instance])
 
 
-def places_of(offsets: Offsets) -> list[Place]:
-    """Offsets to commit as the client takes them."""
-    return [Place(*source, at.offset, at.metadata) for source, at in offsets.items()]
+def client_offsets(offsets: Offsets) -> list[Place]:
+    """Return offsets to commit as the client takes them."""
+    return [
+        Place(source.topic, source.partition, committed.offset, committed.metadata)
+        for source, committed in offsets.items()
+    ]
 
 
 def commit_offsets(connection: Connection, client: Any, offsets: Offsets) -> BaseException | None:
-    """Commit by a client for its group, again while a coordinator moves; why it was not done, for `commit_refused`."""
+    """Commit by a client for its group; retries while a coordinator moves.
+
+    Returns the error of a commit that the cluster has refused, for `commit_refused`.
+    """
 
     def commit() -> None:
-        for place in client.commit(offsets=places_of(offsets), asynchronous=False) or ():
+        for place in client.commit(offsets=client_offsets(offsets), asynchronous=False) or ():
             if place.error is not None:
                 raise KafkaException(place.error)
 
     try:
         if offsets:
-            connection.again(commit, offsets.keys())
+            connection.retried(commit, offsets.keys())
     except KafkaException as failed:
         error: BaseException = failed
         return error
@@ -74,13 +84,13 @@ def commit_offsets(connection: Connection, client: Any, offsets: Offsets) -> Bas
 
 
 def is_between_generations(error: BaseException) -> bool:
-    """Whether a commit failed because the group divides its partitions, or has just done so."""
+    """Return whether a commit failed because the group is rebalancing, or has just done so."""
     reason = reason_of(error)
     return reason is not None and bool(reason.code() in _BETWEEN)
 
 
 def commit_refused(committer: GroupMetadata, error: BaseException) -> LogError:
-    """The error for a commit that the cluster has not taken."""
+    """Return the error for a commit that the cluster has refused."""
     group = committer.group
     reason = reason_of(error)
     code = None if reason is None else reason.code()
@@ -88,9 +98,11 @@ def commit_refused(committer: GroupMetadata, error: BaseException) -> LogError:
         return no_member(group, committer.member) if committer.member else for_members_alone(group)
     if code == KafkaError.ILLEGAL_GENERATION:
         return of_another_generation(group, committer.generation)
-    is_failed = code == KafkaError._FATAL and committer.instance is not None  # told so when it has heard of it before
+    is_failed = (
+        code == KafkaError._FATAL and committer.instance is not None
+    )  # so reported once the client knows that it is fenced
     if code == KafkaError.FENCED_INSTANCE_ID or is_failed:
         return replaced(group, committer.instance)
     if code == KafkaError.REBALANCE_IN_PROGRESS:
         return dividing(group)
-    return raised(f"The offsets of the group {group!r} cannot be committed", error)
+    return error_of(f"The offsets of the group {group!r} cannot be committed", error)

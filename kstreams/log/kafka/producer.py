@@ -21,8 +21,8 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
-from kstreams.log.kafka.connection import Connection, partitions_told
-from kstreams.log.kafka.failures import has_failed_for_good, log_error, raised
+from kstreams.log.kafka.connection import Connection, client_partitions
+from kstreams.log.kafka.failures import error_of, has_failed_for_good, log_error
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_checks import (
     BYTES_OR_NONE,
@@ -38,19 +38,18 @@ from kstreams.log.record_checks import (
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
-_ASK_S = 1.0  # a producer that knows a number goes on with it when nobody answers
-_DROPPED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
-_WRITE = {
+_REQUEST_TIMEOUT_S = 1.0  # for a number of partitions; without an answer, the last known number is used
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+_PRODUCER_DEFAULTS = {
     "compression.type": "lz4",
     "linger.ms": 20,
     "batch.size": 1_000_000,
-    "message.max.bytes": 100_000_000,  # the topic decides
+    "message.max.bytes": 100_000_000,  # the setting of the topic is the limit
     "queue.buffering.max.messages": 1_000_000,
     "enable.idempotence": True,
 }
-_LONGEST_LINGER_MS = 60_000  # for -1, until the batch is full or `flush`: Kafka's client knows no such
-_ROWS = 1_000  # of a batch, between two looks at what the client has to tell
-_WAIT_S = 0.1
+_LONGEST_LINGER_MS = 60_000  # for -1 (until the batch is full, or `flush`), which Kafka's client does not have
+_POLL_S = 0.1
 RECORD_FORMAT = RecordFormat(record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False)
 """Of a batch with a single record: 61 bytes for the batch, 30 for the record."""
 
@@ -62,33 +61,35 @@ class KafkaProducer:
     ----------
     connection : Connection
     config : mapping or None
-        Settings of Kafka's producer, or of librdkafka. With `delivery.report.only.error`, callbacks tell of failures
-        alone, and sending costs half as much.
+        Settings of Kafka's producer, or of librdkafka. With `delivery.report.only.error`, callbacks are called for
+        failures only, and sending costs half as much.
     """
 
     def __init__(self, connection: Connection, config: Mapping[str, Any] | None = None) -> None:
-        given = {**_WRITE, **(config or {})}
-        if given.pop("transaction.coordinator", None) is not None:
-            raise ConfigError("Kafka has no `transaction.coordinator`: give a `transactional.id`, and commit with it.")
-        self._block_s = int(given.pop("max.block.ms", 60_000)) / 1000
-        max_age_s = int(given.pop("metadata.max.age.ms", 300_000)) / 1000
-        if (memory := given.pop("buffer.memory", None)) is not None:
-            given["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
-        if int(given["linger.ms"]) < 0:
-            given["linger.ms"] = _LONGEST_LINGER_MS
-        only_failures = str(given.pop("delivery.report.only.error", False)).lower() == "true"
+        settings = {**_PRODUCER_DEFAULTS, **(config or {})}
+        if settings.pop("transaction.coordinator", None) is not None:
+            raise ConfigError("Kafka has no `transaction.coordinator`: set a `transactional.id`, and commit with it.")
+        self._block_s = int(settings.pop("max.block.ms", 60_000)) / 1000
+        max_age_s = int(settings.pop("metadata.max.age.ms", 300_000)) / 1000
+        if (memory := settings.pop("buffer.memory", None)) is not None:
+            settings["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
+        if int(settings["linger.ms"]) < 0:
+            settings["linger.ms"] = _LONGEST_LINGER_MS
+        only_failures = str(settings.pop("delivery.report.only.error", False)).lower() == "true"
         self._connection = connection
         self._deliveries = Deliveries()
-        ours = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
-        self._batch_size = int(given["batch.size"])
-        self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
+        callbacks = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
+        self._batch_size = int(settings["batch.size"])
+        self._client = connection.client(
+            "producer", lambda all_settings: Client({**all_settings, **callbacks}), settings
+        )
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
         of_one_process(self, "This producer", LogError)
-        self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
+        self._unflushed: Counter[str] = Counter()  # bytes, by topic with a small `max.message.bytes`
         self._turn = 0
         self._closed = False
         self._is_abandoned = False
-        name = given.get("transactional.id")
+        name = settings.get("transactional.id")
         self._transactions = None if name is None else Transactions(self._client, name, self._block_s, connection)
 
     def send(
@@ -102,14 +103,15 @@ class KafkaProducer:
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record; its partition is murmur2 of the key unless given.
+        """Buffer one record; without `partition`, murmur2 of the key chooses it.
 
         Raises
         ------
         UnknownTopicError, BufferFullError
         LogError
-            When the record can never be written: it is too large, lacks a key that its topic asks for, has the time 0
-            or one beyond 64 bits, or a header whose name is no text or holds the character 0. And as for transactions.
+            When the record can never be written: it is too large, has no key though its topic is compacted, has the
+            time 0 or a time beyond 64 bits, or a header whose name is no text or holds the character 0. Or when a
+            producer with a `transactional.id` has no transaction open.
         """
         facts = self._ready(topic)
         partitions = self._partitions.of(topic, partition)
@@ -128,7 +130,7 @@ class KafkaProducer:
         self._produce(topic, value, key, number, report, time=time, headers=checked or None)
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a batch for the partition it names; where a row cannot be written, all of it fails, at `flush`."""
+        """Buffer a batch for the partition it names; if a row can never be written, `flush` raises the error."""
         if not len(batch):
             return
         topic, partition = batch.source
@@ -153,28 +155,28 @@ class KafkaProducer:
         self._client.poll(0)
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Nothing: brokers take what a producer without a `transactional.id` sends, whoever is in a group."""
+        """Do nothing: brokers do not check the group of a producer without a `transactional.id`."""
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows of a batch that its topic would never take, and why."""
+        """Return the rows of a batch that its topic never takes, with the reason."""
         return refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
 
     def abandon(self) -> None:
-        """Drop what was sent and is not on its way yet; a transaction is dropped as a whole, by `abort_transaction`."""
+        """Drop the buffered records; in a transaction do nothing, `abort_transaction` drops all its records."""
         if self._transactions is None:
             self._is_abandoned = True
             self._client.purge(in_queue=True, in_flight=False)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all that was sent is written; raises the first error since the last flush.
+        """Wait until all records are written; raises the first error since the last flush.
 
-        In a transaction it takes `max.block.ms` at most, as each of its calls does.
+        In a transaction, waits for `max.block.ms` at most.
         """
         transactions = self._transactions
-        is_call = timeout is None and transactions is not None and transactions.is_open
-        if not self._is_written_within(self._block_s if is_call else timeout):
-            if is_call and transactions is not None:
-                raise transactions.uncertain("flush", "records were not acknowledged")
+        is_in_transaction = timeout is None and transactions is not None and transactions.is_open
+        if not self._is_written_within(self._block_s if is_in_transaction else timeout):
+            if is_in_transaction and transactions is not None:
+                raise transactions.no_answer("flush", "records were not acknowledged")
             raise LogError(f"Records were not written within {timeout} s.")
         self._unflushed.clear()
         failure = self._deliveries.take_error()
@@ -187,21 +189,21 @@ class KafkaProducer:
     def begin_transaction(self) -> None:
         """Start a transaction; FencedError if a newer producer has the transactional id."""
         self._transactional().begin()
-        self._deliveries.error = self._deliveries.spoilt = None
+        self._deliveries.error = self._deliveries.transaction_error = None
 
     def commit_transaction(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | GroupMetadata | None = None,
     ) -> None:
-        """Write what was sent, then make it and the group's offsets visible as one.
+        """Write the buffered records, then commit the transaction's records and the group's offsets as one.
 
         Raises
         ------
         FencedError
-            A newer producer has the transactional id; nothing of the transaction will ever be seen.
+            A newer producer has the transactional id; the transaction is aborted.
         UncertainCommitError
-            The cluster gave no answer in time: this producer can do nothing more.
+            The cluster gave no answer in time; this producer cannot be used any more.
         CommitFailedError, RebalanceInProgressError
             The group does not let this member commit: abort the transaction.
         LogError
@@ -211,21 +213,21 @@ class KafkaProducer:
             raise LogError("Offsets are committed for a group: name it.")
         transactions = self._transactional()
         transactions.require_open()
-        if self._deliveries.spoilt is None:
+        if self._deliveries.transaction_error is None:
             self._flush_transaction()
-        if self._deliveries.spoilt is not None:
-            raise self._deliveries.spoilt
+        if self._deliveries.transaction_error is not None:
+            raise self._deliveries.transaction_error
         committer = group if isinstance(group, GroupMetadata) else GroupMetadata(group or "")
         transactions.commit(offsets or {}, committer)
 
     def prepare_transaction(self) -> str:
-        """Kafka has no coordinator that commits for others."""
-        raise LogError("A transaction is prepared for a coordinator, which Kafka does not have: commit it.")
+        """Raise LogError: Kafka has no coordinator that commits the transactions of several producers."""
+        raise LogError("Kafka has no coordinator that a transaction could be prepared for: commit the transaction.")
 
     def abort_transaction(self) -> None:
-        """Drop what was sent since `begin_transaction`."""
+        """Abort the transaction: its records never become visible."""
         self._transactional().abort()
-        self._deliveries.error = self._deliveries.spoilt = None
+        self._deliveries.error = self._deliveries.transaction_error = None
         self._deliveries.call_back()
 
     def close(self) -> None:
@@ -235,10 +237,11 @@ class KafkaProducer:
         self._closed = True
         transactions = self._transactions
         if transactions is None:
-            with suppress(*(LogError,) if self._is_abandoned else ()):  # what was dropped has failed
+            with suppress(*(LogError,) if self._is_abandoned else ()):  # of the records that were dropped
                 self.flush()
-        elif transactions.is_open and not transactions.is_lost:
-            # Who fenced it has aborted its transaction; without an answer the next producer does, or the broker.
+        elif transactions.is_open and not transactions.has_failed:
+            # A producer that fenced this one has aborted the transaction. If there is no answer, the next producer with
+            # this transactional id aborts it, or the broker after `transaction.timeout.ms`.
             with suppress(FencedError, UncertainCommitError):
                 self.abort_transaction()
 
@@ -261,22 +264,22 @@ class KafkaProducer:
         return self._transactions
 
     def _is_written_within(self, timeout: float | None) -> bool:
-        """Wait until the client has nothing left to write, or for so long."""
+        """Wait until the client has written everything; return False after `timeout` seconds."""
         until = None if timeout is None else monotonic() + timeout
         try:
-            while self._client.flush(_WAIT_S) > 0:
+            while self._client.flush(_POLL_S) > 0:
                 if until is not None and monotonic() > until:
                     return False
         except (KafkaException, SystemError) as error:
-            raise raised("Writing failed", error) from None
+            raise error_of("Writing failed", error) from None
         return True
 
     def _flush_transaction(self) -> None:
-        """Write what was sent; of a producer that was fenced meanwhile the commit tells better."""
+        """Write the buffered records; the errors of a transaction are raised by the commit."""
         try:
             self.flush()
         except LogError:
-            if self._deliveries.spoilt is None:
+            if self._deliveries.transaction_error is None:
                 raise
 
     def _partition(self, key: bytes | None, partitions: int) -> int:
@@ -286,17 +289,20 @@ class KafkaProducer:
         return self._turn % partitions
 
     def _make_room(self, topic: str, size: int, facts: TopicFacts) -> None:
-        """Let no more wait for a topic than it takes at once: the client makes batches as large as for any other."""
+        """Flush before the buffered records of a topic exceed its `max.message.bytes`.
+
+        The client fills batches up to `batch.size`, whatever the topic allows.
+        """
         if facts.max_bytes >= self._batch_size:
             return
         if self._unflushed[topic] + size > facts.max_bytes:
-            while self._client.flush(_WAIT_S) > 0:
+            while self._client.flush(_POLL_S) > 0:
                 pass
             self._unflushed.clear()
         self._unflushed[topic] += size
 
     def _produce_all(self, source: TopicPartition, columns: tuple[list[Any], ...], report: Any) -> None:
-        """Hand rows to the client without a line of Python for each: that halves what a row costs."""
+        """Hand rows to the client from C (`map`), which halves the cost of a row."""
         values, keys, times, headers = columns
         produce = self._client.produce
         unsent_times = iter(times)
@@ -325,7 +331,7 @@ class KafkaProducer:
         until = 0.0
         while True:
             try:
-                # By position: keywords cost a tenth.
+                # Positional arguments: keywords make the call 10 % slower.
                 self._client.produce(topic, value, key, partition, report, None, time, headers)
                 return
             except BufferError:
@@ -335,135 +341,134 @@ class KafkaProducer:
                         f"The producer's buffer stayed full for {self._block_s:g} s: send again later or raise "
                         "`buffer.memory`."
                     ) from None
-                self._client.poll(_WAIT_S)
+                self._client.poll(_POLL_S)
             except KafkaException as error:
                 if self._transactions is not None and has_failed_for_good(error):
                     raise self._transactions.failed_for_good() from None
-                raise raised(f"A record for {topic}-{partition} cannot be sent", error) from None
+                raise error_of(f"A record for {topic}-{partition} cannot be sent", error) from None
 
 
 class _Count(NamedTuple):
     partitions: int
-    since_s: float  # by the monotonic clock
+    read_s: float  # by the monotonic clock
 
 
 class PartitionCounts:
-    """How many partitions topics have.
+    """The numbers of partitions of topics, which may grow, as one producer's client knows them.
 
     Parameters
     ----------
     client : confluent_kafka.Producer
     connection : Connection
     max_age_s : float
-        After how long the cluster is asked again.
+        Age after which a number is read again.
     """
 
     def __init__(self, client: Any, connection: Connection, max_age_s: float) -> None:
         self._client = client
         self._connection = connection
         self._max_age_s = max_age_s
-        self._known: dict[str, _Count] = {}
+        self._counts: dict[str, _Count] = {}
 
     def of(self, topic: str, partition: int | None = None) -> int:
-        """How many a topic has; UnknownTopicError when the wanted one is not among them."""
-        known = self._known.get(topic)
-        if known is None:
-            known = self._known[topic] = _Count(self._connection.facts(topic).partitions, monotonic())
-        elif monotonic() - known.since_s >= self._max_age_s:
-            known = self._ask(topic, known)
-        if partition is not None and not 0 <= partition < known.partitions:
+        """Return the number of partitions of a topic; UnknownTopicError if `partition` is not one of them."""
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = _Count(self._connection.facts(topic).partitions, monotonic())
+        elif monotonic() - count.read_s >= self._max_age_s:
+            count = self._read(topic, count)
+        if partition is not None and not 0 <= partition < count.partitions:
             self._connection.require_partition(topic, partition)
-            known = self._ask(topic, known, partition + 1)
-        return known.partitions
+            count = self._read(topic, count, partition + 1)
+        return count.partitions
 
-    def _ask(self, topic: str, known: _Count, at_least: int = 0) -> _Count:
-        """Ask by the client, which then knows it too."""
-        partitions = self._connection.learnt_partitions(topic, at_least, lambda: self._told(topic))
-        self._known[topic] = _Count(max(partitions, known.partitions), monotonic())
-        return self._known[topic]
-
-    def _told(self, topic: str) -> int:
-        return partitions_told(self._client, topic, _ASK_S)
+    def _read(self, topic: str, previous: _Count, at_least: int = 0) -> _Count:
+        """Read the number by the client, which then uses it too."""
+        partitions = self._connection.await_partitions(
+            topic, at_least, lambda: client_partitions(self._client, topic, _REQUEST_TIMEOUT_S)
+        )
+        self._counts[topic] = _Count(max(partitions, previous.partitions), monotonic())
+        return self._counts[topic]
 
 
 class PendingDelivery:
-    """A record or a batch whose sender wants to be told."""
+    """A sent record or batch with a callback."""
 
     def __init__(self, source: TopicPartition, count: int, on_delivery: OnDelivery) -> None:
         self._source = source
         self._count = count
         self.on_delivery = on_delivery
-        self._missing = count
-        self._first = -1
+        self._unconfirmed = count
+        self._first_offset = -1
         self._error: LogError | None = None
 
     @property
     def is_known(self) -> bool:
         """Whether all its records were delivered or have failed."""
-        return self._missing == 0
+        return self._unconfirmed == 0
 
     def delivery(self) -> Delivery:
-        """What became of it."""
-        first = self._first if self._error is None else -1
+        """Return the delivery for the callback."""
+        first = self._first_offset if self._error is None else -1
         return Delivery(self._source, first, self._count, self._error)
 
     def delivered(self, offset: int, error: LogError | None) -> None:
-        """One of its records was delivered or has failed."""
-        self._missing -= 1
-        self._first = offset if self._first < 0 else min(self._first, offset)
+        """Note that one of its records was delivered or has failed."""
+        self._unconfirmed -= 1
+        self._first_offset = offset if self._first_offset < 0 else min(self._first_offset, offset)
         self._error = self._error or error
 
     def fail(self, error: LogError) -> None:
-        """It was never sent."""
-        self._missing = 0
+        """Note that it cannot be sent."""
+        self._unconfirmed = 0
         self._error = error
 
 
 class Deliveries:
-    """What became of what one producer has sent."""
+    """The deliveries of one producer: callbacks in the order of sending, and the first failure."""
 
     def __init__(self) -> None:
-        self._waiting: deque[PendingDelivery] = deque()
+        self._pending: deque[PendingDelivery] = deque()
         self.error: LogError | None = None
-        """The first failure since it was taken last."""
-        self.spoilt: LogError | None = None
+        """The first failure since `take_error`."""
+        self.transaction_error: LogError | None = None
         """The first failure of the transaction."""
 
     def expect(self, source: TopicPartition, count: int, on_delivery: OnDelivery) -> PendingDelivery:
-        """Something was sent whose sender wants to be told."""
+        """Add a record or a batch with a callback, in the order of sending."""
         pending = PendingDelivery(source, count, on_delivery)
-        self._waiting.append(pending)
+        self._pending.append(pending)
         return pending
 
     def note(self, error: LogError) -> None:
-        """Something could not be written."""
+        """Note that a record could not be written."""
         self.error = self.error or error
-        self.spoilt = self.spoilt or error
+        self.transaction_error = self.transaction_error or error
 
     def report(self, error: Any, message: Any, pending: PendingDelivery | None = None) -> None:
-        """The client's report of one record."""
+        """Take the client's delivery report of one record."""
         failure = None
         if error is not None:
             failure = log_error(f"A record for {message.topic()}-{message.partition()} was not written", error)
-            if error.code() not in _DROPPED:
+            if error.code() not in _PURGED:
                 self.note(failure)
         if pending is not None:
             pending.delivered(message.offset(), failure)
 
     def take_error(self) -> LogError | None:
-        """The first failure since the last call."""
+        """Return the first failure since the last call."""
         error, self.error = self.error, None
         return error
 
     def call_back(self) -> None:
-        """Tell the senders whose turn it is; what one of them raises keeps none from being told by the next call."""
-        while self._waiting and self._waiting[0].is_known:
-            pending = self._waiting.popleft()
+        """Call the callbacks that are due; if one raises, the next call goes on with those after it."""
+        while self._pending and self._pending[0].is_known:
+            pending = self._pending.popleft()
             pending.on_delivery(pending.delivery())
 
 
 def _columns(batch: Batch) -> tuple[list[Any], ...]:
-    """The rows of a batch as the client takes them: values, keys, times and headers."""
+    """Return the columns of a batch as the client takes them: values, keys, times and headers."""
     count = len(batch)
     columns = (batch.keys, batch.values, batch.timestamps)
     if any(len(column) != count for column in columns) or batch.timestamps.null_count:

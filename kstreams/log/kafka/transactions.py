@@ -1,7 +1,7 @@
-"""`Transactions`: the transactions of one producer, each call with a deadline of our own.
+"""`Transactions`: the transactions of one producer, with a deadline for each call.
 
-Librdkafka's calls were seen to block long past their time-out after a broker had died. What did not end by then has an
-unknown outcome: the producer is not used again.
+After the death of a broker, calls of librdkafka were seen to block far beyond their timeout. A call that does not
+return in time has an unknown outcome, and the producer is not used again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from confluent_kafka import KafkaException
 from kstreams.errors import LogError, UncertainCommitError
 from kstreams.log.api import GroupMetadata
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection
-from kstreams.log.kafka.failures import PRODUCER_FENCED, raised, reason_of
-from kstreams.log.kafka.offset_commits import Offsets, commit_refused, metadata_bytes, places_of
+from kstreams.log.kafka.failures import PRODUCER_FENCED, error_of, reason_of
+from kstreams.log.kafka.offset_commits import Offsets, client_offsets, commit_refused, metadata_bytes
 
-_GRACE_S = 5.0  # for a call that should have ended by itself
+_GRACE_S = 5.0  # after the timeout of a call, before its thread is abandoned
 
 
 class Transactions:
@@ -31,7 +31,7 @@ class Transactions:
     name : str
         Its `transactional.id`.
     timeout_s : float
-        How long a call may take.
+        Time for each call.
     connection : Connection
     """
 
@@ -40,19 +40,19 @@ class Transactions:
         self._name = name
         self._timeout_s = timeout_s
         self._connection = connection
-        self._lost: LogError | None = None
+        self._fatal_error: LogError | None = None
         self.is_open = False
-        # Nothing depends on it yet: it may wait for the cluster, which ends what an earlier producer left open.
+        # Waits longer: the cluster first ends the open transaction of an earlier producer.
         self._call("init_transactions", client.init_transactions, max(timeout_s, TIMEOUT_S))
 
     @property
-    def is_lost(self) -> bool:
-        """Whether the producer is fenced, or the outcome of a call unknown: it can do nothing more."""
-        return self._lost is not None
+    def has_failed(self) -> bool:
+        """Whether the producer cannot be used any more: it is fenced, or the outcome of a call is unknown."""
+        return self._fatal_error is not None
 
     def begin(self) -> None:
         """Start a transaction."""
-        self._require_sound()
+        self._require_usable()
         if self.is_open:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
         try:
@@ -63,38 +63,38 @@ class Transactions:
 
     def require_open(self) -> None:
         """Raise unless a transaction is open."""
-        self._require_sound()
+        self._require_usable()
         if not self.is_open:
             raise LogError("No transaction is open: call begin_transaction first.")
 
     def commit(self, offsets: Offsets, committer: GroupMetadata) -> None:
-        """Make what was sent and the offsets visible as one."""
+        """Commit the records and the offsets as one."""
         self.require_open()
         if offsets:
             metadata = metadata_bytes(_checked(committer))
             send = self._client.send_offsets_to_transaction
             self._call(
                 "send_offsets_to_transaction",
-                lambda timeout: send(places_of(offsets), metadata, timeout),
+                lambda timeout: send(client_offsets(offsets), metadata, timeout),
                 failure=lambda error: commit_refused(committer, error),
             )
         self._call("commit_transaction", self._client.commit_transaction)
         self.is_open = False
 
     def abort(self) -> None:
-        """Drop what was sent."""
+        """Abort the transaction."""
         self.require_open()
         self.is_open = False
         self._call("abort_transaction", self._client.abort_transaction)
 
-    def uncertain(self, name: str, why: str) -> UncertainCommitError:
-        """The error for a call without an answer; from now on every call raises it."""
-        lost = UncertainCommitError(
-            f"{name} of {self._name!r} gave no answer within {self._timeout_s:g} s ({why}): nobody knows whether it "
-            "counts. Open another producer with this transactional.id and read what was committed."
+    def no_answer(self, name: str, reason: str) -> UncertainCommitError:
+        """Return the error for a call without an answer; from now on every call raises it."""
+        error = UncertainCommitError(
+            f"{name} of {self._name!r} gave no answer within {self._timeout_s:g} s ({reason}): it is unknown whether "
+            "it took effect. Open another producer with this transactional.id and read what was committed."
         )
-        self._lost = lost
-        return lost
+        self._fatal_error = error
+        return error
 
     def _call(
         self,
@@ -103,43 +103,43 @@ class Transactions:
         timeout_s: float | None = None,
         failure: Callable[[BaseException], LogError] | None = None,
     ) -> None:
-        """Call, again while the client says that it may be tried again, until the deadline."""
+        """Call until it succeeds, as long as errors are retriable, for the time of a call."""
         until = monotonic() + (timeout_s or self._timeout_s)
         while True:
-            error = self._outcome(name, call, max(0.1, until - monotonic()))
+            error = self._call_in_thread(name, call, max(0.1, until - monotonic()))
             if error is None:
                 return
             reason = reason_of(error)
             if reason is None or not reason.retriable():
                 raise self._failed(name, error, failure) from None
             if monotonic() > until:
-                raise self.uncertain(name, str(error)) from None
+                raise self.no_answer(name, str(error)) from None
 
-    def _outcome(self, name: str, call: Callable[[float], Any], timeout: float) -> Exception | None:
-        """Call in a thread of its own, which is left behind if the call does not return."""
-        found: list[Exception | None] = []
+    def _call_in_thread(self, name: str, call: Callable[[float], Any], timeout: float) -> Exception | None:
+        """Call in a new thread, which is abandoned if the call does not return; return the error of the call."""
+        outcomes: list[Exception | None] = []
 
         def run() -> None:
             try:
                 call(timeout)
-                found.append(None)
+                outcomes.append(None)
             except Exception as error:
-                found.append(error)
+                outcomes.append(error)
 
         worker = threading.Thread(target=run, name=f"kafka-{name}", daemon=True)
         worker.start()
         worker.join(timeout + _GRACE_S)
-        if not found:
-            raise self.uncertain(name, "the client did not return")
-        return found[0]
+        if not outcomes:
+            raise self.no_answer(name, "the client did not return")
+        return outcomes[0]
 
     def failed_for_good(self) -> LogError:
-        """Why the client can do nothing more: mostly it is fenced."""
+        """Return the error of a client that has failed for good; mostly it is fenced."""
         try:
             self._call("abort_transaction", self._client.abort_transaction)
         except LogError as failure:
             return failure
-        return self.uncertain("a transaction", "the client failed")
+        return self.no_answer("a transaction", "the client failed")
 
     def _failed(
         self, name: str, error: BaseException, failure: Callable[[BaseException], LogError] | None = None
@@ -149,17 +149,17 @@ class Transactions:
         failed = (
             failure(error)
             if failure is not None and not is_fenced
-            else raised(f"{name} of {self._name!r} failed", error)
+            else error_of(f"{name} of {self._name!r} failed", error)
         )
         if is_fenced or (reason is not None and reason.fatal()):
-            self._lost = failed
+            self._fatal_error = failed
         return failed
 
-    def _require_sound(self) -> None:
-        if self._lost is not None:
-            raise self._lost
+    def _require_usable(self) -> None:
+        if self._fatal_error is not None:
+            raise self._fatal_error
 
 
 def _checked(committer: GroupMetadata) -> GroupMetadata:
-    """Who commits, so that the cluster refuses a member that has not joined: without a generation it does not check."""
+    """Return metadata with a generation, without which the cluster would not check a member that has not joined."""
     return committer._replace(generation=max(0, committer.generation)) if committer.member else committer

@@ -17,7 +17,7 @@ from kstreams.errors import UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log import Log, home_at
 from kstreams.log.api import OffsetAndMetadata
-from kstreams.log.kafka.connection import LAG_S
+from kstreams.log.kafka.connection import METADATA_LAG_S
 from tests.native.world import World, counted, lines, word_count
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_topics import delete_everything
@@ -137,9 +137,9 @@ def test_what_is_not_there_is_told_of_with_the_wait_and_waited_for_once(log: Log
     for topic, partition in (("word", 0), ("words", 1)):
         begun = monotonic()
         for _ in range(3):
-            with pytest.raises(UnknownTopicError, match=f"asked for {LAG_S:g} s"):
+            with pytest.raises(UnknownTopicError, match=f"asked for {METADATA_LAG_S:g} s"):
                 log.admin().end_offsets([TopicPartition(topic, partition)])
-        assert LAG_S <= monotonic() - begun < 2 * LAG_S
+        assert METADATA_LAG_S <= monotonic() - begun < 2 * METADATA_LAG_S
 
 
 @pytest.mark.slow
