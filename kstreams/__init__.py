@@ -320,8 +320,8 @@ def __getattr__(name: str) -> Any:
         if sentence := explanation(error):
             raise ImportError(sentence, name=error.name) from error
         raise
-    found = globals()[name] = home if name in _MODULES else getattr(home, name)
-    return found
+    value = globals()[name] = home if name in _MODULES else getattr(home, name)
+    return value
 
 
 def __dir__() -> list[str]:

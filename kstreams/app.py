@@ -154,9 +154,9 @@ def run(
     """
     runner = engine_of(engine)
     with stop_signals() as stop:
-        further = {} if around is None else {"around": around}
+        options = {} if around is None else {"around": around}
         runner.run(
-            app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop, **further
+            app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop, **options
         )
     return stop.signal
 
@@ -294,13 +294,13 @@ def _own_errors(place: Place, doing: str) -> Iterator[None]:
 
 
 def _config(module: ModuleType, path: Path) -> Config:
-    given = getattr(module, "config", None)
-    if given is not None and not isinstance(given, Mapping):
+    declared = getattr(module, "config", None)
+    if declared is not None and not isinstance(declared, Mapping):
         raise ConfigError(
-            f"'config' in {path} is a {type(given).__name__}, not a mapping: write config = {{\"application.id\": "
+            f"'config' in {path} is a {type(declared).__name__}, not a mapping: write config = {{\"application.id\": "
             '"...", ...}'
         )
-    return Config.load(given)
+    return Config.load(declared)
 
 
 def _line(error: BaseException, path: Path) -> str:
@@ -331,5 +331,5 @@ def _topology(module: ModuleType, target: str, attribute: str, config: Config) -
 
 def _id_of(path: Path) -> str:
     stem = path.resolve().parent.name if path.stem in _GENERAL_NAMES else path.stem
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
-    return kept or "app"
+    letters = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
+    return letters or "app"

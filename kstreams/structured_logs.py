@@ -98,7 +98,7 @@ class JsonLines(_ApplicationLines):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record on one line."""
-        found = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname,
             "logger": record.name,
@@ -111,7 +111,7 @@ class JsonLines(_ApplicationLines):
             "stack": record.stack_info and self.masked(record.stack_info),
             "extra": self._extra(record),
         }
-        return _json({name: value for name, value in found.items() if value is not None})
+        return _json({name: value for name, value in fields.items() if value is not None})
 
     def _exception(self, record: logging.LogRecord) -> str | None:
         if record.exc_info and record.exc_info[0] is not None:
@@ -123,9 +123,9 @@ class JsonLines(_ApplicationLines):
         return msgspec.Raw(self.masked(_json(extra)).encode()) if extra else None
 
 
-def _json(found: Mapping[str, Any]) -> str:
+def _json(fields: Mapping[str, Any]) -> str:
     """An object of JSON; values that JSON cannot hold, as surrogates and circles, stand there as text."""
-    return _encode({name: _value(value) for name, value in found.items()}).decode()
+    return _encode({name: _value(value) for name, value in fields.items()}).decode()
 
 
 def _value(value: Any) -> msgspec.Raw:

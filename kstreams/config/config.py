@@ -111,10 +111,10 @@ class Config(Mapping[str, Any]):
     @property
     def application_id(self) -> str:
         """The application's id; raises ConfigError when it is not set."""
-        found: str | None = self._values["application.id"]
-        if found is None:
+        application_id: str | None = self._values["application.id"]
+        if application_id is None:
             raise ConfigError("application.id is not set: give it in the configuration, or as KSTREAMS_APPLICATION_ID")
-        return found
+        return application_id
 
     @property
     def caches(self) -> bool:
@@ -178,8 +178,8 @@ class Config(Mapping[str, Any]):
         return isinstance(other, Config) and self._explicit == other._explicit
 
     def __repr__(self) -> str:
-        shown = {key: "****" if is_secret(key) else value for key, value in self._explicit.items()}
-        return f"Config({without_passwords(str(shown))})"
+        settings = {key: "****" if is_secret(key) else value for key, value in self._explicit.items()}
+        return f"Config({without_passwords(str(settings))})"
 
 
 def is_secret(key: str) -> bool:
@@ -212,8 +212,8 @@ def masked(text: str, settings: Mapping[str, Any]) -> str:
     >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
     'cannot log in with ****'
     """
-    shown = {name: value for name, value in settings.items() if value is not None and not isinstance(value, Path)}
-    secrets = {name: str(value) for name, value in shown.items() if is_secret(name)}
+    plain = {name: value for name, value in settings.items() if value is not None and not isinstance(value, Path)}
+    secrets = {name: str(value) for name, value in plain.items() if is_secret(name)}
     passwords = (text.partition(":")[2] for name, text in secrets.items() if name.endswith("auth.user.info"))
     forms = {form for secret in filter(None, (*secrets.values(), *passwords)) for form in _quoted(secret)}
     for form in sorted(forms, key=len, reverse=True):  # one secret may be the beginning of another
@@ -247,8 +247,8 @@ def _read(name: str, value: Any, place: str) -> tuple[str, Any]:
     try:
         return name, key.kind.read(value)
     except ValueError as error:
-        shown = "****" if is_secret(name) else repr(value)
-        raise ConfigError(f"{name} cannot be {shown}{place}: {error}") from None
+        text = "****" if is_secret(name) else repr(value)
+        raise ConfigError(f"{name} cannot be {text}{place}: {error}") from None
 
 
 def _unknown(name: str, place: str) -> ConfigError:
@@ -263,12 +263,12 @@ def _from_keyword(keyword: str) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for variable, value in environment.items():
         if variable.startswith(_ENVIRONMENT) and not variable.startswith(_NOT_SETTINGS):
             name = _from_keyword(variable.removeprefix(_ENVIRONMENT).lower())
-            found.update(_checked({name: value}, f" (environment variable {variable})"))
-    return found
+            values.update(_checked({name: value}, f" (environment variable {variable})"))
+    return values
 
 
 def _from_file(path: Path) -> dict[str, Any]:

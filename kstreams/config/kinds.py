@@ -63,12 +63,12 @@ def words(*alone: str) -> Kind:
     """Words with commas between; the first two of those allowed stand alone."""
 
     def read(value: Any) -> str:
-        given = [word.strip() for word in _text(value).split(",")]
-        if unknown := [word for word in given if word not in alone]:
+        words = [word.strip() for word in _text(value).split(",")]
+        if unknown := [word for word in words if word not in alone]:
             raise ValueError(f"{unknown[0]!r} is none of {', '.join(alone)}")
-        if len(given) > 1 and set(given) & set(alone[:2]):
+        if len(words) > 1 and set(words) & set(alone[:2]):
             raise ValueError(f"{alone[0]!r} and {alone[1]!r} stand alone")
-        return ",".join(given)
+        return ",".join(words)
 
     return Kind("words", read)
 
@@ -138,10 +138,10 @@ def _text(value: Any) -> str:
 
 
 def _flag(value: Any) -> bool:
-    found = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
-    if found is None:
+    flag = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
+    if flag is None:
         raise ValueError("true or false is needed")
-    return found
+    return flag
 
 
 def _path(value: Any) -> Path:
@@ -157,8 +157,8 @@ def _topic_prefix(value: Any) -> str:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    given = value if isinstance(value, list | tuple) else _text(value).split(",")
-    return tuple(name.strip() for name in given if name.strip())
+    parts = value if isinstance(value, list | tuple) else _text(value).split(",")
+    return tuple(name.strip() for name in parts if name.strip())
 
 
 def _servers(value: Any) -> str:

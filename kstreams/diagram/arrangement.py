@@ -84,21 +84,21 @@ def _downwards(layers: Layers, rank_gap: float) -> tuple[dict[int, tuple[float, 
 
 def _across(layers: Layers, gap: float) -> dict[int, float]:
     """The middle of each slot: near to its neighbours above and below, in turn, and far enough from those beside it."""
-    found: dict[int, float] = {}
+    positions: dict[int, float] = {}
     for rank in layers.order:
-        found |= zip(rank, _apart([0.0] * len(rank), [1.0] * len(rank), _distances(layers, rank, gap)), strict=True)
+        positions |= zip(rank, _apart([0.0] * len(rank), [1.0] * len(rank), _distances(layers, rank, gap)), strict=True)
     for number in range(_ROUNDS):
         is_last = number >= _ROUNDS - 2
         down = number % 2 == 0
         sides = (layers.above, layers.below) if is_last else (layers.above if down else layers.below,)
         for rank in layers.order if down else reversed(layers.order):
-            near = [[each for side in sides for each in side[slot]] for slot in rank]
-            wishes = [_wish(layers, slot, each, found) for slot, each in zip(rank, near, strict=True)]
-            wanted = [wish[0] for wish in wishes]
+            near = [[neighbour for side in sides for neighbour in side[slot]] for slot in rank]
+            wishes = [_wish(layers, slot, neighbour, positions) for slot, neighbour in zip(rank, near, strict=True)]
+            wished_positions = [wish[0] for wish in wishes]
             weights = [wish[1] for wish in wishes]
-            found |= zip(rank, _apart(wanted, weights, _distances(layers, rank, gap)), strict=True)
-    left = min((found[slot] - item.width / 2 for slot, item in enumerate(layers.items)), default=0)
-    return {slot: round(place - left) for slot, place in found.items()}
+            positions |= zip(rank, _apart(wished_positions, weights, _distances(layers, rank, gap)), strict=True)
+    left = min((positions[slot] - item.width / 2 for slot, item in enumerate(layers.items)), default=0)
+    return {slot: round(place - left) for slot, place in positions.items()}
 
 
 def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
@@ -106,18 +106,18 @@ def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
     return [(left + right) / 2 + gap for left, right in pairwise(widths)]
 
 
-def _wish(layers: Layers, slot: int, near: Sequence[Near], found: Mapping[int, float]) -> tuple[float, float]:
+def _wish(layers: Layers, slot: int, near: Sequence[Near], positions: Mapping[int, float]) -> tuple[float, float]:
     """Where a slot would like to be, and how much that is worth."""
     is_passage = layers.is_passage(slot)
-    worth = [_STRAIGHT if is_passage and layers.is_passage(each.slot) else 1.0 for each in near]
+    worth = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in near]
     if not worth:
-        return found[slot], 0.05
+        return positions[slot], 0.05
     total = sum(worth)
-    ends = (found[each.slot] + each.there - each.here for each in near)
-    return sum(end * each for end, each in zip(ends, worth, strict=True)) / total, total
+    ends = (positions[neighbour.slot] + neighbour.there - neighbour.here for neighbour in near)
+    return sum(end * neighbour for end, neighbour in zip(ends, worth, strict=True)) / total, total
 
 
-def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
+def _apart(wished_positions: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
     """Places nearest to what is wanted, by weighted squares, that keep their distances: isotonic regression.
 
     Examples
@@ -129,7 +129,7 @@ def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequenc
     for distance in distances:
         shifts.append(shifts[-1] + distance)
     blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for want, weight, shift in zip(wanted, weights, shifts, strict=False):
+    for want, weight, shift in zip(wished_positions, weights, shifts, strict=False):
         mean = want - shift
         heavy = weight
         count = 1

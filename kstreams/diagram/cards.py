@@ -77,11 +77,11 @@ def _box(part: Mapping[str, Any]) -> Box:
     title = f"global table {part['id']}" if part["global"] else f"sub-topology {part['id']}"
     nodes = [_node(node) for node in part["nodes"]]
     stores = [_store(store) for store in part["stores"]]
-    known = {store["name"] for store in part["stores"]}
+    store_names = {store["name"] for store in part["stores"]}
     wires = [
         wire(f"node:{node['name']}", f"{kind}:{target}", kind)
         for node in part["nodes"]
-        for kind, targets in ((NODE_WIRE, node["next"]), (STORE_WIRE, [s for s in node["stores"] if s in known]))
+        for kind, targets in ((NODE_WIRE, node["next"]), (STORE_WIRE, [s for s in node["stores"] if s in store_names]))
         for target in targets
     ]
     return Box(part["id"], title, (*nodes, *stores), tuple(wires))
@@ -116,37 +116,37 @@ def _without_circles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wir
     """A topic that leads back to where its records come from is drawn again where it is read."""
     home = {card.id: f"box:{box.number}" for box in boxes for card in box.cards}
     number = {card.id: box.number for box in boxes for card in box.cards}
-    writers = {each.target: number[each.source] for each in wires if each.source in number}
+    writers = {wire.target: number[wire.source] for wire in wires if wire.source in number}
 
-    def turn(each: Wire) -> tuple[bool, bool]:
+    def turn(wire: Wire) -> tuple[bool, bool]:
         """What is written first, then what is read further down: what is left leads back."""
-        is_read = each.source not in number
-        return is_read, is_read and writers.get(each.source, -1) >= number[each.target]
+        is_read = wire.source not in number
+        return is_read, is_read and writers.get(wire.source, -1) >= number[wire.target]
 
     after: dict[str, set[str]] = {}
-    kept = []
+    visible = []
     again = {}
-    for each in sorted(wires, key=turn):
-        source, target = (home.get(end, end) for end in (each.source, each.target))
-        if each.source not in number and _leads(after, target, source):
-            copy = f"{each.source}'"
-            again[copy] = next(topic for topic in topics if topic.id == each.source)._replace(id=copy, detail="again")
-            kept.append(each._replace(source=copy))
+    for wire in sorted(wires, key=turn):
+        source, target = (home.get(end, end) for end in (wire.source, wire.target))
+        if wire.source not in number and _leads(after, target, source):
+            copy = f"{wire.source}'"
+            again[copy] = next(topic for topic in topics if topic.id == wire.source)._replace(id=copy, detail="again")
+            visible.append(wire._replace(source=copy))
         else:
             after.setdefault(source, set()).add(target)
-            kept.append(each)
-    return Drawing(boxes, (*topics, *again.values()), tuple(kept))
+            visible.append(wire)
+    return Drawing(boxes, (*topics, *again.values()), tuple(visible))
 
 
 def _leads(after: Mapping[str, set[str]], begin: str, end: str) -> bool:
     """Whether there is a way."""
-    seen = set[str]()
-    waiting = [begin]
-    while waiting:
-        place = waiting.pop()
+    visited = set[str]()
+    pending = [begin]
+    while pending:
+        place = pending.pop()
         if place == end:
             return True
-        if place not in seen:
-            seen.add(place)
-            waiting += after.get(place, ())
+        if place not in visited:
+            visited.add(place)
+            pending += after.get(place, ())
     return False

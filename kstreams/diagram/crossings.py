@@ -19,10 +19,10 @@ def untangle(layers: Layers) -> None:
             break
         _sweep(layers, down=number % 2 == 0)
         _swap_neighbours(layers)
-        found = crossings(layers)
-        if found < fewest:
+        count = crossings(layers)
+        if count < fewest:
             best = [list(rank) for rank in layers.order]
-            fewest = found
+            fewest = count
     layers.order[:] = best
 
 
@@ -39,15 +39,15 @@ def crossings(layers: Layers) -> int:
     places = _places(layers)
     count = 0
     for rank in layers.order:
-        seen: list[float] = []
+        earlier_ends: list[float] = []
         ends = sorted(
             (_end(layers, slot, near.here, places), _end(layers, near.slot, near.there, places))
             for slot in rank
             for near in layers.below[slot]
         )
         for _, lower in ends:
-            count += len(seen) - bisect_left(seen, lower + 1e-9)
-            insort(seen, lower)
+            count += len(earlier_ends) - bisect_left(earlier_ends, lower + 1e-9)
+            insort(earlier_ends, lower)
     return count
 
 
@@ -64,13 +64,13 @@ def _sweep(layers: Layers, *, down: bool) -> None:
     places = _places(layers)
     neighbours = layers.above if down else layers.below
     for rank in layers.order if down else reversed(layers.order):
-        wanted = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
-        rank.sort(key=lambda slot: (wanted[slot], places[slot]))
+        wished = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
+        rank.sort(key=lambda slot: (wished[slot], places[slot]))
         places |= {slot: float(place) for place, slot in enumerate(rank)}
 
 
 def _middle(layers: Layers, near: list[Near], places: Places, otherwise: float) -> float:
-    ends = [_end(layers, each.slot, each.there, places) for each in near]
+    ends = [_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near]
     return sum(ends) / len(ends) if ends else otherwise
 
 
@@ -90,6 +90,9 @@ def _between(layers: Layers, left: int, right: int, places: Places) -> int:
     """How many edges of two slots cross when one stands left of the other."""
     count = 0
     for near in (layers.above, layers.below):
-        ends = [sorted(_end(layers, each.slot, each.there, places) for each in near[slot]) for slot in (left, right)]
+        ends = [
+            sorted(_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near[slot])
+            for slot in (left, right)
+        ]
         count += sum(bisect_left(ends[1], end) for end in ends[0])
     return count

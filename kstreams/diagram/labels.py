@@ -41,12 +41,12 @@ def short_label(name: str) -> str:
     ('delays-by-airline', 'xxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxx')
     """
     name = _STATE.sub(r"\g<topic>", name)
-    found = _GENERATED.fullmatch(name)
-    if found is not None:
-        kind = found["kind"]
-        rest = (found["rest"] or "").replace("-", " ").lower()
+    match = _GENERATED.fullmatch(name)
+    if match is not None:
+        kind = match["kind"]
+        suffix = (match["rest"] or "").replace("-", " ").lower()
         kind = "TABLE" if name.startswith("KTABLE-SOURCE-") else kind
-        name = f"{_WORDS.get(kind, kind.replace('-', ' ').lower())} {found['number']}{rest}"
+        name = f"{_WORDS.get(kind, kind.replace('-', ' ').lower())} {match['number']}{suffix}"
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[1 - _LONGEST // 2 :]}"
 
 

@@ -99,39 +99,39 @@ def ranks_of(
 
 
 def _parents_first(parents: Mapping[str, Sequence[str]]) -> list[str]:
-    done: dict[str, None] = {}
-    waiting = [(name, False) for name in reversed(list(parents))]
-    while waiting:
-        name, parents_done = waiting.pop()
-        if name in done:
+    finished: dict[str, None] = {}
+    pending = [(name, False) for name in reversed(list(parents))]
+    while pending:
+        name, parents_done = pending.pop()
+        if name in finished:
             continue
         if parents_done:
-            done[name] = None
+            finished[name] = None
         else:
-            waiting.append((name, True))
-            waiting += ((parent, False) for parent in reversed(parents[name]) if parent not in done)
-    return list(done)
+            pending.append((name, True))
+            pending += ((parent, False) for parent in reversed(parents[name]) if parent not in finished)
+    return list(finished)
 
 
 def layers_of(items: Sequence[Item], edges: Sequence[Edge], ranks: Mapping[str, int]) -> Layers:
     """The slots, in the order in which items are named."""
-    made = Layers(list(items), [[] for _ in range(max(ranks.values(), default=-1) + 1)])
+    layers = Layers(list(items), [[] for _ in range(max(ranks.values(), default=-1) + 1)])
     slots = {item.id: number for number, item in enumerate(items)}
     for item in items:
-        made.order[ranks[item.id]].append(slots[item.id])
+        layers.order[ranks[item.id]].append(slots[item.id])
     for edge in edges:
         passed = range(ranks[edge.source] + 1, ranks[edge.target])
-        made.chains[edge.id] = [_passage(made, rank) for rank in passed]
-    made.above += ([] for _ in made.items)
-    made.below += ([] for _ in made.items)
+        layers.chains[edge.id] = [_passage(layers, rank) for rank in passed]
+    layers.above += ([] for _ in layers.items)
+    layers.below += ([] for _ in layers.items)
     for edge in edges:
-        path = [slots[edge.source], *made.chains[edge.id], slots[edge.target]]
+        path = [slots[edge.source], *layers.chains[edge.id], slots[edge.target]]
         for upper, lower in pairwise(path):
             out = edge.leaves if upper == path[0] else 0.0
             into = edge.enters if lower == path[-1] else 0.0
-            made.below[upper].append(Near(lower, into, out))
-            made.above[lower].append(Near(upper, out, into))
-    return made
+            layers.below[upper].append(Near(lower, into, out))
+            layers.above[lower].append(Near(upper, out, into))
+    return layers
 
 
 def _passage(layers: Layers, rank: int) -> int:

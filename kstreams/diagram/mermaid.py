@@ -34,8 +34,12 @@ def _flowchart(part: dict[str, Any]) -> Iterator[str]:
 def _around(node: dict[str, Any]) -> Iterator[str]:
     """The topics and stores that a node touches."""
     for topic in node["topics"]:
-        shown = f'{_id("topic " + topic)}[["{_text(topic)}"]]'
-        yield f"  {_id(node['name'])} --> {shown}" if node["kind"] == "sink" else f"  {shown} --> {_id(node['name'])}"
+        topic_node = f'{_id("topic " + topic)}[["{_text(topic)}"]]'
+        yield (
+            f"  {_id(node['name'])} --> {topic_node}"
+            if node["kind"] == "sink"
+            else f"  {topic_node} --> {_id(node['name'])}"
+        )
     for store in node["stores"]:
         yield f'  {_id(node["name"])} <--> {_id("store " + store)}[("{_text(store)}")]'
 

@@ -43,16 +43,16 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     """
     entering = _entering(topology)
     leaving = _leaving(topology, entering)
-    found: dict[tuple[str, str], Meter] = {}
+    meters: dict[tuple[str, str], Meter] = {}
     for node in topology.nodes.values():
         if isinstance(node, SourceNode):
-            found |= _read(node)
+            meters |= _read(node)
         for parent in parents_of(node):
             meter = leaving.get(parent) or entering.get(node.name)
-            found[parent, node.name] = meter or Meter("forwarded", f"{parent}>{node.name}")
+            meters[parent, node.name] = meter or Meter("forwarded", f"{parent}>{node.name}")
         if isinstance(node, SinkNode) and isinstance(node.topic, str) and _has_one_parent(topology, node.name):
-            found[node.name, node.topic] = entering.get(node.name) or found[node.parents[0], node.name]
-    return found
+            meters[node.name, node.topic] = entering.get(node.name) or meters[node.parents[0], node.name]
+    return meters
 
 
 def _read(source: SourceNode) -> dict[tuple[str, str], Meter]:
@@ -63,16 +63,18 @@ def _read(source: SourceNode) -> dict[tuple[str, str], Meter]:
 
 def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Meter]:
     """By node that forwards to all its children: the counter of what it forwards."""
-    found: dict[str, Meter] = {}
+    entering_meters: dict[str, Meter] = {}
     for node in topology.nodes.values():  # parents before children
-        known = next((entering[child.name] for child in topology.children(node.name) if child.name in entering), None)
+        child_meter = next(
+            (entering[child.name] for child in topology.children(node.name) if child.name in entering), None
+        )
         if isinstance(node, SourceNode):
-            found[node.name] = Meter("passed", node.name)
-        elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in found:
-            found[node.name] = found[parents_of(node)[0]]
-        elif _is_simple(node) and known is not None:
-            found[node.name] = known  # a sibling of the others is counted
-    return found
+            entering_meters[node.name] = Meter("passed", node.name)
+        elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in entering_meters:
+            entering_meters[node.name] = entering_meters[parents_of(node)[0]]
+        elif _is_simple(node) and child_meter is not None:
+            entering_meters[node.name] = child_meter  # a sibling of the others is counted
+    return entering_meters
 
 
 def _entering(topology: Topology) -> dict[str, Meter]:
@@ -80,17 +82,19 @@ def _entering(topology: Topology) -> dict[str, Meter]:
     sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
     internal = {topic.name for topic in topology.internal_topics}
     writers = Counter(sink.topic for sink in sinks)
-    found = {
+    meters = {
         sink.name: Meter("repartitioned" if sink.topic in internal else "written", sink.topic)
         for sink in sinks
         if isinstance(sink.topic, str) and writers[sink.topic] == 1
     }
     for node in reversed(list(topology.nodes.values())):
         children = [child.name for child in topology.children(node.name)]
-        known = next((found[child] for child in children if child in found and _has_one_parent(topology, child)), None)
-        if _passes_all(node) and known is not None:
-            found[node.name] = known
-    return {name: meter for name, meter in found.items() if _has_one_parent(topology, name)}
+        child_meter = next(
+            (meters[child] for child in children if child in meters and _has_one_parent(topology, child)), None
+        )
+        if _passes_all(node) and child_meter is not None:
+            meters[node.name] = child_meter
+    return {name: meter for name, meter in meters.items() if _has_one_parent(topology, name)}
 
 
 def _has_one_parent(topology: Topology, name: str) -> bool:

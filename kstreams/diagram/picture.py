@@ -60,8 +60,8 @@ class Picture(NamedTuple):
 
     def moved(self, right: float, down: float) -> Picture:
         """The same elsewhere."""
-        boxes, cards = (tuple(each.moved(right, down) for each in part) for part in (self.boxes, self.cards))
-        return Picture(boxes, cards, tuple(each.moved(right, down) for each in self.wires), self.width, self.height)
+        boxes, cards = (tuple(placed.moved(right, down) for placed in part) for part in (self.boxes, self.cards))
+        return Picture(boxes, cards, tuple(placed.moved(right, down) for placed in self.wires), self.width, self.height)
 
 
 def picture_of(drawing: Drawing) -> Picture:
@@ -81,17 +81,17 @@ def _connected(drawing: Drawing) -> list[Drawing]:
     part = {f"box:{box.number}": {f"box:{box.number}"} for box in drawing.boxes}
     part |= {topic.id: {topic.id} for topic in drawing.topics}
     home = _homes(drawing)
-    for each in drawing.wires:
-        joined = part[home.get(each.source, each.source)] | part[home.get(each.target, each.target)]
+    for wire in drawing.wires:
+        joined = part[home.get(wire.source, wire.source)] | part[home.get(wire.target, wire.target)]
         part |= dict.fromkeys(joined, joined)
-    distinct = {id(found): found for found in part.values()}.values()
+    distinct = {id(port): port for port in part.values()}.values()
     return [
         Drawing(
-            tuple(box for box in drawing.boxes if f"box:{box.number}" in found),
-            tuple(topic for topic in drawing.topics if topic.id in found),
-            tuple(each for each in drawing.wires if home.get(each.source, each.source) in found),
+            tuple(box for box in drawing.boxes if f"box:{box.number}" in port),
+            tuple(topic for topic in drawing.topics if topic.id in port),
+            tuple(wire for wire in drawing.wires if home.get(wire.source, wire.source) in port),
         )
-        for found in distinct
+        for port in distinct
     ]
 
 
@@ -112,13 +112,13 @@ def _part(drawing: Drawing) -> Picture:
     items += [_item(topic) for topic in drawing.topics]
     edges = [
         Edge(
-            each.id,
-            home.get(each.source, each.source),
-            home.get(each.target, each.target),
-            ports.get(each.source, 0.0),
-            ports.get(each.target, 0.0),
+            wire.id,
+            home.get(wire.source, wire.source),
+            home.get(wire.target, wire.target),
+            ports.get(wire.source, 0.0),
+            ports.get(wire.target, 0.0),
         )
-        for each in drawing.wires
+        for wire in drawing.wires
     ]
     return _composed(drawing, inside, arranged(items, edges, gap=28, rank_gap=46))
 
@@ -126,20 +126,20 @@ def _part(drawing: Drawing) -> Picture:
 def _inside(box: Box) -> Picture:
     """A box with its left top corner at 0, 0."""
     kinds = {kind: {card.id for card in box.cards if card.kind == kind} for kind in ("source", "sink")}
-    found = arranged(
+    arrangement = arranged(
         [_item(card) for card in box.cards],
-        [Edge(each.id, each.source, each.target) for each in box.wires],
+        [Edge(wire.id, wire.source, wire.target) for wire in box.wires],
         gap=22,
         rank_gap=40,
         first=kinds["source"],
         last=kinds["sink"],
     )
-    entered = [found.places[card][0] for card in kinds["source"]]
-    left, right = _beside_titles(box.title, entered, found.width)
-    width = 2 * round((left + found.width + right) / 2)
-    height = found.height + _TITLE + _PADDING
-    cards = tuple(_placed(card, found.places[card.id]).moved(left, _TITLE) for card in box.cards)
-    wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(left, _TITLE) for each in box.wires)
+    entered = [arrangement.places[card][0] for card in kinds["source"]]
+    left, right = _beside_titles(box.title, entered, arrangement.width)
+    width = 2 * round((left + arrangement.width + right) / 2)
+    height = arrangement.height + _TITLE + _PADDING
+    cards = tuple(_placed(card, arrangement.places[card.id]).moved(left, _TITLE) for card in box.cards)
+    wires = tuple(Drawn(wire, tuple(arrangement.routes[wire.id])).moved(left, _TITLE) for wire in box.wires)
     return Picture((Placed(box, 0.0, 0.0, width, height),), cards, wires, width, height)
 
 
@@ -164,24 +164,24 @@ def _beside_titles(title: str, entered: Sequence[float], width: float) -> tuple[
     return max(_PADDING, left), max(_PADDING, right)
 
 
-def _composed(drawing: Drawing, inside: Mapping[str, Picture], found: Arrangement) -> Picture:
+def _composed(drawing: Drawing, inside: Mapping[str, Picture], arrangement: Arrangement) -> Picture:
     moved = [
-        picture.moved(found.places[name][0] - picture.width / 2, found.places[name][1])
+        picture.moved(arrangement.places[name][0] - picture.width / 2, arrangement.places[name][1])
         for name, picture in inside.items()
     ]
-    topics = [_placed(topic, found.places[topic.id]) for topic in drawing.topics]
+    topics = [_placed(topic, arrangement.places[topic.id]) for topic in drawing.topics]
     boxes = [box for picture in moved for box in picture.boxes]
     cards = [*(card for picture in moved for card in picture.cards), *topics]
     tops = {card.what.id: card for card in cards if isinstance(card.what, Card)}
-    between = [Drawn(each, _to_cards(each, found.routes[each.id], tops)) for each in drawing.wires]
-    wires = [*(each for picture in moved for each in picture.wires), *between]
-    return Picture(tuple(boxes), tuple(cards), tuple(wires), found.width, found.height)
+    between = [Drawn(wire, _to_cards(wire, arrangement.routes[wire.id], tops)) for wire in drawing.wires]
+    wires = [*(wire for picture in moved for wire in picture.wires), *between]
+    return Picture(tuple(boxes), tuple(cards), tuple(wires), arrangement.width, arrangement.height)
 
 
-def _to_cards(each: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) -> tuple[Point, ...]:
+def _to_cards(wire: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) -> tuple[Point, ...]:
     """A route that goes on inside of the boxes to the cards: it begins and ends with a vertical line."""
-    source = cards[each.source]
-    target = cards[each.target]
+    source = cards[wire.source]
+    target = cards[wire.target]
     begin = points[0][0], source.top + source.height
     return (begin, *points, (points[-1][0], target.top))
 
@@ -210,9 +210,9 @@ def _on_shelves(parts: Sequence[Picture]) -> Picture:
 def _together(parts: Iterable[Picture]) -> tuple[tuple[Placed, ...], tuple[Placed, ...], tuple[Drawn, ...]]:
     parts = list(parts)
     return (
-        tuple(each for part in parts for each in part.boxes),
-        tuple(each for part in parts for each in part.cards),
-        tuple(each for part in parts for each in part.wires),
+        tuple(box for part in parts for box in part.boxes),
+        tuple(box for part in parts for box in part.cards),
+        tuple(box for part in parts for box in part.wires),
     )
 
 

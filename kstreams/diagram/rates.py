@@ -53,15 +53,15 @@ def rate_places(picture: Picture) -> dict[str, RatePlace]:
     >>> rate_places(Picture((), (), (), 0, 0))
     {}
     """
-    taken = [Area(card.left, card.top, card.left + card.width, card.top + card.height) for card in picture.cards]
-    taken += [Area(left, top, left + width, top + height) for left, top, width, height in title_places(picture)]
+    areas = [Area(card.left, card.top, card.left + card.width, card.top + card.height) for card in picture.cards]
+    areas += [Area(left, top, left + width, top + height) for left, top, width, height in title_places(picture)]
     places: dict[str, RatePlace] = {}
     for drawn in picture.wires:
         if drawn.wire.kind != STORE_WIRE:
             beside = list(_beside(drawn))
-            free = (place for place in beside if not any(place.area().meets(other) for other in taken))
+            free = (place for place in beside if not any(place.area().meets(other) for other in areas))
             places[drawn.wire.id] = chosen = next(free, beside[0])
-            taken.append(chosen.area())
+            areas.append(chosen.area())
     return places
 
 

@@ -126,11 +126,11 @@ def _cylinder(placed: Placed) -> str:
 
 
 def _wire(drawn: Drawn) -> str:
-    each = drawn.wire
-    marker = "" if each.kind == STORE_WIRE else ' marker-end="url(#arrow)"'
+    wire = drawn.wire
+    marker = "" if wire.kind == STORE_WIRE else ' marker-end="url(#arrow)"'
     return (
-        f'<path class="wire {each.kind}" data-wire={_quoted(each.id)} data-from={_quoted(each.source)} '
-        f'data-to={_quoted(each.target)} d="{_path(drawn)}"{marker}/>'
+        f'<path class="wire {wire.kind}" data-wire={_quoted(wire.id)} data-from={_quoted(wire.source)} '
+        f'data-to={_quoted(wire.target)} d="{_path(drawn)}"{marker}/>'
     )
 
 

@@ -210,9 +210,9 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         """
         check_topic(topic, "table()")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
-        kept = Materialized.of(materialized, history=True)
-        store, source, table = self._table_names(topic, kept, name)
-        node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
+        materialization = Materialized.of(materialized, history=True)
+        store, source, table = self._table_names(topic, materialization, name)
+        node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=materialization)
         return KTable(self._graph, self._graph.add(node, table))
 
     @overload
@@ -251,17 +251,19 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
         check_topic(topic, "global_table()")
-        kept = Materialized.of(materialized, history=True)
-        if kept.history_retention_ms is not None:
+        materialization = Materialized.of(materialized, history=True)
+        if materialization.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")
-        if kept.changelog_config:
+        if materialization.changelog_config:
             raise TopologyError(
                 f"the global table of {topic!r} at {declared_at()} has no changelog that logging= could give settings: "
                 f"it is filled from {topic!r} itself"
             )
-        store, source, table = self._table_names(topic, kept, name)
+        store, source, table = self._table_names(topic, materialization, name)
         consumed = self._consumed(key, value, timestamp_extractor)
-        node = GlobalTableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
+        node = GlobalTableSource(
+            topic=topic, source=source, store=store, consumed=consumed, materialized=materialization
+        )
         return GlobalKTable(self._graph, self._graph.add(node, table))
 
     def add_state_store(self, builder: StoreBuilder) -> StreamsBuilder:
@@ -375,8 +377,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
             raise TopologyError(f"the source at {declared_at()} cannot be idle after {idle_ms} ms; -1 stands for never")
         return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset), idle_ms)
 
-    def _table_names(self, topic: str, kept: Materialized, name: str | None) -> tuple[str, str, str]:
-        store = kept.name or self._graph.names.next(f"{topic}-STATE-STORE-")
+    def _table_names(self, topic: str, materialization: Materialized, name: str | None) -> tuple[str, str, str]:
+        store = materialization.name or self._graph.names.next(f"{topic}-STATE-STORE-")
         return store, *self._source_names(name)
 
     def _source_names(self, name: str | None) -> tuple[str, str]:

@@ -19,19 +19,19 @@ from kstreams.state import store_kinds
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 
-def _time(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
-    return WindowedAggregateOperator(aggregator, kept, windows, on_close)
+def _time(aggregator: Aggregator, _: Merger | None, table_rows: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return WindowedAggregateOperator(aggregator, table_rows, windows, on_close)
 
 
-def _sliding(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
-    return SlidingAggregateOperator(aggregator, kept, windows, on_close)
+def _sliding(aggregator: Aggregator, _: Merger | None, table_rows: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return SlidingAggregateOperator(aggregator, table_rows, windows, on_close)
 
 
 def _session(
-    aggregator: Aggregator, merger: Merger | None, kept: KeptRows, windows: SessionWindows, on_close: bool
+    aggregator: Aggregator, merger: Merger | None, table_rows: KeptRows, windows: SessionWindows, on_close: bool
 ) -> Operator:
     assert merger is not None, "the method asked for it"
-    return SessionAggregateOperator(aggregator, merger, kept, windows, on_close)
+    return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
 
 
 def _with_start(inner: Serde[Any], windows: Any) -> Serde[Any]:

@@ -66,8 +66,8 @@ def _type(name: str, kind: Any) -> Any:
 
 
 def _element(name: str, kind: Any, *, nullable: bool) -> Any:
-    found = _type(name, kind)
-    return found | None if nullable else found
+    arrow_type = _type(name, kind)
+    return arrow_type | None if nullable else arrow_type
 
 
 def _list(name: str, kind: dict[str, Any]) -> Any:

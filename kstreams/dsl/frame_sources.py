@@ -81,12 +81,14 @@ class FrameSources:
         The last row of a key counts. With the columns of Delta's change data feed, a row that is gone deletes its key.
         """
         graph = self._graph
-        kept = Materialized.of(materialized, history=True)
-        given = None if name is None else f"{validate_name(name)}-source"
-        source = graph.names.given_or_next(given, "KSTREAM-SOURCE-")
+        materialization = Materialized.of(materialized, history=True)
+        source_name = None if name is None else f"{validate_name(name)}-source"
+        source = graph.names.given_or_next(source_name, "KSTREAM-SOURCE-")
         feed = FrameColumns(key, timestamp, row, partitions).feed(frame, source)
-        store = kept.name or graph.names.next(f"{feed.topic}-STATE-STORE-")
-        node = TableSource(topic=feed.topic, source=source, store=store, consumed=_consumed(feed), materialized=kept)
+        store = materialization.name or graph.names.next(f"{feed.topic}-STATE-STORE-")
+        node = TableSource(
+            topic=feed.topic, source=source, store=store, consumed=_consumed(feed), materialized=materialization
+        )
         added = graph.add(node, graph.names.given_or_next(name, "KTABLE-SOURCE-"))
         graph.feeds.append(feed)
         return graph.table(added)

@@ -47,8 +47,8 @@ class GraphBuilder:
         """Give a node its place; the user's line is that of the call that led here."""
         line = declared_at()
         if name in self._nodes:
-            taken = self._nodes[name]
-            raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
+            existing = self._nodes[name]
+            raise TopologyError(f"{name!r} at {line} is already the name of {existing}: give one of them another name=")
         declared = declare(node, name, parents, line)
         check_arguments(declared)
         refuse_async(declared)
@@ -58,13 +58,13 @@ class GraphBuilder:
     def repartition_of(self, node: Node, topic: str, owner: object) -> Repartition | None:
         """The repartition of a node through a topic that was added for an aggregation or join."""
         of_topic = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
-        known = next((other for other in of_topic if other.parents == (node.name,) and not other.explicit), None)
-        if known is not None and self._owners[known.name] != owner:
+        existing = next((other for other in of_topic if other.parents == (node.name,) and not other.explicit), None)
+        if existing is not None and self._owners[existing.name] != owner:
             self._repeated.append(
-                f"The repartition topic {topic!r} at {declared_at()} is already that of {known}: give one grouping "
+                f"The repartition topic {topic!r} at {declared_at()} is already that of {existing}: give one grouping "
                 "another name=, or set topology.optimization to merge.repartition.topics, which makes one topic of both"
             )
-        return known
+        return existing
 
     def own(self, repartition: Repartition, owner: object) -> Repartition:
         """Note whose repartition it is."""

@@ -22,9 +22,9 @@ class Handle(SuggestsNames):
         self._graph = graph
         self._node = node
 
-    def _then(self, node: N, prefix: str, name: str | None, *others: Handle) -> N:
+    def _then(self, node: N, prefix: str, name: str | None, *other_handles: Handle) -> N:
         """Add an operator that reads this one, and others."""
-        parents = (self._node.name, *(other._node.name for other in others))
+        parents = (self._node.name, *(other._node.name for other in other_handles))
         return self._graph.add(node, self._graph.names.given_or_next(name, prefix), parents)
 
     def _meets(self, other: object, operator: str, *kinds: type[Handle]) -> None:
@@ -59,8 +59,8 @@ def repartitioned(
     """
     topic = repartition_topic(prefix)
     sink, filter_, source = repartition_nodes(graph.names, topic)
-    known = graph.repartition_of(node, topic, owner)
-    if known is not None:
-        return known  # two aggregations of one named grouping share the topic, as two joins of one stream do
+    existing = graph.repartition_of(node, topic, owner)
+    if existing is not None:
+        return existing  # two aggregations of one named grouping share the topic, as two joins of one stream do
     repartition = Repartition(topic=topic, filter=filter_, sink=sink, key=grouped.key, value=grouped.value, **settings)
     return graph.own(graph.add(repartition, source, (node.name,)), owner)

@@ -93,28 +93,28 @@ class Lowering:
         return {"key": self.key_serde(node, purpose), "value": self.value_serde(node, purpose)}
 
     def function(
-        self, node: Node, function: Function, arguments: tuple[str, ...], made: TypeOf | None = None
+        self, node: Node, function: Function, arguments: tuple[str, ...], result_type: TypeOf | None = None
     ) -> Callable[..., Any]:
         """The user's function or expression, as a Python function of `arguments` (see `as_function`).
 
-        `made` is the type of the key or value that it gives: a `ks.struct` is built as that.
+        `result_type` is the type of the returned key or value, as which a `ks.struct` is built.
         """
         if not isinstance(function, Expr):
             return function
         types = self.input_types(node)
-        result = None if made is None else made.python
+        result = None if result_type is None else result_type.python
         with naming(node):
             return expressions.as_function(
                 function, arguments, key=types.key.python, value=types.value.python, result=result
             )
 
     def record_function(
-        self, node: Node, function: Function, arguments: tuple[str, ...], made: TypeOf | None = None
+        self, node: Node, function: Function, arguments: tuple[str, ...], result: TypeOf | None = None
     ) -> Callable[..., Any]:
         """The same for an operator that takes records of a stream: there an expression may read the current record."""
         if not isinstance(function, Expr) or not function.reads_current_record:
-            return self.function(node, function, arguments, made)
-        return ReadingCurrent(self.function(node, function, (*arguments, "record"), made))
+            return self.function(node, function, arguments, result)
+        return ReadingCurrent(self.function(node, function, (*arguments, "record"), result))
 
     def pair(
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
@@ -227,7 +227,7 @@ class Lowering:
 
 
 def as_join_function(
-    node: Node, joiner: Expr, left: Types, right: Types, made: Types
+    node: Node, joiner: Expr, left: Types, right: Types, result: Types
 ) -> Callable[[Any, Any, Any], Any]:
     """A joiner that is an expression over records of two parents, as a Python function of key, left and right value."""
     left, right = side_types(node, left, right)
@@ -238,5 +238,5 @@ def as_join_function(
             key=left.key.python,
             value=left.value.python,
             right=right.value.python,
-            result=made.value.python,
+            result=result.value.python,
         )

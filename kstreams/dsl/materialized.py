@@ -81,15 +81,15 @@ class Materialized(Advised, metaclass=Advising):
     ) -> None:
         if store not in {None, "rocksdb", "memory"}:
             raise ValueError(f'a store is kept in "rocksdb" or "memory", not in {store!r}')
-        put = object.__setattr__
-        put(self, "name", None if name is None else validate_name(name))
-        put(self, "store", store)
-        put(self, "caching", caching)
-        put(self, "logging", bool(logging) or isinstance(logging, Mapping))
-        put(self, "changelog_config", dict(logging) if isinstance(logging, Mapping) else {})
-        put(self, "retention_ms", _not_negative("retention", retention))
-        put(self, "history_retention_ms", _not_negative("history_retention", history_retention))
-        put(self, "queryable", queryable)
+        set_field = object.__setattr__
+        set_field(self, "name", None if name is None else validate_name(name))
+        set_field(self, "store", store)
+        set_field(self, "caching", caching)
+        set_field(self, "logging", bool(logging) or isinstance(logging, Mapping))
+        set_field(self, "changelog_config", dict(logging) if isinstance(logging, Mapping) else {})
+        set_field(self, "retention_ms", _not_negative("retention", retention))
+        set_field(self, "history_retention_ms", _not_negative("history_retention", history_retention))
+        set_field(self, "queryable", queryable)
 
     def named(self, name: str) -> Materialized:
         """The same under this name, unless it has one."""
@@ -132,8 +132,8 @@ class Materialized(Advised, metaclass=Advising):
         return materialized
 
 
-def _not_negative(what: str, duration: Duration | None) -> int | None:
+def _not_negative(name: str, duration: Duration | None) -> int | None:
     duration_ms = None if duration is None else to_ms(duration)
     if duration_ms is not None and duration_ms < 0:
-        raise ValueError(f"{what} must not be negative, but is {duration_ms} ms")
+        raise ValueError(f"{name} must not be negative, but is {duration_ms} ms")
     return duration_ms

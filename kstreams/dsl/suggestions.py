@@ -92,17 +92,17 @@ def _suggestion(kind: type, name: str) -> str:
 
 def _calls_to(start: str, name: str) -> tuple[str, str] | None:
     """One call or two to a handle that has a name, and the handle."""
-    waiting = deque([("", start)])
-    seen = {start}
-    while waiting:
-        calls, at = waiting.popleft()
+    pending = deque([("", start)])
+    visited = {start}
+    while pending:
+        calls, at = pending.popleft()
         for call, owner in _CALLS.get(at, ()):
             chain = f"{calls}.{call}".removeprefix(".")
             if name in public_names(_HANDLES[owner]):
                 return chain, owner
-            if owner not in seen and not calls:
-                seen.add(owner)
-                waiting.append((chain, owner))
+            if owner not in visited and not calls:
+                visited.add(owner)
+                pending.append((chain, owner))
     return None
 
 

@@ -122,8 +122,8 @@ def window_kind(windows: Windows) -> WindowKind:
     >>> window_kind(TimeWindows(size=10)).store
     <StoreKind timestamped-window>
     """
-    found = _KINDS.get(type(windows))
-    if found is None:
+    window_kind = _KINDS.get(type(windows))
+    if window_kind is None:
         kinds = ", ".join(kind.__name__ for kind in _KINDS)
         raise TopologyError(f"windowed_by() at {declared_at()} takes {kinds}, not {windows!r}")
-    return found
+    return window_kind

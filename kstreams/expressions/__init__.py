@@ -42,8 +42,8 @@ def result_type(expr: Expr, key: object = None, value: object = None, right: obj
     """
     from typing import Any
 
-    found = type_of(expr, Schema(key, value, right))
-    return None if found.kind is Any else found.annotation
+    result = type_of(expr, Schema(key, value, right))
+    return None if result.kind is Any else result.annotation
 
 
 __all__ = [

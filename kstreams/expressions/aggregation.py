@@ -109,8 +109,8 @@ def aggregation(
     for name, expr in expressions.items():
         _demand_aggregation(name, expr)
     slots = _distinct_slots(expressions)
-    known = all(kind.kind is not Any for kind in kinds.values())
-    generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if known else dict
+    are_known = all(kind.kind is not Any for kind in kinds.values())
+    generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if are_known else dict
     value_type = result or generated
     start = tuple(_EMPTY.get(slot.operation) for slot in slots)
     required = tuple(name for name, kind in kinds.items() if kind.nullable and not takes_null(value_type, name))
@@ -169,8 +169,8 @@ def _slot_type(slot: Expr, schema: Schema) -> Any:
 
 
 def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
-    found = [node for expr in expressions.values() for node in expr.walk() if node.operation.is_aggregation]
-    return tuple({repr(node): node for node in found}.values())
+    aggregations = [node for expr in expressions.values() for node in expr.walk() if node.operation.is_aggregation]
+    return tuple({repr(node): node for node in aggregations}.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,13 @@ def compute(expr: Expr, columns: dict[str, Any]) -> Any:
     >>> compute(value % 3 == 0, {"ks.value": pa.array([3, -1, None])}).to_pylist()
     [True, False, None]
     """
-    shown = repr(expr)
-    if shown not in columns:
+    text = repr(expr)
+    if text not in columns:
         if not expr.leaves:
-            columns[shown] = _constant(expr)
+            columns[text] = _constant(expr)
         else:
-            columns[shown] = _RULES[expr.operation](expr, *(compute(node, columns) for node in expr.inputs))
-    return columns[shown]
+            columns[text] = _RULES[expr.operation](expr, *(compute(node, columns) for node in expr.inputs))
+    return columns[text]
 
 
 def _constant(expr: Expr) -> pa.Scalar:
@@ -89,8 +89,8 @@ def _modulo(expr: Expr, left: Any, right: Any) -> Any:
 
 
 def _is_in(expr: Expr, column: Any) -> Any:
-    found = pc.is_in(column, value_set=pa.array(expr.detail, column.type))
-    return pc.if_else(pc.is_valid(column), found, None)
+    is_member = pc.is_in(column, value_set=pa.array(expr.detail, column.type))
+    return pc.if_else(pc.is_valid(column), is_member, None)
 
 
 def _cast(expr: Expr, column: Any) -> Any:

@@ -60,10 +60,10 @@ def range_of_column(column: Any) -> Range:
     return (bounds["min"] or 0, bounds["max"] or 0)
 
 
-def _within(found: tuple[int, int], limits: tuple[int, int]) -> tuple[int, int]:
-    if found[0] < limits[0] or found[1] > limits[1]:
-        raise Inexact(f"{found} leaves {limits}")
-    return found
+def _within(span: tuple[int, int], limits: tuple[int, int]) -> tuple[int, int]:
+    if span[0] < limits[0] or span[1] > limits[1]:
+        raise Inexact(f"{span} leaves {limits}")
+    return span
 
 
 Rule = Callable[[Expr, list[Range], Callable[[Expr], Any]], Range]
@@ -83,17 +83,17 @@ def _integers(corners: Callable[[tuple[int, int], tuple[int, int]], list[int]]) 
     def rule(_: Expr, inputs: list[Range], __: Any) -> Range:
         left, right = inputs
         if left is not None and right is not None:
-            found = corners(left, right)
-            return _within((min(found), max(found)), INT64)
+            results = corners(left, right)
+            return _within((min(results), max(results)), INT64)
         return _beside_floats(inputs)
 
     return rule
 
 
 def _beside_floats(inputs: list[Range]) -> Range:
-    for found in inputs:
-        if found is not None:
-            _within(found, DOUBLE)
+    for span in inputs:
+        if span is not None:
+            _within(span, DOUBLE)
     return None
 
 
@@ -123,12 +123,12 @@ def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
 
 
 def _cast(expr: Expr, inputs: list[Range], _: Any) -> Range:
-    found = inputs[0]
+    span = inputs[0]
     if expr.detail is datetime:
         return None
     if expr.detail is int:
-        return INT64 if found is None else found
-    return None if found is None or expr.detail is str else _beside_floats([_within(found, DOUBLE)])
+        return INT64 if span is None else span
+    return None if span is None or expr.detail is str else _beside_floats([_within(span, DOUBLE)])
 
 
 def _choose(expr: Expr, inputs: list[Range], column: Any) -> Range:
@@ -136,13 +136,13 @@ def _choose(expr: Expr, inputs: list[Range], column: Any) -> Range:
 
 
 def _abs(_: Expr, inputs: list[Range], __: Any) -> Range:
-    found = inputs[0]
-    return None if found is None else _within((0, max(map(abs, found))), INT64)
+    span = inputs[0]
+    return None if span is None else _within((0, max(map(abs, span))), INT64)
 
 
 def _fill_null(_: Expr, inputs: list[Range], __: Any) -> Range:
-    known = [found for found in inputs if found is not None]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    spans = [span for span in inputs if span is not None]
+    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
 
 def _nothing(*_: Any) -> Range:

@@ -90,11 +90,11 @@ class Expr(Advised, Generic[T_co]):
         return any(node.operation in AGGREGATIONS for node in self.walk())
 
     def __repr__(self) -> str:
-        shown = [repr(node) for node in self.inputs]
+        arguments = [repr(node) for node in self.inputs]
         fields = ""
         if self.operation is Operation.STRUCT:
-            fields = ", ".join(f"{name}={text}" for name, text in zip(self.detail, shown, strict=True))
-        return self.operation.value.format(*shown, detail=self.detail, fields=fields)
+            fields = ", ".join(f"{name}={text}" for name, text in zip(self.detail, arguments, strict=True))
+        return self.operation.value.format(*arguments, detail=self.detail, fields=fields)
 
     # ---- arithmetic
 

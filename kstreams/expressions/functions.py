@@ -157,7 +157,7 @@ def with_member(members: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     return (*members[:at], value, *members[at:])
 
 
-def union(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def union(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     """Two sets, as sorted tuples, as one.
 
     Examples
@@ -166,5 +166,5 @@ def union(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     (1, 2, 3)
     """
     for value in other:
-        one = with_member(one, value)
-    return one
+        first = with_member(first, value)
+    return first

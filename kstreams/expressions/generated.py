@@ -27,9 +27,9 @@ def struct_type(fields: tuple[tuple[str, Any], ...]) -> type:
     >>> struct_type((("origin", str), ("delay", float | None)))(origin="JFK", delay=None)
     Fields(origin='JFK', delay=None)
     """
-    made = msgspec.defstruct("Fields", fields, module=__name__, frozen=True)
-    made.__qualname__ = f"Fields({', '.join(f'{name}: {_spelled(kind)}' for name, kind in fields)})"
-    return made
+    struct = msgspec.defstruct("Fields", fields, module=__name__, frozen=True)
+    struct.__qualname__ = f"Fields({', '.join(f'{name}: {_spelled(kind)}' for name, kind in fields)})"
+    return struct
 
 
 def _spelled(kind: Any) -> str:
@@ -37,10 +37,10 @@ def _spelled(kind: Any) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    parsed = [_FIELD.fullmatch(part) for part in found[1].split(", ")]
+    parsed = [_FIELD.fullmatch(part) for part in match[1].split(", ")]
     if not all(field and field[2] in _SCALARS for field in parsed):
         raise AttributeError(
             f"{name} has fields of types that are known in one process only: declare the type with value="

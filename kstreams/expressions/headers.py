@@ -71,8 +71,8 @@ class HeaderRead:
         if not isinstance(name, str):
             raise TypeError(f"ks.header takes the name of a header, not {name!r}")
         if not (kind in READERS if isinstance(kind, type) else hasattr(kind, "deserialize")):
-            shown = kind.__name__ if isinstance(kind, type) else repr(kind)
-            raise TypeError(f"ks.header({name!r}) takes type=str, bytes, int, float, bool or a serde, not {shown}")
+            kind_name = kind.__name__ if isinstance(kind, type) else repr(kind)
+            raise TypeError(f"ks.header({name!r}) takes type=str, bytes, int, float, bool or a serde, not {kind_name}")
         return cls(name, kind)
 
     @property

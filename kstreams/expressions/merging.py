@@ -30,7 +30,7 @@ def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
     (3, 9)
     """
     if aggregation.is_count:
-        return lambda one, other: one + other
+        return lambda first, other: first + other
     body = Body(("one", "other"), Schema())
     size = range(len(aggregation.slots))
     body.names["union"] = union

@@ -112,14 +112,14 @@ class Body:
         """
         if not gives_struct(expr):
             result = None
-        shown = f"{expr!r}" if result is None else f"{expr!r} as {result!r}"
-        if shown not in self._known:
+        title = f"{expr!r}" if result is None else f"{expr!r} as {result!r}"
+        if title not in self._known:
             if expr.operation is Operation.STRUCT:
                 text = self._struct(expr, result)
             else:
                 text = _RULES[expr.operation](self, expr, [self.add(node, result) for node in expr.inputs])
-            self._known[shown] = self.assign(text)
-        return self._known[shown]
+            self._known[title] = self.assign(text)
+        return self._known[title]
 
     def define(self, expr: Expr, name: str) -> None:
         """Say that `name` holds the value of `expr` already."""

@@ -37,12 +37,12 @@ def struct_class(expr: Expr, schema: Schema, declared: Any = None) -> Any:
     >>> struct_class(struct(size=value), Schema(), dict[str, int])
     dict[str, int]
     """
-    made = plain_type(declared)
-    if made is None or made is Any:
+    cls = plain_type(declared)
+    if cls is None or cls is Any:
         generated = type_of(expr, schema).kind
         return dict if generated is Any else generated
-    _check_fields(expr, made)
-    return made
+    _check_fields(expr, cls)
+    return cls
 
 
 def gives_struct(expr: Expr) -> bool:
@@ -90,9 +90,9 @@ class _Fields(NamedTuple):
     required: Collection[str] = ()
 
 
-def _check_fields(expr: Expr, made: Any) -> None:
-    fields = _fields_taken(made)
-    name = getattr(made, "__name__", str(made))
+def _check_fields(expr: Expr, cls: Any) -> None:
+    fields = _fields_taken(cls)
+    name = getattr(cls, "__name__", str(cls))
     if fields is None:
         raise TopologyError(
             f"{expr!r} makes fields, which {name} has not: declare a Struct, a dataclass, a TypedDict or dict"
@@ -107,9 +107,9 @@ def _check_fields(expr: Expr, made: Any) -> None:
             raise TopologyError(f"{expr!r} leaves out the field {field!r}, which {name} needs: add {field}=...")
 
 
-def _fields_taken(made: Any) -> _Fields | None:
+def _fields_taken(cls: Any) -> _Fields | None:
     """What a class is called with; None for one that is not made of fields."""
-    origin = typing.get_origin(made) or made
+    origin = typing.get_origin(cls) or cls
     if is_typeddict(origin):
         return _Fields(tuple(origin.__annotations__), origin.__required_keys__)
     if not isinstance(origin, type):
@@ -117,13 +117,18 @@ def _fields_taken(made: Any) -> _Fields | None:
     return _Fields(None) if issubclass(origin, dict) else _keywords_of(origin)
 
 
-def _keywords_of(made: type) -> _Fields | None:
+def _keywords_of(cls: type) -> _Fields | None:
     try:
-        parameters = inspect.signature(made).parameters.values()
+        parameters = inspect.signature(cls).parameters.values()
     except ValueError:  # of a type that is written in C, such as int
         return None
-    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    is_open = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    named = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     return _Fields(
-        None if is_open else [one.name for one in named], [one.name for one in named if one.default is one.empty]
+        None if is_open else [parameter.name for parameter in named],
+        [parameter.name for parameter in named if parameter.default is parameter.empty],
     )

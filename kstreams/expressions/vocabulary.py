@@ -129,7 +129,7 @@ def when(condition: Expr) -> When:
     return When(condition)
 
 
-def coalesce(first: Expr[T], *others: object) -> Expr[T]:
+def coalesce(first: Expr[T], *alternatives: object) -> Expr[T]:
     """The first that is not null, of expressions and literals of one type.
 
     Examples
@@ -137,7 +137,7 @@ def coalesce(first: Expr[T], *others: object) -> Expr[T]:
     >>> coalesce(col("nick"), col("name"), "nobody")
     ks.col('nick').fill_null(ks.col('name')).fill_null('nobody')
     """
-    for other in others:
+    for other in alternatives:
         first = first.fill_null(other)
     return first
 

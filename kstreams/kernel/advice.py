@@ -13,7 +13,7 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 def call_advice(
-    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
+    name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> TypeError | None:
     """The error for a call that does not fit a signature, with the call that does; None when it fits.
 
@@ -24,52 +24,58 @@ def call_advice(
     windows() takes size= by name: write windows(size=60000)
     """
     try:
-        signature.bind(*given, **named)
+        signature.bind(*positional, **named)
     except TypeError:
         parameters = signature.parameters
         unknown = [keyword for keyword in named if keyword not in parameters]
         if unknown:
             return TypeError(_unknown(name, unknown[0], parameters))
-        by_place = [each.name for each in parameters.values() if each.kind in _BY_PLACE]
-        if len(given) > len(by_place):
-            return TypeError(_too_many(name, signature, given, named))
-        return TypeError(_missing(name, signature, given, named))
+        by_place = [parameter.name for parameter in parameters.values() if parameter.kind in _BY_PLACE]
+        if len(positional) > len(by_place):
+            return TypeError(_too_many(name, signature, positional, named))
+        return TypeError(_missing(name, signature, positional, named))
     return None
 
 
 def _unknown(name: str, keyword: str, parameters: Iterable[str]) -> str:
     plain = snake_case(keyword)
-    near = [each for each in parameters if plain.startswith(f"{each}_")]  # as key_serde
+    near = [parameter for parameter in parameters if plain.startswith(f"{parameter}_")]  # as key_serde
     near = near or difflib.get_close_matches(plain, parameters, 1, 0.6)
     hint = f"did you mean {near[0]}=?" if near else f"it has {_keywords(parameters) or 'none'}"
     return f"{name}() has no argument {keyword}=, an unexpected keyword: {hint}"
 
 
-def _too_many(name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]) -> str:
+def _too_many(name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
     parameters = signature.parameters.values()
-    by_place = [each.name for each in parameters if each.kind in _BY_PLACE]
-    by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in named]
-    rest = given[len(by_place) :]
-    if rest and not isinstance(rest[0], type):
-        by_name = [each for each in by_name if each not in ("key", "value")]  # which take types
-    if len(rest) > len(by_name):
-        return f"{name}() was given {len(given)} positional arguments: it takes {signature}"
-    moved = {**dict(zip(by_name, rest, strict=False)), **named}
-    arguments = [*map(_said, given[: len(by_place)]), *(f"{key}={_said(value)}" for key, value in moved.items())]
-    return f"{name}() takes {_keywords(list(moved)[: len(rest)])} by name: write {name}({', '.join(arguments)})"
-
-
-def _missing(name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]) -> str:
-    bound = signature.bind_partial(*given, **named).arguments
-    single = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, _BY_PLACE[0])
-    missing = [
-        each
-        for each in signature.parameters.values()
-        if each.kind in single and each.default is each.empty and each.name not in bound
+    by_place = [parameter.name for parameter in parameters if parameter.kind in _BY_PLACE]
+    by_name = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in named
     ]
-    needed = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in missing]
-    shown = [f"{each}..." if each.endswith("=") else each for each in needed]
-    arguments = [*map(_said, given), *(f"{key}={_said(value)}" for key, value in named.items()), *shown]
+    extra = positional[len(by_place) :]
+    if extra and not isinstance(extra[0], type):
+        by_name = [parameter for parameter in by_name if parameter not in ("key", "value")]  # which take types
+    if len(extra) > len(by_name):
+        return f"{name}() was given {len(positional)} positional arguments: it takes {signature}"
+    moved = {**dict(zip(by_name, extra, strict=False)), **named}
+    arguments = [*map(_said, positional[: len(by_place)]), *(f"{key}={_said(value)}" for key, value in moved.items())]
+    return f"{name}() takes {_keywords(list(moved)[: len(extra)])} by name: write {name}({', '.join(arguments)})"
+
+
+def _missing(name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+    bound = signature.bind_partial(*positional, **named).arguments
+    single = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, _BY_PLACE[0])
+    absent = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind in single and parameter.default is parameter.empty and parameter.name not in bound
+    ]
+    needed = [
+        f"{parameter.name}=" if parameter.kind is parameter.KEYWORD_ONLY else parameter.name for parameter in absent
+    ]
+    examples = [f"{parameter}..." if parameter.endswith("=") else parameter for parameter in needed]
+    arguments = [*map(_said, positional), *(f"{key}={_said(value)}" for key, value in named.items()), *examples]
     return f"{name}() needs {' and '.join(needed)}: write {name}({', '.join(arguments)})"
 
 
@@ -148,13 +154,13 @@ class Advising(type):
                 bound = int(isinstance(item, classmethod))
                 setattr(cls, item_name, type(item)(_advised(item.__func__, f"{name}.{item_name}", bound)))
 
-    def __call__(cls, *given: Any, **named: Any) -> Any:
+    def __call__(cls, *positional: Any, **named: Any) -> Any:
         try:
-            return super().__call__(*given, **named)
+            return super().__call__(*positional, **named)
         except TypeError:
             signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-            shown = signature.replace(parameters=list(signature.parameters.values())[1:])
-            advice = call_advice(cls.__name__, shown, given, named)
+            public_signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+            advice = call_advice(cls.__name__, public_signature, positional, named)
             if advice is None:
                 raise
             raise advice from None
@@ -189,11 +195,11 @@ class AdvisedCalls(Advised):
                 setattr(cls, name, _advised(item, name))
 
 
-def _no_attribute(kind: type, name: str, shown: str) -> AttributeError:
+def _no_attribute(kind: type, name: str, title: str) -> AttributeError:
     if name.startswith("_"):
-        return AttributeError(f"{shown!r} has no attribute {name!r}", name=name)
+        return AttributeError(f"{title!r} has no attribute {name!r}", name=name)
     advice = name_advice(name, public_names(kind), kind._spellings)  # type: ignore[attr-defined]
-    return AttributeError(f"{shown} has no {name}: {advice}", name=name)
+    return AttributeError(f"{title} has no {name}: {advice}", name=name)
 
 
 def _advised(function: Callable[..., Any], name: str, bound: int = 1) -> Callable[..., Any]:
@@ -202,13 +208,13 @@ def _advised(function: Callable[..., Any], name: str, bound: int = 1) -> Callabl
     `bound` is how many of the first arguments the user does not write.
     """
 
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*positional: Any, **named: Any) -> Any:
         try:
-            return function(*given, **named)
+            return function(*positional, **named)
         except TypeError:
             signature = inspect.signature(function)
-            shown = signature.replace(parameters=list(signature.parameters.values())[bound:])
-            advice = call_advice(name, shown, given[bound:], named)
+            public_signature = signature.replace(parameters=list(signature.parameters.values())[bound:])
+            advice = call_advice(name, public_signature, positional[bound:], named)
             if advice is None:
                 raise
             raise advice from None

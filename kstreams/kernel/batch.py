@@ -148,16 +148,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def filter(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
+    def filter(self, selected: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
         """The rows for which the mask is true."""
-        mask = pa.array(kept)
+        mask = pa.array(selected)
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
-        written_at = None if self.written_at is None else self.written_at[kept]
-        part = Batch(self.source, self.offsets[kept], keys, values, timestamps, headers, written_at)
+        written_at = None if self.written_at is None else self.written_at[selected]
+        part = Batch(self.source, self.offsets[selected], keys, values, timestamps, headers, written_at)
         if self.decoded is not None:
             live_keys, live_values = self.decoded
-            part.decoded = list(compress(live_keys, kept)), list(compress(live_values, kept))
+            part.decoded = list(compress(live_keys, selected)), list(compress(live_values, selected))
         return part
 
     def slice(self, start: int, stop: int) -> Batch:

@@ -42,8 +42,8 @@ def to_ms(duration: Duration) -> int:
     (60000, 250)
     """
     if isinstance(duration, timedelta):
-        whole, rest = divmod(duration, _MILLISECOND)
-        if rest:
+        whole, remainder = divmod(duration, _MILLISECOND)
+        if remainder:
             raise ValueError(f"{duration!r} is finer than a millisecond; round it to whole milliseconds")
         return whole
     if isinstance(duration, int) and not isinstance(duration, bool):

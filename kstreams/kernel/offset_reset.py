@@ -16,7 +16,7 @@ _WORDS = ("earliest", "latest", "none")
 _DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
-def offset_reset_of(given: OffsetReset | str | None) -> str | timedelta | None:
+def offset_reset_of(reset: OffsetReset | str | None) -> str | timedelta | None:
     """What is meant by one of the words, a duration, or Kafka's text for one.
 
     Raises
@@ -29,12 +29,12 @@ def offset_reset_of(given: OffsetReset | str | None) -> str | timedelta | None:
     >>> offset_reset_of("latest"), offset_reset_of("by_duration:PT1H30M")
     ('latest', datetime.timedelta(seconds=5400))
     """
-    match = _DURATION.fullmatch(given) if isinstance(given, str) else None
+    match = _DURATION.fullmatch(reset) if isinstance(reset, str) else None
     if match is not None and any(match.groups()):
         days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    if given is None or given in _WORDS or (isinstance(given, timedelta) and to_ms(given) >= 0):
-        return given
+    if reset is None or reset in _WORDS or (isinstance(reset, timedelta) and to_ms(reset) >= 0):
+        return reset
     raise ConfigError(
-        f"offset_reset cannot be {given!r}: use 'earliest', 'latest', 'none', or a timedelta that is not negative"
+        f"offset_reset cannot be {reset!r}: use 'earliest', 'latest', 'none', or a timedelta that is not negative"
     )

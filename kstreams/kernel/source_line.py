@@ -77,8 +77,8 @@ def operator_in(text: str) -> tuple[str, str | None]:
     >>> operator_in("long-words (filter() at app.py:12)")
     ('long-words', 'app.py:12')
     """
-    found = _NAMED.fullmatch(text)
-    if found is None:
+    match = _NAMED.fullmatch(text)
+    if match is None:
         return text, None
-    method, line, generated, name, other_method, other_line = found.groups()
+    method, line, generated, name, other_method, other_line = match.groups()
     return generated or name, SourceLine(line or other_line, method or other_method)

@@ -70,12 +70,12 @@ def extracted(
     InvalidTimestampError('its timestamp extractor returned 1767225600.5: return milliseconds since 1970 as an int, ...
     """
     for record in records:
-        told = extract(record, partition_time)
+        time = extract(record, partition_time)
         try:
-            time_ms = max(-(2**63), min(to_time_ms(told), 2**63 - 1))
+            time_ms = max(-(2**63), min(to_time_ms(time), 2**63 - 1))
         except (TypeError, ValueError):
             yield InvalidTimestampError(
-                f"its timestamp extractor returned {told!r}: return milliseconds since 1970 as an int, such as "
+                f"its timestamp extractor returned {time!r}: return milliseconds since 1970 as an int, such as "
                 "int(seconds * 1000), or a datetime with a time zone"
             )
             continue
@@ -166,7 +166,7 @@ def keeps_valid_times(extractor: TimestampExtractor | None) -> bool:
     return extractor is None or type(extractor) in _KEEPING_VALID
 
 
-def extractor_of(given: Any) -> TimestampExtractor | None:
+def extractor_of(extractor: Any) -> TimestampExtractor | None:
     """The extractor that is meant by a function, a class, or the name of one of those here.
 
     Raises
@@ -179,10 +179,12 @@ def extractor_of(given: Any) -> TimestampExtractor | None:
     >>> type(extractor_of("org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp")).__name__
     'LogAndSkipOnInvalidTimestamp'
     """
-    if isinstance(given, str):
-        given = BUILT_IN.get(given.rpartition(".")[2], given)
-    made: TimestampExtractor | None = given() if isinstance(given, type) else given
-    if made is not None and not callable(made):
-        known = ", ".join(BUILT_IN)
-        raise ConfigError(f"{given!r} is no timestamp extractor: give a function of record and time, or one of {known}")
-    return made
+    if isinstance(extractor, str):
+        extractor = BUILT_IN.get(extractor.rpartition(".")[2], extractor)
+    instance: TimestampExtractor | None = extractor() if isinstance(extractor, type) else extractor
+    if instance is not None and not callable(instance):
+        names = ", ".join(BUILT_IN)
+        raise ConfigError(
+            f"{extractor!r} is no timestamp extractor: give a function of record and time, or one of {names}"
+        )
+    return instance

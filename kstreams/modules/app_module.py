@@ -171,10 +171,10 @@ def _require_parents(place: Place) -> None:
 
 
 def _taken(place: Place, name: str, present: ModuleType) -> TopologyError:
-    there = getattr(present, "__file__", None) or next(iter(_folders_of(present)), "Python itself")
+    origin = getattr(present, "__file__", None) or next(iter(_folders_of(present)), "Python itself")
     return TopologyError(
-        f"{place.file} cannot be imported as {place.name}: the package {name} is imported already from {there}; rename "
-        f"the folder {place.root / name.replace('.', os.sep)}"
+        f"{place.file} cannot be imported as {place.name}: the package {name} is imported already from {origin}; "
+        f"rename the folder {place.root / name.replace('.', os.sep)}"
     )
 
 
@@ -184,7 +184,7 @@ def _folders_of(package: ModuleType) -> list[str]:
 
 def _leave_others(root: Path) -> None:
     """Forget what applications of other folders have imported from there."""
-    for name in [name for name, each in _brought.items() if each.root != root]:
+    for name in [name for name, place in _brought.items() if place.root != root]:
         if sys.modules.get(name) is _brought.pop(name).module:
             del sys.modules[name]
 
@@ -235,7 +235,7 @@ def _place_of_file(path: Path) -> Place:
     imports = _imports_in(file)
     root = _root_of(file, imports)
     parts = _module_parts(file, root)
-    far = max(imports, key=lambda each: each.level, default=None)
+    far = max(imports, key=lambda imported: imported.level, default=None)
     if far is not None and far.level > len(file.relative_to(root).parts) - 1:
         raise TopologyError(f"from {far} reaches above the folders of {path}: leave some of the dots out")
     for part in parts[:-1]:
@@ -256,8 +256,8 @@ def _root_of(file: Path, imports: list[Import]) -> Path:
     folder = file.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
-    level = max((each.level for each in imports), default=0)
-    tops = {each.module.partition(".")[0] for each in imports if not each.level}
+    level = max((imported.level for imported in imports), default=0)
+    tops = {imported.module.partition(".")[0] for imported in imports if not imported.level}
     above = [root for root in _roots_above(folder) if _is_package_at(root, file.relative_to(root).parts[0], tops)]
     if above:
         return above[0]
@@ -325,10 +325,10 @@ def _siblings(path: Path) -> list[str]:
 
 def _place_of_module(name: str) -> Place:
     specs = _specs(name)
-    missing = ".".join(name.split(".")[: len(specs) + 1])
+    absent_name = ".".join(name.split(".")[: len(specs) + 1])
     if len(specs) < name.count(".") + 1:
         where = "" if specs else f" in {_here()} or where else Python looks (PYTHONPATH)"
-        raise TopologyError(f"there is no module {missing}{where}: {_near_module(name, missing, specs)}")
+        raise TopologyError(f"there is no module {absent_name}{where}: {_near_module(name, absent_name, specs)}")
     spec = specs[-1]
     if spec.origin is None or not Path(spec.origin).is_file():
         raise TopologyError(f"{name} is a package without code: name a module in it, such as {name}.app")
@@ -342,15 +342,15 @@ def _specs(name: str) -> list[ModuleSpec]:
     return list(specs_of(name, [str(_here()), *sys.path, str(_here() / "src")]))
 
 
-def _near_module(name: str, missing: str, specs: list[ModuleSpec]) -> str:
+def _near_module(name: str, absent_name: str, specs: list[ModuleSpec]) -> str:
     """A hint at the module whose name is nearest to one that is not there."""
     folders = list(specs[-1].submodule_search_locations or ()) if specs else [str(_here()), str(_here() / "src")]
-    before, _, own = missing.rpartition(".")
+    before, _, own = absent_name.rpartition(".")
     modules = [module for folder in folders for module in _modules_in(Path(folder))]
     near = difflib.get_close_matches(own, modules, 1)
     if not near:
         return "name the module, or the Python file, that holds the topology"
-    return f"did you mean {'.'.join(filter(None, (before, near[0])))}{name.removeprefix(missing)}?"
+    return f"did you mean {'.'.join(filter(None, (before, near[0])))}{name.removeprefix(absent_name)}?"
 
 
 def _modules_in(folder: Path) -> list[str]:

@@ -85,16 +85,16 @@ def sources_of(codes: Iterable[tuple[CodeType, str]]) -> dict[str, Source]:
         Each with the package that it lies in, which may be empty.
     """
     sources: dict[str, Source] = {}
-    waiting = [name for code, package in codes for name in _imported_by(code, package)]
-    while waiting:
-        name = waiting.pop()
+    pending = [name for code, package in codes for name in _imported_by(code, package)]
+    while pending:
+        name = pending.pop()
         spec = None if name in sources else _spec_of(name)
         source = None if spec is None else _source_of(spec)
         if source is None:
             continue
         sources[name] = source
         package = name if source.is_package else name.rpartition(".")[0]
-        waiting += _imported_by(compile(source.text, source.file, "exec", dont_inherit=True), package)
+        pending += _imported_by(compile(source.text, source.file, "exec", dont_inherit=True), package)
     return sources
 
 
@@ -107,19 +107,19 @@ def specs_of(name: str, folders: list[str]) -> Iterator[ModuleSpec]:
     folders : list of str
         Where the outermost is looked for.
     """
-    top, *others = name.split(".")
+    top, *parts = name.split(".")
     spec = next(filter(None, (finder.find_spec(top, folders) for finder in sys.meta_path)), None)
     while spec is not None:
         yield spec
-        if not others:
+        if not parts:
             return
         # By its own name alone: a full one makes Python look for the package among those that are imported.
-        spec = PathFinder.find_spec(others.pop(0), list(spec.submodule_search_locations or ()))
+        spec = PathFinder.find_spec(parts.pop(0), list(spec.submodule_search_locations or ()))
 
 
 def _imported_by(code: CodeType, package: str) -> list[str]:
     """The names of modules that code may import: what it takes from a package may be modules too."""
-    return [name for each in imports_of(code) for name in _modules_of(each, package)]
+    return [name for imported in imports_of(code) for name in _modules_of(imported, package)]
 
 
 def _modules_of(imported: Import, package: str) -> Iterator[str]:

@@ -65,10 +65,10 @@ def make_private(folder: Path) -> None:
     for place, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
             for path in (os.path.join(place, name) for name in names):
-                found = os.lstat(path).st_mode  # asked once: whoever opens a database waits for this
-                if stat.S_ISLNK(found):
+                current_mode = os.lstat(path).st_mode  # asked once: whoever opens a database waits for this
+                if stat.S_ISLNK(current_mode):
                     raise _refused(path)
-                if found & 0o777 != mode:
+                if current_mode & 0o777 != mode:
                     os.chmod(path, mode)
 
 

@@ -133,8 +133,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             When no source reads the topic; names those that are read.
         """
         if not self._is_read(name) and self._global_task(name) is None:
-            known = ", ".join(sorted(self._input_names())) or "none"
-            raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {known}.")
+            topics = ", ".join(sorted(self._input_names())) or "none"
+            raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {topics}.")
         start_ms = self._clock.wall_ms() if start_ms is None else time_ms(start_ms)
         serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
         return TestInputTopic(name, *serdes, self._pipe, start_ms, to_ms(auto_advance))
@@ -147,10 +147,10 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         UnknownTopicError
             When no sink writes the topic; names those that are written.
         """
-        known = self._output_names()
-        if known is not None and name not in known:
+        topics = self._output_names()
+        if topics is not None and name not in topics:
             raise UnknownTopicError(
-                f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(known)) or 'none'}."
+                f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(topics)) or 'none'}."
             )
         serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
         return TestOutputTopic(name, *serdes, self._driver_topics.queues[name])
@@ -272,10 +272,10 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def _open(self, part: SubTopology) -> TaskState:
         directory = tempfile.mkdtemp(prefix="kstreams-")
         state = open_task_state(part.stores, Path(directory), caching=self._config.caches)
-        left = finalized_here(self, _release, state.close_files, directory)
+        finalizer = finalized_here(self, _release, state.close_files, directory)
         self._closing.callback(shutil.rmtree, directory)
         self._closing.callback(state.close)
-        self._closing.callback(left.detach)
+        self._closing.callback(finalizer.detach)
         return state
 
     def _serde(self, kind: Any, topic: str, *, is_key: bool) -> Serde[Any]:

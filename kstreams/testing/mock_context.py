@@ -166,8 +166,8 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
 
     def get_state_store(self, name: str) -> Any:
         if name not in self._stores:
-            known = ", ".join(sorted(self._stores)) or "none"
-            raise TopologyError(f"the processor asks for the state store {name!r}: add_state_store it (there: {known})")
+            names = ", ".join(sorted(self._stores)) or "none"
+            raise TopologyError(f"the processor asks for the state store {name!r}: add_state_store it (there: {names})")
         return self._stores[name]
 
     def record_metadata(self) -> RecordMetadata | None:

@@ -26,17 +26,17 @@ class StoreViews:
         self._builders = builders
         self._stores = stores
 
-    def get(self, name: str, wanted: StoreKind, *others: StoreKind) -> Any:
+    def get(self, name: str, wanted: StoreKind, *other_kinds: StoreKind) -> Any:
         """The store of this name, of the kind that is wanted, or of another that will do."""
         store = self.any(name)
         kind = self._builders[name].kind
-        if kind not in (wanted, *others):
+        if kind not in (wanted, *other_kinds):
             raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
         return store
 
-    def seen_as(self, name: str, kind: StoreKind, *others: StoreKind) -> Any:
+    def seen_as(self, name: str, kind: StoreKind, *other_kinds: StoreKind) -> Any:
         """A store of a kind, or of one that keeps more beside its values, which is not seen."""
-        store = self.get(name, kind, *others)
+        store = self.get(name, kind, *other_kinds)
         if self._builders[name].kind is kind:
             return store
         return WithoutHeaders(store) if kind.timestamped else ValuesOnly(store)
@@ -44,8 +44,8 @@ class StoreViews:
     def any(self, name: str) -> Any:
         """The store of this name, whatever its kind."""
         if name not in self._stores:
-            known = ", ".join(sorted(self._stores)) or "none"
-            raise StateError(f"The topology has no state store {name!r}; it has: {known}.")
+            names = ", ".join(sorted(self._stores)) or "none"
+            raise StateError(f"The topology has no state store {name!r}; it has: {names}.")
         return self._stores[name]
 
 
@@ -66,10 +66,10 @@ class ValuesOnly:
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))
 
-    def _answer(self, found: Any) -> Any:
+    def _answer(self, value: Any) -> Any:
         """An answer of a store: a value, an iterator of entries, or a number."""
-        seen = self._seen
-        return ((key, seen(row)) for key, row in found) if isinstance(found, Iterator) else seen(found)
+        views = self._seen
+        return ((key, views(row)) for key, row in value) if isinstance(value, Iterator) else views(value)
 
     def _seen(self, row: Any) -> Any:
         bare = without_headers(row)

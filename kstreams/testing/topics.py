@@ -108,11 +108,11 @@ class TestInputTopic(AdvisedCalls):
         values, headers = self._value.unframed(pa.array([value], pa.binary()), headers)
         return Row(keys[0].as_py(), values[0].as_py(), at_ms, () if headers is None else rows_of_headers(headers)[0])
 
-    def _bytes(self, serde: Serde[Any], item: Any, what: str) -> bytes | None:
+    def _bytes(self, serde: Serde[Any], item: Any, side: str) -> bytes | None:
         try:
             return None if item is None else serde.serialize(item)
         except Exception as error:
-            raise SerdeError(f"The {what} {item!r} for topic {self.name} does not fit {serde}: {error}") from error
+            raise SerdeError(f"The {side} {item!r} for topic {self.name} does not fit {serde}: {error}") from error
 
     def _next_time(self) -> int:
         now_ms = self._now_ms

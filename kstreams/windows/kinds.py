@@ -13,17 +13,17 @@ END_OF_TIME_MS = 2**63 - 1
 """The end of a window that has none."""
 
 
-def _not_negative(duration: Duration, what: str) -> int:
+def _not_negative(duration: Duration, name: str) -> int:
     milliseconds = to_ms(duration)
     if milliseconds < 0:
-        raise ValueError(f"{what} must not be negative, but is {milliseconds} ms")
+        raise ValueError(f"{name} must not be negative, but is {milliseconds} ms")
     return milliseconds
 
 
-def _positive(duration: Duration, what: str) -> int:
+def _positive(duration: Duration, name: str) -> int:
     milliseconds = to_ms(duration)
     if milliseconds <= 0:
-        raise ValueError(f"{what} must be greater than zero, but is {milliseconds} ms")
+        raise ValueError(f"{name} must be greater than zero, but is {milliseconds} ms")
     return milliseconds
 
 

@@ -18,7 +18,7 @@ Placement: TypeAlias = tuple[int, int | None, bool]
 already, None if it begins anew); and whether the record is in it, or lies before it and is the reason to cut it out."""
 
 
-def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def placements(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
     """The windows that a record changes, in the order in which they do.
 
     Parameters
@@ -42,17 +42,17 @@ def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[P
     >>> placements([(21, 25), (15, 25), (10, 20)], 22, 10)
     [(21, 21, True), (15, 15, True), (12, 10, True), (23, 21, False)]
     """
-    return (_early if time_ms < difference_ms else _placed)(kept, time_ms, difference_ms)
+    return (_early if time_ms < difference_ms else _placed)(windows, time_ms, difference_ms)
 
 
-def _placed(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def _placed(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
     left_ms = time_ms - difference_ms
     right_ms = time_ms + 1
-    found: list[Placement] = []
+    placed: list[Placement] = []
     starts: set[int] = set()
     around: Kept | None = None  # the latest window that the record lies in, but not at its end
     before: Kept | None = None  # the latest one that ended before, else the one that ends with the record
-    for window in kept:
+    for window in windows:
         start_ms = window[0]
         starts.add(start_ms)
         if start_ms == right_ms:
@@ -61,37 +61,37 @@ def _placed(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Plac
             before = window
         if start_ms < left_ms:
             break
-        found.append((start_ms, start_ms, True))
+        placed.append((start_ms, start_ms, True))
         if window == (left_ms, time_ms):
-            return found  # an earlier record of the same time has made all there is to make
+            return placed  # an earlier record of the same time has made all there is to make
         around = around or (window if start_ms > left_ms else None)
-    found += _new(before, starts, left_ms)
+    placed += _new(before, starts, left_ms)
     if right_ms not in starts and around is not None and around[1] > time_ms:
-        found.append((right_ms, around[0], False))
-    return found
+        placed.append((right_ms, around[0], False))
+    return placed
 
 
 def _new(before: Kept | None, starts: set[int], left_ms: int) -> list[Placement]:
     """The window behind the record before, and the one that ends with the record, where they are not kept yet."""
-    found: list[Placement] = []
+    placed: list[Placement] = []
     if before is not None and before[1] + 1 >= left_ms and before[1] + 1 not in starts:
-        found.append((before[1] + 1, None, True))
+        placed.append((before[1] + 1, None, True))
     if left_ms not in starts:
-        found.append((left_ms, before[0] if before is not None and before[1] >= left_ms else None, True))
-    return found
+        placed.append((left_ms, before[0] if before is not None and before[1] >= left_ms else None, True))
+    return placed
 
 
-def _early(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def _early(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
     """Of a record before `difference_ms`: the window [0, difference] changes last."""
     right_ms = time_ms + 1
-    latest = dict(kept)
+    latest = dict(windows)
     around = sorted(start_ms for start_ms in latest if 0 < start_ms <= time_ms)
-    found: list[Placement] = [(start_ms, start_ms, True) for start_ms in around]
+    placed: list[Placement] = [(start_ms, start_ms, True) for start_ms in around]
     longest = around[-1] if around else 0
     if right_ms not in latest and latest.get(longest, -1) > time_ms:
-        found.append((right_ms, longest, False))
+        placed.append((right_ms, longest, False))
     previous_ms = latest.get(0, time_ms)
     if previous_ms < time_ms and previous_ms + 1 not in latest:
-        found.append((previous_ms + 1, None, True))
-    found.append((0, 0 if 0 in latest else None, True))
-    return found
+        placed.append((previous_ms + 1, None, True))
+    placed.append((0, 0 if 0 in latest else None, True))
+    return placed

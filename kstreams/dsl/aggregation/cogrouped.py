@@ -132,14 +132,14 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         self,
         node: type[Cogroup],
         name: str | None,
-        kept: Materialized,
+        materialization: Materialized,
         initializer: Callable[[], Any],
         **settings: Any,
     ) -> KTable[Any, Any]:
         """Add the node: Kafka Streams names the store, the repartitions, the steps and the table, in this order."""
         name = None if name is None else validate_name(name)
         graph = next(iter(self._inputs))._graph
-        store = kept.name or graph.names.next("COGROUPKSTREAM-AGGREGATE-STATE-STORE-")
+        store = materialization.name or graph.names.next("COGROUPKSTREAM-AGGREGATE-STATE-STORE-")
         parents = tuple(grouped._placed(store, (self, grouped)).name for grouped in self._inputs)
         inputs = tuple(
             CogroupedInput(
@@ -150,8 +150,8 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
             for i, (grouped, aggregator) in enumerate(self._inputs.items())
         )
         table = graph.names.given_or_next(name and f"{name}-cogroup-merge", "COGROUPKSTREAM-MERGE-")
-        made = node(inputs=inputs, initializer=initializer, store=store, materialized=kept, **settings)
-        return graph.table(graph.add(made, table, parents))
+        aggregate = node(inputs=inputs, initializer=initializer, store=store, materialized=materialization, **settings)
+        return graph.table(graph.add(aggregate, table, parents))
 
 
 class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
@@ -196,9 +196,9 @@ class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
         name: str | None = None,
     ) -> KTable[Windowed[K], Any]:
         """Aggregate all streams by key and window; as `CogroupedKStream.aggregate`."""
-        kept = checked_retention(materialized, self._windows)
+        materialization = checked_retention(materialized, self._windows)
         return self._cogrouped._aggregated(
-            WindowedCogroup, name, kept, initializer, key=key, value=value, windows=self._windows
+            WindowedCogroup, name, materialization, initializer, key=key, value=value, windows=self._windows
         )
 
 
@@ -251,6 +251,6 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
             `(key, aggregate, aggregate) -> aggregate` of two sessions that become one; as
             `SessionWindowedKStream.aggregate`.
         """
-        kept = checked_retention(materialized, self._windows)
+        materialization = checked_retention(materialized, self._windows)
         settings = {"key": key, "value": value, "windows": self._windows, "merger": merger}
-        return self._cogrouped._aggregated(WindowedCogroup, name, kept, initializer, **settings)
+        return self._cogrouped._aggregated(WindowedCogroup, name, materialization, initializer, **settings)

@@ -243,8 +243,8 @@ class KGroupedStream(Handle, Generic[K, V]):
         >>> games = StreamsBuilder().stream("games", key=str, value=int)
         >>> best = games.group_by_key().top_n(3, by=lambda points: points)
         """
-        found = types_of(self._graph, self._node).value.or_declared(self._grouped.value, self._node)
-        kind = list_type(found.or_declared(value, self._node), n)
+        value_type = types_of(self._graph, self._node).value.or_declared(self._grouped.value, self._node)
+        kind = list_type(value_type.or_declared(value, self._node), n)
         return self.aggregate(list, best_of(n, by), key=key, value=kind, materialized=materialized, name=name)
 
     def _aggregate(
@@ -256,18 +256,23 @@ class KGroupedStream(Handle, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        kept = Materialized.of(materialized)
+        materialization = Materialized.of(materialized)
         described = (materialized, key, value) != (None, None, None)
-        store = self._store_name(kind, kept, burns=described and isinstance(aggregation, Count))
+        store = self._store_name(kind, materialization, burns=described and isinstance(aggregation, Count))
         node = StreamAggregate(
-            aggregation=aggregation, store=store, grouped=self._grouped, key=key, value=value, materialized=kept
+            aggregation=aggregation,
+            store=store,
+            grouped=self._grouped,
+            key=key,
+            value=value,
+            materialized=materialization,
         )
         return self._add_aggregate(node, kind, store, name)
 
-    def _store_name(self, kind: str, kept: Materialized, *, burns: bool) -> str:
+    def _store_name(self, kind: str, materialization: Materialized, *, burns: bool) -> str:
         """The store's name; a count that is described but not named takes one number more, as in Kafka Streams."""
-        if kept.name is not None:
-            return kept.name
+        if materialization.name is not None:
+            return materialization.name
         if burns:
             self._graph.names.next("KSTREAM-AGGREGATE-STATE-STORE-")
         return self._graph.names.next(f"KSTREAM-{kind}-STATE-STORE-")

@@ -108,11 +108,11 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        kept = checked_retention(materialized, self._windows)
+        materialization = checked_retention(materialized, self._windows)
         described = (materialized, key, value) != (None, None, None)
         # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
         burns = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
-        store = self._grouped._store_name(kind, kept, burns=burns)
+        store = self._grouped._store_name(kind, materialization, burns=burns)
         node = WindowedAggregate(
             aggregation=aggregation,
             windows=self._windows,
@@ -121,23 +121,23 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
             grouped=self._grouped._grouped,
             key=key,
             value=value,
-            materialized=kept,
+            materialized=materialization,
         )
         return self._grouped._add_aggregate(node, kind, store, name)
 
 
 def checked_retention(materialized: str | Materialized | None, windows: Windows) -> Materialized:
     """How windows are kept; an error when it is not for long enough."""
-    kept = Materialized.of(materialized, windows=True, history=True)
-    if kept.history_retention_ms is not None:
+    materialization = Materialized.of(materialized, windows=True, history=True)
+    if materialization.history_retention_ms is not None:
         raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
     needed_ms = window_kind(windows).needed_retention_ms(windows)
-    if kept.retention_ms is not None and kept.retention_ms < needed_ms:
+    if materialization.retention_ms is not None and materialization.retention_ms < needed_ms:
         raise TopologyError(
-            f"a retention of {kept.retention_ms} ms at {declared_at()} is too short for {windows}: "
+            f"a retention of {materialization.retention_ms} ms at {declared_at()} is too short for {windows}: "
             f"late records need windows to be kept for {needed_ms} ms at least"
         )
-    return kept
+    return materialization
 
 
 class TimeWindowedKStream(WindowedKStream[K, V]):

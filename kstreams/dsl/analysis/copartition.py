@@ -10,12 +10,12 @@ _READ_FROM_TOPICS = (Repartition, TableRepartition, ForeignKeyJoin)
 
 def topics_behind(graph: LogicalGraph, node: Node) -> tuple[str, ...]:
     """The topics from which records reach a node without passing another topic; those of patterns are left out."""
-    found: list[str] = []
+    groups: list[str] = []
     for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, _READ_FROM_TOPICS)):
         if isinstance(behind, StreamSource):
-            found.extend(behind.topics)
+            groups.extend(behind.topics)
         elif isinstance(behind, TableSource | Repartition | TableRepartition):
-            found.append(behind.topic)
+            groups.append(behind.topic)
         elif isinstance(behind, ForeignKeyJoin):  # the right table lies behind the topic of responses
-            found.extend((*topics_behind(graph, graph.parents(behind)[0]), behind.names.response.topic))
-    return tuple(dict.fromkeys(found))
+            groups.extend((*topics_behind(graph, graph.parents(behind)[0]), behind.names.response.topic))
+    return tuple(dict.fromkeys(groups))

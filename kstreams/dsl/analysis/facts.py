@@ -27,5 +27,7 @@ def table_facts(graph: LogicalGraph) -> TableFacts:
         rule = operators.of(node).tables
         if rule is not None:
             rule(node, tables, graph.parents(node))
-    kept = frozenset(tables.materialized)
-    return TableFacts(kept, frozenset(tables.sending_old_values), versioned_tables(graph, keeping, kept))
+    materialized = frozenset(tables.materialized)
+    return TableFacts(
+        materialized, frozenset(tables.sending_old_values), versioned_tables(graph, keeping, materialized)
+    )

@@ -7,12 +7,12 @@ from kstreams.dsl.graph import LogicalGraph, Node
 
 def idle_limits(graph: LogicalGraph, node: Node) -> tuple[int | None, ...]:
     """The `idle=` (ms) of the sources whose records come out of a node, itself included; None: not declared."""
-    found: dict[str, int | None] = {}
-    waiting = [node]
-    while waiting:
-        part = waiting.pop()
-        waiting += [graph[parent] for parent in part.parents]
+    idle_times: dict[str, int | None] = {}
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        pending += [graph[parent] for parent in part.parents]
         consumed = getattr(part, "consumed", None)
         if consumed is not None:
-            found[part.name] = consumed.idle_ms
-    return tuple(dict.fromkeys(found.values())) or (None,)
+            idle_times[part.name] = consumed.idle_ms
+    return tuple(dict.fromkeys(idle_times.values())) or (None,)

@@ -40,14 +40,14 @@ def can_be_equal(left: Any, right: Any) -> bool:
     """
     left = _plain(left)
     right = _plain(right)
-    one = _class_of(left)
+    left_class = _class_of(left)
     other = _class_of(right)
-    if one is None or other is None:
+    if left_class is None or other is None:
         return True
-    if one is other is Windowed:
+    if left_class is other is Windowed:
         return all(map(can_be_equal, typing.get_args(left), typing.get_args(right)))
-    related = issubclass(one, other) or issubclass(other, one)
-    return related and (one is other or bool not in {one, other})
+    related = issubclass(left_class, other) or issubclass(other, left_class)
+    return related and (left_class is other or bool not in {left_class, other})
 
 
 def _plain(kind: Any) -> Any:
@@ -59,8 +59,8 @@ def _class_of(kind: Any) -> type | None:
     """The class of the values of a type; None where they may be of several."""
     if is_typeddict(kind):
         return dict
-    found = typing.get_origin(kind) or kind
-    return found if isinstance(found, type) and found is not types.UnionType else None
+    origin = typing.get_origin(kind) or kind
+    return origin if isinstance(origin, type) and origin is not types.UnionType else None
 
 
 def _said(kind: Any) -> str:

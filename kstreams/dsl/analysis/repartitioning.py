@@ -17,14 +17,14 @@ def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
     node : Node
         Whose output is to be grouped or joined.
     """
-    waiting = [node]
-    seen = {node.name}
-    while waiting:
-        current = waiting.pop()
+    pending = [node]
+    visited = {node.name}
+    while pending:
+        current = pending.pop()
         if current.keys is Keys.CHANGED:
             return True
         if current.keys is Keys.KEPT:
-            parents = [nodes[name] for name in current.parents if name not in seen]
-            seen.update(parent.name for parent in parents)
-            waiting.extend(parents)
+            parents = [nodes[name] for name in current.parents if name not in visited]
+            visited.update(parent.name for parent in parents)
+            pending.extend(parents)
     return False

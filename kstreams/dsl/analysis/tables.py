@@ -95,21 +95,21 @@ TableRule = Callable[[Any, TableDemands, tuple[Node, ...]], None]
 
 
 def versioned_tables(
-    graph: LogicalGraph, keeping: Mapping[str, Keeping | None], kept: frozenset[str]
+    graph: LogicalGraph, keeping: Mapping[str, Keeping | None], materialized: frozenset[str]
 ) -> frozenset[str]:
     """A table has a history by its own store; a view without a store has that of its parent, a join has none."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in graph:
-        if node.name in kept:
+        if node.name in materialized:
             has_history = materialized_of(node).history_retention_ms is not None
         else:
-            has_history = keeping[node.name] is Keeping.IF_NAMED and node.parents[0] in found
+            has_history = keeping[node.name] is Keeping.IF_NAMED and node.parents[0] in names
         if has_history:
-            found.add(node.name)
-    return frozenset(found)
+            names.add(node.name)
+    return frozenset(names)
 
 
 def materialized_of(table: Node) -> Materialized:
     """How the user wants a table to be kept."""
-    found: Materialized = table.materialized  # type: ignore[attr-defined]  # every table node has it
-    return found
+    materialized: Materialized = table.materialized  # type: ignore[attr-defined]  # every table node has it
+    return materialized

@@ -39,12 +39,12 @@ class Types(NamedTuple):
     value: TypeOf
 
 
-def required_serde(what: TypeOf, node: Node, side: str, purpose: str) -> Serde[Any]:
+def required_serde(type_of: TypeOf, node: Node, side: str, purpose: str) -> Serde[Any]:
     """The serde of a known type.
 
     Parameters
     ----------
-    what : TypeOf
+    type_of : TypeOf
         What flows.
     node : Node
         The operator that needs bytes.
@@ -58,20 +58,20 @@ def required_serde(what: TypeOf, node: Node, side: str, purpose: str) -> Serde[A
     TopologyError
         When the type is unknown or has no serde: names the operator, the user's line and what to write.
     """
-    if what.kind is None:
-        raise TopologyError(_unknown(what, node, side, purpose))
+    if type_of.kind is None:
+        raise TopologyError(_unknown(type_of, node, side, purpose))
     try:
-        return serde_of(what.kind)
+        return serde_of(type_of.kind)
     except SerdeError as error:
         raise TopologyError(f"{node} cannot turn its {side} into bytes {purpose}: {error}") from error
 
 
-def _unknown(what: TypeOf, node: Node, side: str, purpose: str) -> str:
-    if what.origin is node:
+def _unknown(type_of: TypeOf, node: Node, side: str, purpose: str) -> str:
+    if type_of.origin is node:
         return f"{node} must know the type of its {side} {purpose}: write {side}=<type> there"
     return (
-        f"{node} must know the type of its {side} {purpose}, but it is unknown since {what.origin}: "
-        f"write {side}=<type> at {node.called}, or annotate what the function of {what.origin.called} returns"
+        f"{node} must know the type of its {side} {purpose}, but it is unknown since {type_of.origin}: "
+        f"write {side}=<type> at {node.called}, or annotate what the function of {type_of.origin.called} returns"
     )
 
 

@@ -32,12 +32,12 @@ def windowed_cogrouped(node: WindowedCogroup, parents: tuple[Types, ...]) -> Typ
 
 def cogrouped_key(node: Cogroup, parents: tuple[Types, ...]) -> TypeOf:
     """The type of the key by which streams are grouped together: that of the first one where it is known."""
-    keys = [parent.key.or_declared(given.grouped.key, node) for parent, given in zip(parents, node.inputs, strict=True)]
+    keys = [parent.key.or_declared(group.grouped.key, node) for parent, group in zip(parents, node.inputs, strict=True)]
     return next((key for key in keys if key.kind is not None), keys[0]).or_declared(node.key, node)
 
 
 def _cogrouped_value(node: Cogroup) -> TypeOf:
-    functions: list[Callable[..., Any]] = [*(given.aggregator for given in node.inputs), node.initializer]
+    functions: list[Callable[..., Any]] = [*(group.aggregator for group in node.inputs), node.initializer]
     annotated = (return_type(function) for function in functions)
     return TypeOf(node.value or next((kind for kind in annotated if kind is not None), None), node)
 

@@ -30,23 +30,25 @@ def _check(node: Node, part: Any) -> None:
     kind: Any = type(part)
     hints = _hints(kind)
     for field in fields(part):
-        given = getattr(part, field.name)
+        argument = getattr(part, field.name)
         if field.name in _TYPINGS:
-            _check_type(node, _TYPINGS[field.name], given)
-        elif not _fits(given, hints[field.name]):
-            raise TopologyError(f"{node} takes {_said(hints[field.name])} as {field.name}, not {given!r}")
-        for item in given if isinstance(given, tuple) else (given,):
+            _check_type(node, _TYPINGS[field.name], argument)
+        elif not _fits(argument, hints[field.name]):
+            raise TopologyError(f"{node} takes {_said(hints[field.name])} as {field.name}, not {argument!r}")
+        for item in argument if isinstance(argument, tuple) else (argument,):
             if is_dataclass(item) and not isinstance(item, type | Expr):
                 _check(node, item)
     check_calls(node, part)
 
 
-def _check_type(node: Node, keyword: str, given: Any) -> None:
+def _check_type(node: Node, keyword: str, argument: Any) -> None:
     try:
-        serde_of(bytes if given is None else given)
+        serde_of(bytes if argument is None else argument)
     except SerdeError as error:
         if not isinstance(error.__cause__, NameError):  # what is named in text only may still be declared
-            raise TopologyError(f"{node} cannot use {keyword}={getattr(given, '__name__', given)}: {error}") from error
+            raise TopologyError(
+                f"{node} cannot use {keyword}={getattr(argument, '__name__', argument)}: {error}"
+            ) from error
 
 
 @cache
@@ -54,19 +56,19 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _fits(given: Any, hint: Any) -> bool:
+def _fits(argument: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     inner = get_args(hint)
     if origin in (Union, types.UnionType):
-        return any(_fits(given, each) for each in inner)
+        return any(_fits(argument, member) for member in inner)
     if origin is Callable:
-        return callable(given)
+        return callable(argument)
     if origin is tuple:
-        if not isinstance(given, tuple):
+        if not isinstance(argument, tuple):
             return False
-        expected = inner[:1] * len(given) if inner[-1] is Ellipsis else inner
-        return len(given) == len(expected) and all(map(_fits, given, expected))
-    return hint is Any or not isinstance(hint, type) or origin is not None or isinstance(given, hint)
+        expected = inner[:1] * len(argument) if inner[-1] is Ellipsis else inner
+        return len(argument) == len(expected) and all(map(_fits, argument, expected))
+    return hint is Any or not isinstance(hint, type) or origin is not None or isinstance(argument, hint)
 
 
 def _said(hint: Any) -> str:
@@ -80,7 +82,7 @@ def _said(hint: Any) -> str:
     origin = get_origin(hint)
     inner = get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(_said(each) for each in inner if each is not types.NoneType)
+        return " or ".join(_said(member) for member in inner if member is not types.NoneType)
     if origin is Callable:
         return "a function"
     if origin is tuple:

@@ -81,16 +81,16 @@ def calls_of(
     timeout_ms = None if timeout is None else to_ms(timeout)
     if timeout_ms is not None and timeout_ms < 1:
         raise TopologyError(f"timeout={timeout!r} leaves no time for a call: give 1 ms or more")
-    given = Calls(concurrency, timeout_ms, ordered)
-    if isinstance(function, Expr) and given != Calls():
+    options = Calls(concurrency, timeout_ms, ordered)
+    if isinstance(function, Expr) and options != Calls():
         raise TopologyError(f"{function!r} is computed, not called: concurrency, timeout and ordered are for functions")
-    return given if is_async(function) or given != Calls() else None
+    return options if is_async(function) or options != Calls() else None
 
 
 def is_async(function: Any) -> bool:
     """Whether a function, or an object that is called as one, is declared by `async def`."""
     called = function if inspect.isroutine(function) else type(function).__call__
-    return any(check(each) for check in _CHECKS for each in (function, called))
+    return any(check(candidate) for check in _CHECKS for candidate in (function, called))
 
 
 _CHECKS: tuple[Callable[[Any], bool], ...] = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
@@ -100,7 +100,7 @@ def refuse_async(node: Node) -> None:
     """Raise a TopologyError when an operator that calls its functions at once was given an async one."""
     if getattr(node, "calls", None) is not None:
         return
-    if any(is_async(given) or is_async(getattr(given, "process", None)) for given in _given(node)):
+    if any(is_async(argument) or is_async(getattr(argument, "process", None)) for argument in _given(node)):
         raise TopologyError(
             f"{node} cannot wait for an async function. One may stand in map, map_values, filter, filter_not, "
             "flat_map, flat_map_values, select_key, group_by, peek and foreach of a stream: call it there, and go on "

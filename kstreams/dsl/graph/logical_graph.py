@@ -25,7 +25,7 @@ class LogicalGraph:
         for node in self._nodes.values():
             for parent in dict.fromkeys(node.parents):
                 children[parent].append(node)
-        self._children = {name: tuple(found) for name, found in children.items()}
+        self._children = {name: tuple(child_names) for name, child_names in children.items()}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes.values())
@@ -59,13 +59,13 @@ class LogicalGraph:
     def _walk(
         node: Node, neighbours: Callable[[Node], tuple[Node, ...]], through: Callable[[Node], bool]
     ) -> Iterator[Node]:
-        seen = {node.name}
-        waiting = [node]
-        while waiting:
-            current = waiting.pop()
+        visited = {node.name}
+        pending = [node]
+        while pending:
+            current = pending.pop()
             yield current
             if not through(current):
                 continue
-            found = [next_ for next_ in neighbours(current) if next_.name not in seen]
-            seen.update(next_.name for next_ in found)
-            waiting.extend(reversed(found))
+            unvisited = [next_ for next_ in neighbours(current) if next_.name not in visited]
+            visited.update(next_.name for next_ in unvisited)
+            pending.extend(reversed(unvisited))

@@ -59,9 +59,9 @@ def check_calls(operator: object, part: Any) -> None:
     """Raise a TopologyError for a function of a node, or of a part of it, that cannot be called as it will be."""
     kind: Any = type(part)
     for field, called in _called(kind).items():
-        given = getattr(part, field)
-        role = field.removesuffix("s") if isinstance(given, tuple) else field
-        for function in given if isinstance(given, tuple) else (given,):
+        argument = getattr(part, field)
+        role = field.removesuffix("s") if isinstance(argument, tuple) else field
+        for function in argument if isinstance(argument, tuple) else (argument,):
             if isinstance(function, OfRecord):
                 _check(operator, role, function.function, called, "with_record")
             else:
@@ -128,6 +128,6 @@ def _called(kind: type) -> dict[str, CalledWith]:
 
 def _annotated(hints: dict[str, Any]) -> Iterator[tuple[str, CalledWith]]:
     for field, hint in hints.items():
-        for said in getattr(hint, "__metadata__", ()):
-            if isinstance(said, CalledWith):
-                yield field, said
+        for annotation in getattr(hint, "__metadata__", ()):
+            if isinstance(annotation, CalledWith):
+                yield field, annotation

@@ -67,5 +67,5 @@ def _parts(part: Any) -> Iterator[Any]:
         inner = part.values()
     elif isinstance(part, tuple):
         inner = part
-    for each in inner:
-        yield from _parts(each)
+    for member in inner:
+        yield from _parts(member)

@@ -31,9 +31,9 @@ def merge_repartitions(graph: LogicalGraph) -> LogicalGraph:
     """The graph with one repartition behind each change of keys that needs some."""
     flow = _Flow(graph)
     for start, repartitions in _behind_merges(flow, _by_change_of_keys(flow)).items():
-        left = [name for name in repartitions if name in flow.nodes]  # of two merges, the first has taken them
-        if left:
-            flow.replace(start, left)
+        remaining = [name for name in repartitions if name in flow.nodes]  # of two merges, the first has taken them
+        if remaining:
+            flow.replace(start, remaining)
     return LogicalGraph(flow.nodes.values())
 
 
@@ -48,20 +48,20 @@ class _Flow:
         node = self.nodes[name]
         return node.parents[:1] if isinstance(node, StreamTableJoin | GlobalTableJoin) else node.parents
 
-    def find(self, name: str, wanted: Callable[[str], bool]) -> str | None:
+    def find(self, name: str, predicate: Callable[[str], bool]) -> str | None:
         """The first node that is wanted from `name` upwards: all behind a node's first parent comes before its second.
 
         Kafka Streams looks in this order, so the first of several streams merged decides.
         """
-        waiting = [name]
-        seen = set[str]()
-        while waiting:
-            current = waiting.pop()
-            if wanted(current):
+        pending = [name]
+        visited = set[str]()
+        while pending:
+            current = pending.pop()
+            if predicate(current):
                 return current
-            if current not in seen:
-                seen.add(current)
-                waiting.extend(reversed(self.parents(current)))
+            if current not in visited:
+                visited.add(current)
+                pending.extend(reversed(self.parents(current)))
         return None
 
     def find_child(self, name: str, above: str) -> str | None:
@@ -118,11 +118,15 @@ def _stands_behind(node: Node) -> bool:
 
 def _behind_merges(flow: _Flow, groups: Groups) -> Groups:
     """Repartitions behind a merge of streams stand behind the merge, not behind changes of keys before it."""
-    taken = {merge: _changes_before(flow, merge, groups) for merge in flow.nodes if _is_merge(flow.nodes[merge])}
-    gone = {change for changes in taken.values() for change in changes}
-    kept = {change: repartitions for change, repartitions in groups.items() if change not in gone}
-    behind = {merge: [name for change in changes for name in groups[change]] for merge, changes in taken.items()}
-    return kept | {merge: list(dict.fromkeys(names)) for merge, names in behind.items()}
+    changes_before = {
+        merge: _changes_before(flow, merge, groups) for merge in flow.nodes if _is_merge(flow.nodes[merge])
+    }
+    gone = {change for changes in changes_before.values() for change in changes}
+    remaining = {change: repartitions for change, repartitions in groups.items() if change not in gone}
+    behind = {
+        merge: [name for change in changes for name in groups[change]] for merge, changes in changes_before.items()
+    }
+    return remaining | {merge: list(dict.fromkeys(names)) for merge, names in behind.items()}
 
 
 def _changes_before(flow: _Flow, merge: str, groups: Groups) -> list[str]:
@@ -139,14 +143,14 @@ def _is_merge(node: Node) -> bool:
 
 def _merged(start: str, replaced: list[Node]) -> Repartition:
     """One repartition for several: the topic of the first of them."""
-    found = [node for node in replaced if isinstance(node, Repartition)]
-    first = found[0]
+    repartitions = [node for node in replaced if isinstance(node, Repartition)]
+    first = repartitions[0]
     return replace(
         first,
         name=f"{first.topic}-source",
         parents=(start,),
         filter=f"{first.topic}-filter",
         sink=f"{first.topic}-sink",
-        key=next((node.key for node in found if node.key is not None), None),
-        value=next((node.value for node in found if node.value is not None), None),
+        key=next((node.key for node in repartitions if node.key is not None), None),
+        value=next((node.value for node in repartitions if node.value is not None), None),
     )

@@ -21,10 +21,10 @@ def merge_sources(graph: LogicalGraph) -> LogicalGraph:
     nodes: list[Node] = []
     for node in graph:
         if isinstance(node, StreamSource):
-            kept = first.setdefault(_what_is_read(node), node)
-            if kept is not node:
-                _check_same(kept, node)
-                renamed[node.name] = kept.name
+            first_source = first.setdefault(_what_is_read(node), node)
+            if first_source is not node:
+                _check_same(first_source, node)
+                renamed[node.name] = first_source.name
                 continue
         nodes.append(replace(node, parents=tuple(renamed.get(parent, parent) for parent in node.parents)))
     return LogicalGraph(nodes)
@@ -34,9 +34,10 @@ def _what_is_read(source: StreamSource) -> object:
     return (source.pattern.pattern, source.pattern.flags) if source.pattern else frozenset(source.topics)
 
 
-def _check_same(kept: StreamSource, other: StreamSource) -> None:
-    for what, name in (("offset_reset", "offset_reset"), ("idle_ms", "idle")):
-        if getattr(kept.consumed, what) != getattr(other.consumed, what):
+def _check_same(first_source: StreamSource, other: StreamSource) -> None:
+    for attribute, name in (("offset_reset", "offset_reset"), ("idle_ms", "idle")):
+        if getattr(first_source.consumed, attribute) != getattr(other.consumed, attribute):
             raise TopologyError(
-                f"{kept} and {other} read the same topics with different {name}: read them once, or agree on one"
+                f"{first_source} and {other} read the same topics with different {name}: "
+                "read them once, or agree on one"
             )

@@ -17,8 +17,8 @@ def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
 def _filled(node: Node, config: Config) -> Node:
     if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
         return node
-    given = node.consumed
-    extractor = given.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
-    key = config["default.key.serde"] if given.key is None else given.key
-    value = config["default.value.serde"] if given.value is None else given.value
-    return replace(node, consumed=replace(given, key=key, value=value, timestamp_extractor=extractor))
+    consumed = node.consumed
+    extractor = consumed.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
+    key = config["default.key.serde"] if consumed.key is None else consumed.key
+    value = config["default.value.serde"] if consumed.value is None else consumed.value
+    return replace(node, consumed=replace(consumed, key=key, value=value, timestamp_extractor=extractor))

@@ -43,9 +43,9 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, key=key, **lowered.kept())
     set_view(node, build, StoreView(store), lowered)
-    kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
+    table_rows = KeptRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
-    return build.processor(node, AggregateOperator(lowered.aggregator, kept), stores=(store,), columns=columnar)
+    return build.processor(node, AggregateOperator(lowered.aggregator, table_rows), stores=(store,), columns=columnar)
 
 
 def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered) -> None:

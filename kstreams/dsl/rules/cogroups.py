@@ -33,8 +33,8 @@ def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
     kind = window_kind(node.windows)
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
 
-    def operator(aggregator: Aggregator, kept: KeptRows) -> Operator:
-        return kind.operator(aggregator, merger, kept, windows, False)
+    def operator(aggregator: Aggregator, table_rows: KeptRows) -> Operator:
+        return kind.operator(aggregator, merger, table_rows, windows, False)
 
     return _together(node, build, kind.view(store), operator)
 
@@ -52,11 +52,13 @@ def _together(
 ) -> str:
     build.set_view(node, view)
     copartition(node, build)
-    kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
-    for given, parent in zip(node.inputs, build.outputs(node), strict=True):
-        aggregate = operator(Aggregator(node.initializer, given.aggregator, gave_nothing=gave_nothing(node)), kept)
-        build.processor(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
-    return build.processor(node, PassOperator(), parents=tuple(given.name for given in node.inputs))
+    table_rows = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
+    for group, parent in zip(node.inputs, build.outputs(node), strict=True):
+        aggregate = operator(
+            Aggregator(node.initializer, group.aggregator, gave_nothing=gave_nothing(node)), table_rows
+        )
+        build.processor(node, aggregate, name=group.name, parents=(parent,), stores=view.stores)
+    return build.processor(node, PassOperator(), parents=tuple(group.name for group in node.inputs))
 
 
 OPERATORS = (

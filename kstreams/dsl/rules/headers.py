@@ -31,7 +31,7 @@ def _value_of(node: WithHeaders, name: str, value: Any, build: Lowering) -> Call
         raw = header_bytes(value)
         return lambda *record: raw
     kind = returned_by(node, value, build.input_types(node))
-    plain = next((each for each in READERS if kind in (None, each, each | None)), None)
+    plain = next((reader for reader in READERS if kind in (None, reader, reader | None)), None)
     if plain is None:
         raise TopologyError(
             f"{node} makes the header {name!r} of {value!r}, a {getattr(kind, '__name__', kind)}: a header holds text, "

@@ -34,19 +34,19 @@ def transform_values(node: TableTransformValues, build: Lowering) -> str:
     transformation = Transformation(node.supplier)
     sends_old = build.sends_old(node)
     if node.materialized.name is not None:
-        kept = kept_rows(node, node.materialized.name, build)
-        operator = TransformOperator(transformation, kept, sends_old)
-        return _with_stores(node, build, operator, kept.store)
+        table_rows = kept_rows(node, node.materialized.name, build)
+        operator = TransformOperator(transformation, table_rows, sends_old)
+        return _with_stores(node, build, operator, table_rows.store)
     parent = build.view_of_parent(node)
     if parent is not None:
         build.set_view(node, TransformedView(parent, transformation, _stores(node)))
     return _with_stores(node, build, TransformOperator(transformation, sends_old=sends_old))
 
 
-def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *kept: str) -> str:
+def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *own_stores: str) -> str:
     for builder in node.brought:
         build.topology.add_state_store(builder)
-    name = build.processor(node, operator, stores=kept)
+    name = build.processor(node, operator, stores=own_stores)
     stores = _stores(node)
     if stores:
         build.topology.connect_processor_and_state_stores(name, *stores)

@@ -15,13 +15,13 @@ from kstreams.state import store_kinds
 
 def self_join(node: SelfJoin, build: Lowering) -> str:
     windows = node.windows
-    (kept, _) = side_types(node, build.input_types(node), build.input_types(node))
+    (left_types, _) = side_types(node, build.input_types(node), build.input_types(node))
     store = build.store(
         node.store,
         store_kinds.WINDOW,
         Materialized(),
-        key=build.key_serde(node, TO_KEEP, kept),
-        value=build.value_serde(node, TO_KEEP, kept),
+        key=build.key_serde(node, TO_KEEP, left_types),
+        value=build.value_serde(node, TO_KEEP, left_types),
         retention_ms=windows.retention_ms,
         window_size_ms=windows.size_ms,
         retain_duplicates=True,

@@ -51,36 +51,36 @@ def takes(function: Function, *, with_key: bool) -> Takes:
 
 
 def filter_(node: Filter, build: Lowering) -> str:
-    given = takes(node.predicate, with_key=True)
-    predicate = build.record_function(node, node.predicate, given.value)
+    arguments = takes(node.predicate, with_key=True)
+    predicate = build.record_function(node, node.predicate, arguments.value)
     columns = None
     if isinstance(node.predicate, Expr):
         columns = ProjectForm(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
-    return build.processor(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
+    return build.processor(node, op.FilterOperator(predicate, node.negate, arguments), columns=columns)
 
 
 def map_values(node: MapValues, build: Lowering) -> str:
-    given = takes(node.function, with_key=node.with_key)
-    made = build.types[node.name].value
+    arguments = takes(node.function, with_key=node.with_key)
+    result_type = build.types[node.name].value
     columns = None
     if isinstance(node.function, Expr):
-        columns = ProjectForm(value=node.function, value_type=made.python)
-    function = build.record_function(node, node.function, given.value, made)
-    return build.processor(node, op.MapValuesOperator(function, given), columns=columns)
+        columns = ProjectForm(value=node.function, value_type=result_type.python)
+    function = build.record_function(node, node.function, arguments.value, result_type)
+    return build.processor(node, op.MapValuesOperator(function, arguments), columns=columns)
 
 
 def map_batch(node: MapBatch, build: Lowering) -> str:
-    taken = build.input_types(node)
-    made = build.types[node.name].value.python
-    frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
+    input_types = build.input_types(node)
+    result_type = build.types[node.name].value.python
+    frames = replace(node.frames, key=input_types.key.python, kind=input_types.value.python)
     columns = BatchForm(frames.fields, frames.with_key) if frames.is_columnar else None
-    return build.processor(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
+    return build.processor(node, MapBatchOperator(node.function, frames, result_type, node.max_rows), columns=columns)
 
 
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
-    given = takes(node.function, with_key=node.with_key)
-    function = build.record_function(node, node.function, given.value)
-    return build.processor(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
+    arguments = takes(node.function, with_key=node.with_key)
+    function = build.record_function(node, node.function, arguments.value)
+    return build.processor(node, op.FlatMapValuesOperator(function, arguments, gave_text(node)))
 
 
 def gave_text(node: FlatMapValues) -> FirstWarning:
@@ -91,13 +91,13 @@ def gave_text(node: FlatMapValues) -> FirstWarning:
 
 
 def select_key(node: SelectKey, build: Lowering) -> str:
-    given = takes(node.function, with_key=True)
-    made = build.types[node.name].key
+    arguments = takes(node.function, with_key=True)
+    result_type = build.types[node.name].key
     columns = None
     if isinstance(node.function, Expr):
-        columns = ProjectForm(key=node.function, key_type=made.python)
-    function = build.record_function(node, node.function, given.value, made)
-    return build.processor(node, op.SelectKeyOperator(function, given), columns=columns)
+        columns = ProjectForm(key=node.function, key_type=result_type.python)
+    function = build.record_function(node, node.function, arguments.value, result_type)
+    return build.processor(node, op.SelectKeyOperator(function, arguments), columns=columns)
 
 
 def map_(node: Map, build: Lowering) -> str:
@@ -132,13 +132,13 @@ def pass_on(node: Merge | Branch, build: Lowering) -> str:
 
 def split(node: Split, build: Lowering) -> str:
     by_record = any(isinstance(predicate, Expr | OfRecord) for predicate in node.predicates)
-    given = Takes.RECORD if by_record else Takes.KEY_VALUE
-    predicates = (build.record_function(node, predicate, given.value) for predicate in node.predicates)
+    arguments = Takes.RECORD if by_record else Takes.KEY_VALUE
+    predicates = (build.record_function(node, predicate, arguments.value) for predicate in node.predicates)
     alike = tuple(
         _without_timestamp(function) if by_record and not isinstance(predicate, Expr | OfRecord) else function
         for predicate, function in zip(node.predicates, predicates, strict=True)
     )
-    return build.processor(node, op.SplitOperator(alike, node.branches, given))
+    return build.processor(node, op.SplitOperator(alike, node.branches, arguments))
 
 
 def _without_timestamp(predicate: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:

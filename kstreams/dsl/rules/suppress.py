@@ -42,7 +42,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
 
 def _close_delay_ms(node: Suppress, build: Lowering) -> int:
     """How long after their ends the windows that reach this node still take records: the longest of them."""
-    graces = [_grace_ms(found) for found in build.graph.upstream(node, through=_is_unwindowed)]
+    graces = [_grace_ms(upstream) for upstream in build.graph.upstream(node, through=_is_unwindowed)]
     delays = [grace for grace in graces if grace is not None]
     if not delays:
         raise TopologyError(

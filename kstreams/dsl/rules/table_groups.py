@@ -49,9 +49,9 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     serdes = build.serdes(node, "to keep its aggregates")
     store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
     build.set_view(node, StoreView(store))
-    kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
+    table_rows = KeptRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
-    return build.processor(node, TableAggregateOperator(*functions, kept, gave_nothing(node)), stores=(store,))
+    return build.processor(node, TableAggregateOperator(*functions, table_rows, gave_nothing(node)), stores=(store,))
 
 
 def _count(count: TableCount) -> Functions:

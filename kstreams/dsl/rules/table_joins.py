@@ -25,8 +25,8 @@ def table_join(node: TableJoin, build: Lowering) -> str:
         views = build.view_of_table(node, 0), build.view_of_table(node, 1)
         build.set_view(node, JoinedView(*views, keyed_joiner(node, build), node.left_outer, node.right_outer))
         return build.processor(node, PassOperator(), parents=sides)
-    kept = kept_rows(node, node.materialized.name, build)
-    return build.processor(node, TableJoinMergeOperator(kept), parents=sides, stores=(kept.store,))
+    table_rows = kept_rows(node, node.materialized.name, build)
+    return build.processor(node, TableJoinMergeOperator(table_rows), parents=sides, stores=(table_rows.store,))
 
 
 def _side(node: TableJoin, build: Lowering, position: int) -> None:

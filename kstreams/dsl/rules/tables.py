@@ -51,8 +51,8 @@ def table_of_records(
     """
     if not build.is_kept(node):
         return build.processor(node, op.UnkeptTableSourceOperator(), parents=parents)
-    kept = kept_rows(node, node.store, build, source_topic=source_topic)
-    return build.processor(node, op.TableSourceOperator(kept), parents=parents, stores=(kept.store,))
+    table_rows = kept_rows(node, node.store, build, source_topic=source_topic)
+    return build.processor(node, op.TableSourceOperator(table_rows), parents=parents, stores=(table_rows.store,))
 
 
 def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper, *, skips_empty: bool) -> str:
@@ -63,8 +63,8 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
         if parent is not None:
             build.set_view(node, op.MappedView(parent, mapper))
         return build.processor(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
-    kept = kept_rows(node, node.materialized.name, build)
-    return build.processor(node, op.KeptViewOperator(mapper, kept, skips_empty), stores=(kept.store,))
+    table_rows = kept_rows(node, node.materialized.name, build)
+    return build.processor(node, op.KeptViewOperator(mapper, table_rows, skips_empty), stores=(table_rows.store,))
 
 
 def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:

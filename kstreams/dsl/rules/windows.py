@@ -32,8 +32,8 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **kept_as)
     set_view(node, build, kind.view(store), lowered)
     caching = node.materialized.caching and (kind.caches_on_close or not on_close)
-    kept = KeptRows(store, caching, build.sends_old(node))
-    operator = kind.operator(lowered.aggregator, merger_of(node, lowered), kept, windows, on_close)
+    table_rows = KeptRows(store, caching, build.sends_old(node))
+    operator = kind.operator(lowered.aggregator, merger_of(node, lowered), table_rows, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
 

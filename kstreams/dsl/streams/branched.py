@@ -35,7 +35,7 @@ class Branches(dict[str, T]):
     """
 
     def __missing__(self, name: object) -> T:
-        near = [each for each in self if each.endswith(str(name))] or get_close_matches(str(name), self, 1, 0.5)
+        near = [branch for branch in self if branch.endswith(str(name))] or get_close_matches(str(name), self, 1, 0.5)
         hint = f"did you mean {near[0]!r}? It has" if near else "it has"
         raise KeyError(f"the split has no branch {name!r}: {hint}: {', '.join(map(repr, self)) or 'none'}")
 

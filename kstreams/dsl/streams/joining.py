@@ -54,13 +54,13 @@ _OPTIONS = {
 """Which options belong to a join with what."""
 
 
-def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
+def refuse_options(other: Handle, joined: Joined, **refused: Any) -> None:
     """Raise a TopologyError for an option that a join with `other` does not know."""
-    given |= {"store_name": joined.store_name, "grace": joined.grace}
-    given |= {"key": joined.key, "other_value": joined.other_value}
-    given |= {"with_mapped_key": joined.with_mapped_key or None}
+    refused |= {"store_name": joined.store_name, "grace": joined.grace}
+    refused |= {"key": joined.key, "other_value": joined.other_value}
+    refused |= {"with_mapped_key": joined.with_mapped_key or None}
     kind = type(other).__name__
-    for option, value in given.items():
+    for option, value in refused.items():
         if value is not None and option not in _OPTIONS[kind]:
             owner = next(owner for owner, options in _OPTIONS.items() if option in options)
             raise TopologyError(

@@ -221,11 +221,11 @@ class KStream(
         >>> cities = ks.StreamsBuilder().stream("moves", key=str, value=str).to_table(materialized="city-of-user")
         """
         names = self._graph.names
-        kept = Materialized.of(materialized, history=True)
+        materialization = Materialized.of(materialized, history=True)
         table = names.given_or_next(name, "KSTREAM-TOTABLE-")
-        store = kept.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
+        store = materialization.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
         parent = self._placed(table, Grouped(key=key, value=value))
-        node = ToTable(store=store, key=key, value=value, materialized=kept)
+        node = ToTable(store=store, key=key, value=value, materialized=materialization)
         return self._graph.table(self._graph.add(node, table, (parent.name,)))
 
     def group_by_key(

@@ -17,7 +17,7 @@ def types_of(graph: GraphBuilder, node: Node) -> Types:
     return flow_types(graph.graph())[node.name]
 
 
-def known(found: TypeOf, side: str, asker: str) -> Any:
+def known(type_of: TypeOf, side: str, asker: str) -> Any:
     """The type or serde of one side.
 
     Parameters
@@ -31,9 +31,9 @@ def known(found: TypeOf, side: str, asker: str) -> Any:
     TopologyError
         When it is not known: says what to write.
     """
-    if found.kind is None:
+    if type_of.kind is None:
         raise TopologyError(
-            f"{asker} at {declared_at()} must know the type of its {side}s, which is unknown since {found.origin}: "
+            f"{asker} at {declared_at()} must know the type of its {side}s, which is unknown since {type_of.origin}: "
             f"write {side}=<type>"
         )
-    return found.kind
+    return type_of.kind

@@ -26,7 +26,7 @@ def in_sample(
     serialize = serde.serialize
 
     def keep(key: Any, value: Any) -> bool:
-        taken = key if part is None else part(key, value)
-        return murmur2(salt + (b"" if taken is None else serialize(taken))) < below
+        sampled = key if part is None else part(key, value)
+        return murmur2(salt + (b"" if sampled is None else serialize(sampled))) < below
 
     return keep

@@ -186,8 +186,8 @@ class KGroupedTable(Handle, Generic[K, V]):
         name: str | None,
     ) -> KTable[Any, Any]:
         names = self._graph.names
-        kept = Materialized.of(materialized)
-        store = kept.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
+        materialization = Materialized.of(materialized)
+        store = materialization.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
         sink = names.next("KSTREAM-SINK-")
         source = names.next("KSTREAM-SOURCE-")
         operator = names.given_or_next(name, f"KTABLE-{kind}-")
@@ -195,5 +195,5 @@ class KGroupedTable(Handle, Generic[K, V]):
         repartition = self._graph.table_repartition_of(self._node, topic)
         if repartition is None:  # aggregations of one named grouping share the topic
             repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
-        node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=kept)
+        node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=materialization)
         return self._graph.table(self._graph.add(node, operator, (repartition.name,)))

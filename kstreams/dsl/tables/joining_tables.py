@@ -63,9 +63,9 @@ def join_tables(left: Handle, right: Handle, options: TableJoinOptions, by: Fore
 def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin:
     check_sides(f"{options.operator}()", left, right, None)
     graph = left._graph
-    kept = Materialized.of(options.materialized, history=True)
-    if kept.name is None and options.keeps_result:
-        kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
+    materialization = Materialized.of(options.materialized, history=True)
+    if materialization.name is None and options.keeps_result:
+        materialization = materialization.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
     names = _JoinNames(graph.names, options.name)
     merge = names.next("", "KTABLE-MERGE-")
     node = TableJoin(
@@ -76,7 +76,7 @@ def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin
         other_join=names.next("-join-other", "KTABLE-JOINOTHER-"),
         key=options.key,
         result=options.value,
-        materialized=kept,
+        materialized=materialization,
     )
     return graph.add(node, merge, _nodes(left, right))
 
@@ -86,7 +86,7 @@ def _by_foreign_key(
 ) -> ForeignKeyJoin:
     check_selected(f"{options.operator}()", foreign_key, left, right)
     graph = left._graph
-    kept = Materialized.of(options.materialized, history=True)
+    materialization = Materialized.of(options.materialized, history=True)
     names = foreign_key_names(graph.names, options.name)
     result = _JoinNames(graph.names, options.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
     node = ForeignKeyJoin(
@@ -95,10 +95,10 @@ def _by_foreign_key(
         joiner=options.joiner,
         left_outer=options.left_outer,
         names=names,
-        store=kept.name or graph.names.next("KTABLE-FK-JOIN-OUTPUT-STATE-STORE-"),
+        store=materialization.name or graph.names.next("KTABLE-FK-JOIN-OUTPUT-STATE-STORE-"),
         key=options.key,
         result=options.value,
-        materialized=kept,
+        materialized=materialization,
         partitioner=by.partitioner,
         other_partitioner=by.other_partitioner,
     )

@@ -131,8 +131,8 @@ class TableViews(Handle, Generic[K, V]):
         >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
         >>> lengths = users.map_values(len, value=int, materialized="lengths")
         """
-        kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
-        node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
+        materialization = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
+        node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=materialization)
         return self._graph.table(self._then(node, "KTABLE-MAPVALUES-", name))
 
     def transform_values(
@@ -192,15 +192,15 @@ class TableViews(Handle, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[K, V]:
-        kept = self._view_store("KTABLE-FILTER-", key, value, materialized)
-        node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=kept)
+        materialization = self._view_store("KTABLE-FILTER-", key, value, materialized)
+        node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=materialization)
         return self._graph.table(self._then(node, "KTABLE-FILTER-", name))
 
     def _view_store(
         self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
     ) -> Materialized:
         """The store of a view. One that is described but not named is not made, yet takes a number."""
-        kept = Materialized.of(materialized, history=True)
-        if kept.name is None and (materialized, key, value) != (None, None, None):
+        materialization = Materialized.of(materialized, history=True)
+        if materialization.name is None and (materialized, key, value) != (None, None, None):
             self._graph.names.next(f"{prefix}STATE-STORE-")
-        return kept
+        return materialization

@@ -89,8 +89,11 @@ class ErrorHandlerContext:
     def dead_letter(self, topic: str, error: BaseException) -> ProducerRecord:
         """The input record as it was read, for a topic, with Kafka Streams' headers that describe the error."""
         trace = "".join(traceback.format_exception(error))
-        told = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
-        headers = (*((name, text.encode(errors="backslashreplace")) for name, text in told.items()), *self.place())
+        error_headers = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
+        headers = (
+            *((name, text.encode(errors="backslashreplace")) for name, text in error_headers.items()),
+            *self.place(),
+        )
         return self._letter(topic, headers)
 
     def dropped_letter(self, topic: str, reason: str) -> ProducerRecord:

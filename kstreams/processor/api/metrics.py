@@ -66,14 +66,14 @@ class ProcessorMetrics:
 
 def merged(tasks: Iterable[Mapping[tuple[str, str], Sensor]]) -> dict[tuple[str, str], Measured]:
     """What the sensors of several tasks have seen together, by (operator, sensor)."""
-    found: dict[tuple[str, str], Measured] = {}
+    totals: dict[tuple[str, str], Measured] = {}
     for sensors in tasks:
         for name, sensor in dict(sensors).items():  # stream threads may add sensors meanwhile
-            found[name] = _sum(found.get(name, Measured()), sensor.measured)
-    return found
+            totals[name] = _sum(totals.get(name, Measured()), sensor.measured)
+    return totals
 
 
-def _sum(one: Measured, other: Measured) -> Measured:
-    highest = max((seen.highest for seen in (one, other) if seen.highest is not None), default=None)
-    last = one.last if other.last is None else other.last
-    return Measured(one.count + other.count, one.total + other.total, last, highest)
+def _sum(first: Measured, other: Measured) -> Measured:
+    highest = max((measured.highest for measured in (first, other) if measured.highest is not None), default=None)
+    last = first.last if other.last is None else other.last
+    return Measured(first.count + other.count, first.total + other.total, last, highest)

@@ -118,13 +118,13 @@ def check_supplier(supplier: Any, kind: type, place: str) -> None:
         )
     if not can_be_called(supplier, 0):
         raise TopologyError(f"{place} calls its supplier as supplier(), but it takes {parameters_of(supplier)}")
-    made = supplier()
-    if not isinstance(made, kind):
+    processor = supplier()
+    if not isinstance(processor, kind):
         raise TopologyError(
             f"{place} needs a class or function that makes a {kind.__name__}; what it was given makes a "
-            f"{type(made).__name__}."
+            f"{type(processor).__name__}."
         )
-    if supplier() is made:
+    if supplier() is processor:
         raise TopologyError(
             f"{place} got the same {kind.__name__} twice: its supplier must make a new one at each call."
         )

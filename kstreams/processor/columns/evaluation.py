@@ -24,7 +24,7 @@ class Evaluation:
 
     def __init__(self, expressions: Sequence[Expr]) -> None:
         distinct = {repr(expr): expr for expr in expressions}
-        self._computed = {shown: expr for shown, expr in distinct.items() if not expr.operation.is_leaf}
+        self._computed = {text: expr for text, expr in distinct.items() if not expr.operation.is_leaf}
 
     def compute(self, columns: Columns) -> Columns:
         """The given columns and those of the expressions, by what `repr` shows.
@@ -36,12 +36,12 @@ class Evaluation:
         """
         for expr in self._computed.values():
             range_of(expr, lambda leaf: columns[repr(leaf)])
-        known: dict[str, Any] = dict(columns)
-        for shown, expr in self._computed.items():
-            found = compute(expr, known)
-            if isinstance(found, pa.Scalar):
-                known[shown] = pa.repeat(found, len(columns["ks.timestamp"]))
-        return known
+        values: dict[str, Any] = dict(columns)
+        for text, expr in self._computed.items():
+            result = compute(expr, values)
+            if isinstance(result, pa.Scalar):
+                values[text] = pa.repeat(result, len(columns["ks.timestamp"]))
+        return values
 
 
 def columns_needed(expr: Expr) -> tuple[Expr, ...]:

@@ -75,7 +75,7 @@ def reading_rows(expr: Expr, step: str, row: Any) -> Expr:
 
 def arrow_type(column: OfRow) -> pa.DataType:
     """Of the column; raises SerdeError when it has no columnar form."""
-    found = TYPES.get(column.kind.kind)
-    if found is None:
+    arrow_type = TYPES.get(column.kind.kind)
+    if arrow_type is None:
         raise SerdeError(f"{column} is a {column.kind.kind}, which has no columnar form")
-    return found
+    return arrow_type

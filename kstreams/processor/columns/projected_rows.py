@@ -24,10 +24,10 @@ class _Structs:
         What they are built as; None: dicts.
     """
 
-    def __init__(self, struct: Expr, made: Any) -> None:
+    def __init__(self, struct: Expr, cls: Any) -> None:
         self._parts = struct.inputs
         self._names = struct.detail
-        self._class = made or dict
+        self._class = cls or dict
         self._by_position = _positional(self._class) == self._names
 
     def built(self, selected: SelectedRows) -> list[Any]:
@@ -43,12 +43,12 @@ class _Structs:
         return [self._class(**dict(zip(self._names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def _positional(made: Any) -> tuple[str, ...] | None:
+def _positional(cls: Any) -> tuple[str, ...] | None:
     """The fields that a Struct takes by position; None for other types."""
-    if getattr(made, "__struct_fields__", None) is None:
+    if getattr(cls, "__struct_fields__", None) is None:
         return None
-    parameters = inspect.signature(made).parameters.values()
-    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(cls).parameters.values()
+    return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
 
 
 class ProjectedRows:
@@ -83,8 +83,8 @@ class ProjectedRows:
         return _objects(self._view.value, self._value_structs, selected)
 
 
-def _objects(made: Expr, structs: _Structs | None, selected: SelectedRows) -> list[Any]:
+def _objects(struct: Expr, structs: _Structs | None, selected: SelectedRows) -> list[Any]:
     if structs is not None:
         return structs.built(selected)
-    objects: list[Any] = selected.of(made).to_pylist()
+    objects: list[Any] = selected.of(struct).to_pylist()
     return objects

@@ -64,15 +64,15 @@ class SourceProjection:
         new = self
         where = self.where
         if step.where is not None:
-            kept = self.over_source(step.where)
-            refused = (~kept if where is None else where & ~kept,) if step.counts else ()
-            where = kept if where is None else where & kept
+            condition = self.over_source(step.where)
+            refused = (~condition if where is None else where & ~condition,) if step.counts else ()
+            where = condition if where is None else where & condition
             new = replace(self, where=where, dropped=(*self.dropped, *refused))
         if step.key is not None:
             new = replace(new, key=self.over_source(step.key), key_class=self._class_of(step.key, step.key_type))
         if step.value is not None:
-            made = self.over_source(step.value)
-            new = replace(new, value=made, value_class=self._class_of(step.value, step.value_type))
+            value = self.over_source(step.value)
+            new = replace(new, value=value, value_class=self._class_of(step.value, step.value_type))
         return new
 
     def joined(self, name: str, step: LookupForm) -> SourceProjection:
@@ -83,22 +83,22 @@ class SourceProjection:
         if not step.left:
             refused = refused | self.over_source(step.key.is_null())
         refused = refused if where is None else where & refused
-        found = of_row(name, ~value.is_null(), step.row)
-        made = reading_rows(step.joined, name, step.row)
+        matches = of_row(name, ~value.is_null(), step.row)
+        joined_value = reading_rows(step.joined, name, step.row)
         return replace(
             self,
-            where=where if step.left else found if where is None else where & found,
-            value=self.over_source(made),
-            value_class=self._class_of(made, step.result),
+            where=where if step.left else matches if where is None else where & matches,
+            value=self.over_source(joined_value),
+            value_class=self._class_of(joined_value, step.result),
             dropped=(*self.dropped, refused),
             lookups=(*self.lookups, Lookup(name, place, where)),
         )
 
-    def _class_of(self, made: Expr, declared: Any) -> Any:
+    def _class_of(self, value: Expr, declared: Any) -> Any:
         """The class of a new key or value that is a `ks.struct`, of one that was made before, or as declared."""
-        before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(made.operation)
-        if made.operation is Operation.STRUCT:
-            return struct_class(self.over_source(made), self.source, declared)
+        before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(value.operation)
+        if value.operation is Operation.STRUCT:
+            return struct_class(self.over_source(value), self.source, declared)
         return before or declared
 
     def over_source(self, expr: Expr) -> Expr:

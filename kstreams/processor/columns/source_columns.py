@@ -62,9 +62,11 @@ class SourceColumns:
             has_columns = self._value.arrow_type is not None
             columns["ks.value"] = self._value.decode_column(values) if has_columns else values
         if self._fields is not None:
-            columns |= {repr_of_field(name): found for name, found in self._fields.decode(values).items()}
-        columns |= {shown: column(batch) for shown, column in self._of_place.items()}
-        columns |= {shown: header_column(read, batch.headers, len(batch)) for shown, read in self._headers.items()}
+            columns |= {
+                repr_of_field(name): values_of_field for name, values_of_field in self._fields.decode(values).items()
+            }
+        columns |= {text: column(batch) for text, column in self._of_place.items()}
+        columns |= {text: header_column(read, batch.headers, len(batch)) for text, read in self._headers.items()}
         return columns
 
 
@@ -84,7 +86,7 @@ def header_column(read: HeaderRead, headers: pa.Array | None, length: int) -> pa
 def _read_once(read: HeaderRead, raw: pa.Array) -> pa.Array:
     """The values of headers, equal ones read once."""
     encoded = raw.dictionary_encode()
-    values = [read.read(each) for each in encoded.dictionary.to_pylist()]
+    values = [read.read(entry) for entry in encoded.dictionary.to_pylist()]
     return pa.array(values, TYPES[read.result]).take(encoded.indices)
 
 
@@ -106,6 +108,6 @@ def repr_of_field(name: str) -> str:
     return repr(Expr(Operation.FIELD, (), name))
 
 
-def _demand_columns(serde: Serde[Any], what: str) -> None:
+def _demand_columns(serde: Serde[Any], description: str) -> None:
     if serde.arrow_type is None:
-        raise SerdeError(f"{what}s of {serde!r} have no columnar form")
+        raise SerdeError(f"{description}s of {serde!r} have no columnar form")

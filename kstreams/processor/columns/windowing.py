@@ -77,5 +77,5 @@ def closings(times: Integers, before: int, windows: TimeWindows) -> list[int]:
     """
     closed = (np.concatenate(([before], times)) - windows.grace_ms - windows.size_ms) // windows.advance_ms
     closed = np.maximum(closed, -1)
-    found: list[int] = np.flatnonzero(closed[1:] > closed[:-1]).tolist()
-    return found
+    rows: list[int] = np.flatnonzero(closed[1:] > closed[:-1]).tolist()
+    return rows

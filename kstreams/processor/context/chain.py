@@ -82,19 +82,19 @@ def compiled(links: Sequence[Link], on_error: OnError | None = None) -> tuple[Fo
     """
     lines: list[str] = []
     nodes: list[str] = []
-    found: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     for place, (node, statement) in enumerate(links):
         names = {name: f"{name}_{place}" for name in statement.names}
-        found |= {names[name]: value for name, value in statement.names.items()}
+        namespace |= {names[name]: value for name, value in statement.names.items()}
         added = statement.text.format_map(names).splitlines()
         lines += added
         nodes += [node] * len(added)
     body = "\n".join(lines or ["pass"])
     if on_error is not None:
-        found["on_error"] = on_error
+        namespace["on_error"] = on_error
         body = _GUARDED.format(steps=indent(body, "    "))
         nodes = [links[0].node, *nodes, links[0].node, links[0].node]  # a line before the steps, two after them
     source = "def chain(key, value, timestamp):\n" + indent(body, "    ")
-    exec(compile(source, f"<chain from {links[0].node}>", "exec"), found)  # of our own statements alone
-    chain: Forward = found["chain"]
+    exec(compile(source, f"<chain from {links[0].node}>", "exec"), namespace)  # of our own statements alone
+    chain: Forward = namespace["chain"]
     return chain, tuple(nodes)

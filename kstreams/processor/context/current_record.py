@@ -105,18 +105,20 @@ class CurrentRecord:
 
     def error_context_of(self, origin: Origin, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
         """The same of a record that was the current one."""
-        cursor, left, headers = origin
+        cursor, remaining_rows, headers = origin
         if cursor is None:
-            found = ErrorHandlerContext(
+            error_context = ErrorHandlerContext(
                 timestamp=self.stream_time,
                 processor_node_id=node,
                 task_id=self._task_id,
                 emitted_key=self.emitted_key,
             )
         else:
-            row = int(cursor.batch.offsets.searchsorted(cursor.offsets[len(cursor.offsets) - 1 - left]))
-            found = ErrorHandlerContext.of_row(cursor.batch, row, node, self._task_id)
-        return replace(found, headers=headers, timestamp=found.timestamp if timestamp is None else timestamp)
+            row = int(cursor.batch.offsets.searchsorted(cursor.offsets[len(cursor.offsets) - 1 - remaining_rows]))
+            error_context = ErrorHandlerContext.of_row(cursor.batch, row, node, self._task_id)
+        return replace(
+            error_context, headers=headers, timestamp=error_context.timestamp if timestamp is None else timestamp
+        )
 
     # the loop over the records
 

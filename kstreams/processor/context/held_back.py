@@ -46,11 +46,11 @@ class HeldBack(ABC, Generic[W]):
         if self.waiting and not self.is_releasing:
             self.release_until(0)
 
-    def release_until(self, waiting: int) -> None:
+    def release_until(self, max_pending: int) -> None:
         """Forward results until only so many records wait."""
         self.is_releasing = True
         try:
-            while len(self.waiting) > waiting:
+            while len(self.waiting) > max_pending:
                 self.release_next()
         finally:
             self.is_releasing = False
@@ -60,12 +60,12 @@ class HeldBack(ABC, Generic[W]):
         """Forward at least one record that waits."""
 
 
-def release_before(barriers: Sequence[Barrier], held: Mapping[str, HeldBack[Any]]) -> Callable[[], None]:
+def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, HeldBack[Any]]) -> Callable[[], None]:
     """What is called before a node takes a record that must not overtake those held back."""
 
     def release() -> None:
         for step, within in barriers:
-            if held[step].waiting and not any(held[name].is_releasing for name in within):
-                held[step].release_all()
+            if buffers[step].waiting and not any(buffers[name].is_releasing for name in within):
+                buffers[step].release_all()
 
     return release

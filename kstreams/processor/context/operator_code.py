@@ -53,11 +53,11 @@ class OperatorCode:
 
     def failed_operator(self, traceback: TracebackType | None) -> str | None:
         """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
-        found = None
+        name = None
         while traceback is not None:
-            found = self._operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or found
+            name = self._operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or name
             traceback = traceback.tb_next
-        return found
+        return name
 
     def running_operator(self, frame: FrameType | None) -> str | None:
         """The operator whose closure is the innermost one of a thread that stands at a frame; None outside of all."""

@@ -69,16 +69,16 @@ class OperatorContext:
 
     def state_store(self, name: str) -> Any:
         """The live store of this name: one of the task's, or a global one."""
-        found = self.task.stores.get(name)
-        if found is None:
-            found = self.task.global_stores.get(name)
-        if found is None:
-            known = ", ".join(sorted([*self.task.stores, *self.task.global_stores])) or "none"
+        store = self.task.stores.get(name)
+        if store is None:
+            store = self.task.global_stores.get(name)
+        if store is None:
+            names = ", ".join(sorted([*self.task.stores, *self.task.global_stores])) or "none"
             raise TopologyError(
                 f"{self.node} asks for the state store {name!r}, which task {self.task.task_id} does not have "
-                f"(it has: {known}). Connect the store to the operator."
+                f"(it has: {names}). Connect the store to the operator."
             )
-        return checked(found) if self.task.failures.guards_processing else found
+        return checked(store) if self.task.failures.guards_processing else store
 
     def key_identity(self, store: str) -> Callable[[Any], Any] | None:
         """What gives that by which a store knows a key in memory; None where that is the key itself."""

@@ -31,8 +31,8 @@ class RecordFunction(ABC):
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it with the current record as the last argument."""
-        *others, current = arguments
-        return self.bind(current)(*others)
+        *other_arguments, current = arguments
+        return self.bind(current)(*other_arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,6 @@ def with_current(part: T, current: CurrentRecord) -> T:
 def _bound(value: Any, current: CurrentRecord) -> Any:
     if isinstance(value, RecordFunction):
         return value.bind(current)
-    if isinstance(value, tuple) and any(isinstance(each, RecordFunction) for each in value):
-        return tuple(_bound(each, current) for each in value)
+    if isinstance(value, tuple) and any(isinstance(element, RecordFunction) for element in value):
+        return tuple(_bound(element, current) for element in value)
     return value if isinstance(value, Operator) else with_current(value, current)

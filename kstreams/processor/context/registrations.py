@@ -69,8 +69,8 @@ class Registrations:
         """An object that operators of one task share, made by the first that asks for it."""
         if name not in self._shared:
             self._shared[name] = make()
-        found: S = self._shared[name]
-        return found
+        instance: S = self._shared[name]
+        return instance
 
     def keep_in_metadata(self, key: str, read: Callable[[], int]) -> int:
         """Keep a number in the task metadata; returns that of the last commit, -1 at first."""

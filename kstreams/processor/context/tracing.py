@@ -138,5 +138,7 @@ def _headers_below(headers: Headers, span: Span) -> Headers:
         return headers
     written: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(written, set_span_in_context(span))
-    others: Iterable[tuple[str, bytes | None]] = (header for header in headers if header[0] not in (_PARENT, _STATE))
-    return (*others, *((name, value.encode()) for name, value in written.items()))
+    other_headers: Iterable[tuple[str, bytes | None]] = (
+        header for header in headers if header[0] not in (_PARENT, _STATE)
+    )
+    return (*other_headers, *((name, value.encode()) for name, value in written.items()))

@@ -100,12 +100,12 @@ class WithHeadersOperator(ClosureOperator):
     values: tuple[Callable[..., Any], ...]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        others = WithoutHeaders(frozenset(self.names))
+        remaining = WithoutHeaders(frozenset(self.names))
         current = context.current
         functions = tuple(zip(self.names, self.values, strict=True))
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             new = [(name, header_bytes(value_of(key, value, timestamp))) for name, value_of in functions]
-            current.forward_with((*others(current.headers), *new), forward, key, value, timestamp)
+            current.forward_with((*remaining(current.headers), *new), forward, key, value, timestamp)
 
         return process

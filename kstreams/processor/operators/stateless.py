@@ -70,14 +70,14 @@ class FlatMapValuesOperator(ClosureOperator):
         return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward, self.gave_text)
 
 
-def _flat_map_value(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
-    function = given
+def _flat_map_value(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = mapper
 
     def know() -> None:
         nonlocal function
-        function = given
+        function = mapper
 
-    function = first_looked_at(given, gave_text, know)
+    function = first_looked_at(mapper, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in several(function(value), "values"):
@@ -86,14 +86,14 @@ def _flat_map_value(given: Callable[..., Any], forward: Forward, gave_text: Call
     return process
 
 
-def _flat_map_key_value(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
-    function = given
+def _flat_map_key_value(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = mapper
 
     def know() -> None:
         nonlocal function
-        function = given
+        function = mapper
 
-    function = first_looked_at(given, gave_text, know)
+    function = first_looked_at(mapper, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in several(function(key, value), "values"):
@@ -102,14 +102,14 @@ def _flat_map_key_value(given: Callable[..., Any], forward: Forward, gave_text: 
     return process
 
 
-def _flat_map_record(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
-    function = given
+def _flat_map_record(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = mapper
 
     def know() -> None:
         nonlocal function
-        function = given
+        function = mapper
 
-    function = first_looked_at(given, gave_text, know)
+    function = first_looked_at(mapper, gave_text, know)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in several(function(key, value, timestamp), "values"):
@@ -283,10 +283,10 @@ class PrintOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         label = self.label
         file = self._opened(context)
-        shown = self.mapper or (lambda key, value: f"{key}, {value}")
+        mapper = self.mapper or (lambda key, value: f"{key}, {value}")
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            (file or sys.stdout).write(f"[{label}]: {shown(key, value)}\n")
+            (file or sys.stdout).write(f"[{label}]: {mapper(key, value)}\n")
 
         return process
 

@@ -84,10 +84,10 @@ class SuppressOperator(ClosureOperator):
         current = context.current
         drop_deletions = self.until_window_closes
 
-        def emit(key: Any, kept: BufferedChange) -> None:
-            if kept.new is None and drop_deletions:
+        def emit(key: Any, change: BufferedChange) -> None:
+            if change.new is None and drop_deletions:
                 return
-            current.forward_with(kept.headers, forward, key, Change(kept.new, kept.old), kept.timestamp)
+            current.forward_with(change.headers, forward, key, Change(change.new, change.old), change.timestamp)
 
         return emit
 

@@ -59,7 +59,7 @@ class _Closures(dict[str, Forward]):
         self._children = children_of(sub_topology)
         held_back = registrations.held_back
         waits = barriers(sub_topology)
-        self._barriers = {name: release_before(found, held_back) for name, found in waits.items()}
+        self._barriers = {name: release_before(of_node, held_back) for name, of_node in waits.items()}
         self._chains: dict[str, tuple[Link, ...]] = {}
         for node in reversed(sub_topology.nodes):
             self._add(node)

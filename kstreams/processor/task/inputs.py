@@ -81,7 +81,7 @@ class TopicInput:
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._most_ahead_ms = most_ahead_ms  # of the clock; negative: any distance
         sides = (("key", source.key), ("value", source.value))
-        self._asking = [what for what, serde in sides if serde is not None and serde.asks_registry]
+        self._asking = [side for side, serde in sides if serde is not None and serde.asks_registry]
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
         self._rows: DecodedRows | None = None
         self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: reports a row that was left out
@@ -115,11 +115,11 @@ class TopicInput:
 
     def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
         """The first row whose schema the registry, being away, cannot tell, and the error; None where all is known."""
-        missing = []
-        for what in self._asking:
-            column, serde = self._side(batch, what)
-            missing.append(serde.missing_schema(column))
-        return min(filter(None, missing), key=itemgetter(0), default=None)
+        missing_schemas = []
+        for side in self._asking:
+            column, serde = self._side(batch, side)
+            missing_schemas.append(serde.missing_schema(column))
+        return min(filter(None, missing_schemas), key=itemgetter(0), default=None)
 
     def count_processed(self, count: int) -> None:
         """So many more records are done."""
@@ -152,18 +152,18 @@ class TopicInput:
             self._column(batch, "value", *self._side(batch, "value")),
         )
 
-    def _side(self, batch: Batch, what: str) -> tuple[pa.Array, Serde[Any]]:
+    def _side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde[Any]]:
         """The bytes of keys or values with what their headers say of them, and their serde."""
-        serde = (self.source.key if what == "key" else self.source.value) or BytesSerde()
-        return serde.framed(batch.keys if what == "key" else batch.values, batch.headers), serde
+        serde = (self.source.key if side == "key" else self.source.value) or BytesSerde()
+        return serde.framed(batch.keys if side == "key" else batch.values, batch.headers), serde
 
     def _timed(self, batch: Batch) -> Batch:
         """The batch under the times that the extractor gives."""
         if not isinstance(self._extract, FailOnInvalidTimestamp):
             return self._extracted(batch)
-        given = batch.timestamps.to_numpy()
-        times = self._extract.times(given, self.partition_time, self._clock)
-        return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
+        timestamps = batch.timestamps.to_numpy()
+        times = self._extract.times(timestamps, self.partition_time, self._clock)
+        return batch if times is timestamps else _with_times(batch, pa.array(times), batch.decoded)
 
     def _limit_ms(self) -> int:
         """The last time that is let in now."""
@@ -189,14 +189,14 @@ class TopicInput:
         keys, values = self._decode(batch)
         rows = zip(keys, values, batch.timestamps.to_pylist(), batch.header_rows(), strict=True)
         records = (Record(key=key, value=value, timestamp=time, headers=headers) for key, value, time, headers in rows)
-        told: list[int | InvalidTimestampError] = []
+        outcomes: list[int | InvalidTimestampError] = []
         try:
-            told.extend(extracted(self._extract, records, self.partition_time))
+            outcomes.extend(extracted(self._extract, records, self.partition_time))
         except Exception as error:
-            place = _place(batch, len(told))
+            place = _place(batch, len(outcomes))
             raise ProcessingError(self.source.name, self.source.declared_at, place, error) from error
-        errors = {row: time for row, time in enumerate(told) if isinstance(time, InvalidTimestampError)}
-        times = pa.array([-1 if row in errors else time for row, time in enumerate(told)], pa.int64())
+        errors = {row: time for row, time in enumerate(outcomes) if isinstance(time, InvalidTimestampError)}
+        times = pa.array([-1 if row in errors else time for row, time in enumerate(outcomes)], pa.int64())
         timed = _with_times(batch, times, (keys, values))
         return self._only_timed(timed, batch, errors) if errors else timed
 
@@ -219,17 +219,17 @@ class TopicInput:
             return batch
         except SerdeError:
             errors = self._failing_rows(batch)
-        kept = np.array([row not in errors for row in range(len(batch))])
-        good = self._only(batch, kept, partial(self._undecodable, batch, errors))
+        is_valid = np.array([row not in errors for row in range(len(batch))])
+        good = self._only(batch, is_valid, partial(self._undecodable, batch, errors))
         good.decoded = self._decode(good)
         return good
 
     def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
         errors: dict[int, SerdeError] = {}
-        for what in ("value", "key"):
-            column, serde = self._side(batch, what)
+        for side in ("value", "key"):
+            column, serde = self._side(batch, side)
             for row, cause in failing_rows(serde.decode_rows, column):
-                errors[row] = self._failure(batch, what, row, serde, cause)
+                errors[row] = self._failure(batch, side, row, serde, cause)
         return errors
 
     def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
@@ -249,30 +249,30 @@ class TopicInput:
     def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
         return ErrorHandlerContext.of_row(batch, row, self.source.name, self._task_id)
 
-    def _only(self, batch: Batch, kept: np.ndarray[Any, Any], report: Callable[[int], None]) -> Batch:
+    def _only(self, batch: Batch, is_valid: np.ndarray[Any, Any], report: Callable[[int], None]) -> Batch:
         """Some rows of a batch; `report` is called with each of the others when the task has come so far."""
-        self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~kept)]
+        self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~is_valid)]
         self._skipped.sort(key=itemgetter(0))
-        return batch.filter(kept)
+        return batch.filter(is_valid)
 
-    def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any]) -> list[Any]:
+    def _column(self, batch: Batch, side: str, column: pa.Array, serde: Serde[Any]) -> list[Any]:
         try:
             return serde.decode_rows(column)
         except RegistryError:
             raise  # no fault of the record: what a handler skips for it would be lost
         except Exception as error:
-            raise self._first_failure(batch, what, column, serde, error) from error
+            raise self._first_failure(batch, side, column, serde, error) from error
 
     def _first_failure(
-        self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any], error: Exception
+        self, batch: Batch, side: str, column: pa.Array, serde: Serde[Any], error: Exception
     ) -> SerdeError:
         row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
-        return self._failure(batch, what, row, serde, cause)
+        return self._failure(batch, side, row, serde, cause)
 
-    def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
+    def _failure(self, batch: Batch, side: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
         source = operator_at(self.source.name, self.source.declared_at)
         record = _place(batch, row)
-        return SerdeError(f"{source} cannot decode the {what} of {record} with {serde}: {cause}")
+        return SerdeError(f"{source} cannot decode the {side} of {record} with {serde}: {cause}")
 
 
 class TaskInputs:
@@ -332,8 +332,8 @@ class TaskInputs:
         source = reader_of(self._sources, topic)
         if source is not None:
             return source
-        known = ", ".join(sorted(self._by_topic)) or "none"
-        raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {known}.")
+        topics = ", ".join(sorted(self._by_topic)) or "none"
+        raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {topics}.")
 
 
 def _latest(batch: Batch) -> int:

@@ -54,18 +54,18 @@ class Interleaved(NamedTuple):
 
     def runs(self) -> Iterator[tuple[int, Batch]]:
         """The turns as batches, each with the number of its part."""
-        done = [0] * len(self.parts)
+        processed = [0] * len(self.parts)
         for part, count in self.turns():
-            yield part, self.parts[part].slice(done[part], done[part] + count)
-            done[part] += count
+            yield part, self.parts[part].slice(processed[part], processed[part] + count)
+            processed[part] += count
 
     def timestamps(self) -> Integers:
         """Those of all records, in the order of processing."""
-        given: list[Integers] = [part.timestamps.to_numpy() for part in self.parts]
-        if len(given) == 1:
-            return given[0]
+        timestamps: list[Integers] = [part.timestamps.to_numpy() for part in self.parts]
+        if len(timestamps) == 1:
+            return timestamps[0]
         times = np.empty(len(self.which), np.int64)
-        times[np.argsort(self.which, kind="stable")] = np.concatenate(given)
+        times[np.argsort(self.which, kind="stable")] = np.concatenate(timestamps)
         return times
 
     def times(self, before_ms: int) -> list[tuple[Integers, list[int]]]:
@@ -73,19 +73,19 @@ class Interleaved(NamedTuple):
 
         `before_ms` is the highest timestamp of all that came before.
         """
-        given = [part.timestamps.to_numpy() for part in self.parts]
-        highest = self._highest(given, before_ms)
-        return [(of_part, own.tolist()) for of_part, own in zip(highest, given, strict=True)]
+        timestamps = [part.timestamps.to_numpy() for part in self.parts]
+        highest = self._highest(timestamps, before_ms)
+        return [(of_part, own.tolist()) for of_part, own in zip(highest, timestamps, strict=True)]
 
     def reached(self, before_ms: int) -> list[Integers]:
         """For each part, of every record: how far the task has come with it (`CurrentRecord.reached`)."""
         return self._highest([part.places for part in self.parts], before_ms)
 
-    def _highest(self, given: list[Integers], before_ms: int) -> list[Integers]:
+    def _highest(self, timestamps: list[Integers], before_ms: int) -> list[Integers]:
         """For each part, of every record: the highest of these times up to and with it, in the order of processing."""
         places = np.argsort(self.which, kind="stable")  # of the records, part by part
         times = np.empty(len(places), np.int64)
-        times[places] = np.concatenate(given)
+        times[places] = np.concatenate(timestamps)
         highest = np.maximum(np.maximum.accumulate(times), before_ms)[places]
         return np.split(highest, np.cumsum([len(part) for part in self.parts])[:-1])
 

@@ -155,9 +155,9 @@ class PartitionGroup:
         return None if run is None else Interleaved.run(run)
 
     def _is_short(self) -> bool:
-        first, *others = self._heads
+        first, *other_heads = self._heads
         times = first[2].ahead(_LONG_RUN)
-        return len(times) < _LONG_RUN or int(times.max()) > min(others)[0]
+        return len(times) < _LONG_RUN or int(times.max()) > min(other_heads)[0]
 
     def _interleaved(self, max_records: int, until_ms: int) -> Interleaved:
         queues = sorted((queue for *_, queue in self._heads), key=lambda queue: queue.rank)
@@ -167,8 +167,8 @@ class PartitionGroup:
         if len(long):
             which = which[: starts[long[0] + 1]]
         counts = np.bincount(which, minlength=len(queues))
-        taken = [(queue, count) for queue, count in zip(queues, counts.tolist(), strict=True) if count]
-        parts = [queue.take_rows(count) for queue, count in taken]
+        shares = [(queue, count) for queue, count in zip(queues, counts.tolist(), strict=True) if count]
+        parts = [queue.take_rows(count) for queue, count in shares]
         self._heads = []
         for queue in queues:
             if queue.count:

@@ -72,24 +72,24 @@ class RecordLoop:
         """Whether records of several batches may be processed in one loop: it sets no headers, and no punctuators."""
         return not (self._follows_stream_time or any(part.headers is not None for part in parts))
 
-    def run_interleaved(self, given: Interleaved, rows: list[DecodedRows], forwards: list[Forward]) -> list[int]:
+    def run_interleaved(self, interleaved: Interleaved, rows: list[DecodedRows], forwards: list[Forward]) -> list[int]:
         """Process records of several batches in their order; how many of each were taken before an interrupt."""
-        times = given.times(self._current.stream_time)
-        cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
+        times = interleaved.times(self._current.stream_time)
+        cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(interleaved.parts, times, strict=True)]
         self._interrupt.guard(*(keys for keys, _ in rows))
         records: list[Iterator[Any]] = [
             zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
         ]
         if self._notes_reached:
             following = self._current.following
-            reached = given.reached(self._current.reached)
+            reached = interleaved.reached(self._current.reached)
             records = [following(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)]
-        for part, count in given.turns():
+        for part, count in interleaved.turns():
             self._current.move_to(cursors[part])
             forward = forwards[part]
             for key, value, timestamp in islice(records[part], count):
                 forward(key, value, timestamp)
-        self._end(cursors, given.parts)
+        self._end(cursors, interleaved.parts)
         return [cursor.taken for cursor in cursors]
 
     def _run_with_headers(self, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:

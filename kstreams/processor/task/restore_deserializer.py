@@ -63,14 +63,14 @@ class RestoreDeserializer:
         return good
 
     def _times(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        given = batch.timestamps.to_numpy()
+        timestamps = batch.timestamps.to_numpy()
         if isinstance(self._extract, FailOnInvalidTimestamp):
             # Whoever falls back to the highest time found one: of records before those that are read again.
-            return self._extract.times(given, max(self._partition_time, 0), self._clock)
-        rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), given, strict=True)
+            return self._extract.times(timestamps, max(self._partition_time, 0), self._clock)
+        rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), timestamps, strict=True)
         records = (
             Record(key=key, value=value, timestamp=int(time), headers=headers)
             for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True)
         )
-        told = extracted(self._extract, records, self._partition_time)
-        return np.array([-1 if isinstance(time, Exception) else time for time in told], dtype=np.int64)
+        times = extracted(self._extract, records, self._partition_time)
+        return np.array([-1 if isinstance(time, Exception) else time for time in times], dtype=np.int64)

@@ -52,9 +52,9 @@ class SinkRows:
         """Leave only these rows, each as often as it is named. The lists and the dicts stay the same objects."""
         by_row: tuple[dict[int, Any], ...] = (self.headers, self.reached)
         for noted in by_row:
-            kept = {new: noted[old] for new, old in enumerate(rows) if old in noted}
+            noted_rows = {new: noted[old] for new, old in enumerate(rows) if old in noted}
             noted.clear()
-            noted.update(kept)
+            noted.update(noted_rows)
         columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
         for column in filter(None, columns):
             column[:] = [column[row] for row in rows]
@@ -89,29 +89,29 @@ def unframed(sink: SinkNode, rows: EncodedRows) -> EncodedRows:
     return rows._replace(keys=keys, values=values, headers=headers)
 
 
-def _encoded_side(rows: SinkRows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
     serde = serde or BytesSerde()
     try:
         return serde.encode_rows(column)
     except RegistryError:
         raise  # no fault of a record: what a handler leaves out for it would be lost
     except Exception as error:
-        for _, failure in unencodable(rows, topic, what):
+        for _, failure in unencodable(rows, topic, side):
             raise failure from error
-        raise SerdeError(f"{rows.sink.name} cannot encode the {what}s for topic {topic}: {error}") from error
+        raise SerdeError(f"{rows.sink.name} cannot encode the {side}s for topic {topic}: {error}") from error
 
 
-def unencodable(rows: SinkRows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
+def unencodable(rows: SinkRows, topic: str, side: Side) -> Iterator[tuple[int, SerdeError]]:
     """The rows whose key or value does not encode, and an error for each."""
-    serde, column = (rows.sink.key, rows.keys) if what == "key" else (rows.sink.value, rows.values)
+    serde, column = (rows.sink.key, rows.keys) if side == "key" else (rows.sink.value, rows.values)
     sink = operator_at(rows.sink.name, rows.sink.declared_at)
     for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
         yield (
             row,
             SerdeError(
                 f"{sink} cannot write {described(rows, row)} to topic {topic}: "
-                f"{serde or BytesSerde()} does not take its {what}, a {type(column[row]).__name__}: {cause}. "
-                f"Declare the right type with {what}=."
+                f"{serde or BytesSerde()} does not take its {side}, a {type(column[row]).__name__}: {cause}. "
+                f"Declare the right type with {side}=."
             ),
         )
 

@@ -198,15 +198,15 @@ class Task:
         """
         if not len(batch) or self._interrupt.is_set:
             return 0
-        given = self._inputs.of(batch.source.topic)
-        self._time.seen(given.source.name)
-        given.report_skipped(int(batch.offsets[0]))
-        region = self._regions.get(given.source.name)
+        topic_input = self._inputs.of(batch.source.topic)
+        self._time.seen(topic_input.source.name)
+        topic_input.report_skipped(int(batch.offsets[0]))
+        region = self._regions.get(topic_input.source.name)
         count = len(batch)
         if region is None or not self._process_columns(batch, region):
-            count = self._process_rows(batch, given)
-        given.count_processed(count)
-        given.report_skipped(int(batch.offsets[count - 1]) if count else -1)
+            count = self._process_rows(batch, topic_input)
+        topic_input.count_processed(count)
+        topic_input.report_skipped(int(batch.offsets[count - 1]) if count else -1)
         self._outputs.send_if_many()
         return count
 
@@ -214,12 +214,12 @@ class Task:
         with self._errors.explained():
             return region.process(batch)
 
-    def _process_rows(self, batch: Batch, given: TopicInput) -> int:
-        rows = given.decoded(batch)
+    def _process_rows(self, batch: Batch, topic_input: TopicInput) -> int:
+        rows = topic_input.decoded(batch)
         with self._errors.explained():
-            return self._loop.run(batch, rows, given.forward)
+            return self._loop.run(batch, rows, topic_input.forward)
 
-    def process_interleaved(self, given: Interleaved) -> list[int]:
+    def process_interleaved(self, interleaved: Interleaved) -> list[int]:
         """Run records of several partitions in their order, as `process` would run by run.
 
         Returns
@@ -227,30 +227,32 @@ class Task:
         list of int
             How many records of each part were processed: all, unless the task was interrupted.
         """
-        inputs = [self._inputs.of(part.source.topic) for part in given.parts]
-        counts = self._process_together(given, inputs) if len(inputs) > 1 else None
+        inputs = [self._inputs.of(part.source.topic) for part in interleaved.parts]
+        counts = self._process_together(interleaved, inputs) if len(inputs) > 1 else None
         if counts is None:
             counts = [0] * len(inputs)
-            for part, run in given.runs():
+            for part, run in interleaved.runs():
                 counts[part] += self.process(run)
         return counts
 
-    def _process_together(self, given: Interleaved, inputs: list[TopicInput]) -> list[int] | None:
+    def _process_together(self, interleaved: Interleaved, inputs: list[TopicInput]) -> list[int] | None:
         """The records as rows, decoded at once; None with nothing done when they need a closer look."""
-        if not self._loop.takes_interleaved(given.parts) or any(one.has_skipped for one in inputs):
+        if not self._loop.takes_interleaved(interleaved.parts) or any(
+            topic_input.has_skipped for topic_input in inputs
+        ):
             return None
         try:
-            rows = [one.decoded(part) for one, part in zip(inputs, given.parts, strict=True)]
+            rows = [topic_input.decoded(part) for topic_input, part in zip(inputs, interleaved.parts, strict=True)]
         except SerdeError:
             return None  # what comes before the bad row still has its turn
-        for one in inputs:
-            self._time.seen(one.source.name)
-            if (region := self._regions.get(one.source.name)) is not None:
+        for topic_input in inputs:
+            self._time.seen(topic_input.source.name)
+            if (region := self._regions.get(topic_input.source.name)) is not None:
                 region.complete()
         with self._errors.explained():
-            counts = self._loop.run_interleaved(given, rows, [one.forward for one in inputs])
-        for one, count in zip(inputs, counts, strict=True):
-            one.count_processed(count)
+            counts = self._loop.run_interleaved(interleaved, rows, [topic_input.forward for topic_input in inputs])
+        for topic_input, count in zip(inputs, counts, strict=True):
+            topic_input.count_processed(count)
         self._outputs.send_if_many()
         return counts
 
@@ -278,7 +280,7 @@ class Task:
             When bytes did not decode, and the handler wants the task to end.
         """
         inputs = self._inputs if topic is None else [self._inputs.of(topic)]
-        return any([given.report_skipped(before - 1) for given in inputs])
+        return any([topic_input.report_skipped(before - 1) for topic_input in inputs])
 
     def count_deleted(self, source: TopicPartition, start: int, end: int) -> None:
         """Count the records [start, end) of an input as dropped: they were deleted before they were read."""

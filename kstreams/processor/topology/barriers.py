@@ -22,14 +22,14 @@ class Barrier(NamedTuple):
 
 def barriers(sub_topology: SubTopology) -> dict[str, list[Barrier]]:
     """By node: which other nodes must hold nothing back before it takes a record."""
-    found: dict[str, list[Barrier]] = {}
+    barriers: dict[str, list[Barrier]] = {}
     for node in sub_topology.nodes:
         if _keeps_order(node):
             after = nodes_after(sub_topology, node)
             within = tuple(other.name for other in [node, *after] if _keeps_order(other))
             for met in _met(sub_topology, node, after):
-                found.setdefault(met, []).append(Barrier(node.name, within))
-    return found
+                barriers.setdefault(met, []).append(Barrier(node.name, within))
+    return barriers
 
 
 def _keeps_order(node: TopologyNode) -> bool:
@@ -39,6 +39,6 @@ def _keeps_order(node: TopologyNode) -> bool:
 def _met(sub_topology: SubTopology, start: TopologyNode, after: list[TopologyNode]) -> list[str]:
     names = {start.name, *(node.name for node in after)}
     touched = {place for node in after for place in places_of(node, sub_topology)}
-    reached = [node.name for node in after if not names.issuperset(parents_of(node))]
-    others = (node for node in sub_topology.nodes if node.name not in names and not isinstance(node, SourceNode))
-    return [*reached, *(node.name for node in others if not touched.isdisjoint(places_of(node, sub_topology)))]
+    joining = [node.name for node in after if not names.issuperset(parents_of(node))]
+    other_nodes = (node for node in sub_topology.nodes if node.name not in names and not isinstance(node, SourceNode))
+    return [*joining, *(node.name for node in other_nodes if not touched.isdisjoint(places_of(node, sub_topology)))]

@@ -19,13 +19,13 @@ def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
     TypeError
         When it is none of these.
     """
-    made = topology() if callable(topology) else topology
-    made = made.build(config) if hasattr(made, "build") else made
-    if not isinstance(made, Topology):
+    built = topology() if callable(topology) else topology
+    built = built.build(config) if hasattr(built, "build") else built
+    if not isinstance(built, Topology):
         raise TypeError(
-            f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(made).__name__}"
+            f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(built).__name__}"
         )
-    return made
+    return built
 
 
 @contextmanager

@@ -40,30 +40,30 @@ def require_fitting(bundle: Bundle, topology: Topology, layout: Layout, applicat
 
 def _require_topology(bundle: Bundle, topology: Topology) -> None:
     old = decode_fingerprint(bundle.origin.topology.encode(), str(bundle.folder))
-    found = changes(old, fingerprint_of(topology), by_number=True)
-    refused = refusal(found, str(bundle.folder))
+    differences = changes(old, fingerprint_of(topology), by_number=True)
+    refused = refusal(differences, str(bundle.folder))
     if refused is not None:
         raise TopologyError(refused)
-    for change in found:
+    for change in differences:
         logger.warning("the topology has changed: %s", change.text)
 
 
 def _require_tasks(bundle: Bundle, layout: Layout) -> None:
     stateful = Counter(plan.id.sub_topology for plan in layout.tasks if plan.sub_topology.stores)
     for sub, count in stateful.items():
-        held = {task for task in bundle.tasks if task.partition("_")[0] == str(sub)}
-        if held != {str(TaskId(sub, partition)) for partition in range(count)}:
+        tasks = {task for task in bundle.tasks if task.partition("_")[0] == str(sub)}
+        if tasks != {str(TaskId(sub, partition)) for partition in range(count)}:
             raise TopologyError(
-                f"{bundle.folder} holds {len(held)} tasks of sub-topology {sub}, but there are {count} here: its "
+                f"{bundle.folder} holds {len(tasks)} tasks of sub-topology {sub}, but there are {count} here: its "
                 "topics must have as many partitions as where the state was exported."
             )
 
 
 def _require_topics(bundle: Bundle, layout: Layout, admin: Admin) -> None:
     read = {source for plan in layout.tasks for source in plan.inputs}
-    wanted = {source: offset for source, offset in bundle.origin.offsets.items() if source in read}
-    ends = admin.end_offsets(sorted(wanted), committed_only=False)
-    for source, offset in wanted.items():
+    offsets = {source: offset for source, offset in bundle.origin.offsets.items() if source in read}
+    ends = admin.end_offsets(sorted(offsets), committed_only=False)
+    for source, offset in offsets.items():
         if not 0 <= offset <= ends[source]:
             raise StateError(
                 f"The state in {bundle.folder} was made of {source} up to offset {offset}, but the topic ends at "

@@ -67,7 +67,7 @@ def refuse_feeds(feeds: Iterable[Feed], engine: str) -> None:
 
 
 def feed_partitions(
-    feeds: Iterable[Feed], names: Mapping[str, str], groups: Iterable[Iterable[str]], known: Mapping[str, int]
+    feeds: Iterable[Feed], names: Mapping[str, str], groups: Iterable[Iterable[str]], existing: Mapping[str, int]
 ) -> dict[str, int]:
     """How many partitions the topics of some feeds have, by their real names.
 
@@ -77,8 +77,8 @@ def feed_partitions(
         Their real names.
     groups : iterable of iterable of str
         Topics that need the same number, by their real names.
-    known : mapping of str to int
-        The numbers of topics that are there, or fixed.
+    existing : mapping of str to int
+        The partition counts of topics that exist or whose count is fixed.
 
     Examples
     --------
@@ -87,10 +87,12 @@ def feed_partitions(
     >>> feed_partitions(feeds, {"a-feed": "app-a-feed"}, [["app-a-feed", "orders"]], {"orders": 3})
     {'app-a-feed': 3}
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     together = [frozenset(group) for group in groups]
     for feed in feeds:
         real = names[feed.topic]
-        mates = [known[topic] for group in together if real in group for topic in group - {real} if topic in known]
-        found[real] = known.get(real) or feed.partitions or max(mates, default=PARTITIONS)
-    return found
+        mates = [
+            existing[topic] for group in together if real in group for topic in group - {real} if topic in existing
+        ]
+        counts[real] = existing.get(real) or feed.partitions or max(mates, default=PARTITIONS)
+    return counts

@@ -177,13 +177,13 @@ def _topics(part: SubTopology) -> set[str]:
 def _origins(part: SubTopology, parts: Iterable[SubTopology], internal: set[str]) -> set[str]:
     """The user's topics that a part reads, or those that write the internal topics it reads."""
     parts = list(parts)
-    seen = {part.id}
-    waiting = [part]
-    found: set[str] = set()
-    while waiting:
-        read = _topics(waiting.pop())
-        found |= read - internal
+    visited = {part.id}
+    pending = [part]
+    names: set[str] = set()
+    while pending:
+        read = _topics(pending.pop())
+        names |= read - internal
         writers = [other for other in parts if any(sink.topic in read & internal for sink in other.sinks)]
-        waiting += [other for other in writers if other.id not in seen]
-        seen |= {other.id for other in writers}
-    return found
+        pending += [other for other in writers if other.id not in visited]
+        visited |= {other.id for other in writers}
+    return names

@@ -34,12 +34,14 @@ def changes(old: TopologyFingerprint, new: TopologyFingerprint, *, by_number: bo
     after = {store.name: store for store in new.stores}
     gone = [store for name, store in before.items() if name not in after]
     come = [store for name, store in after.items() if name not in {store.name for store in old.stores}]
-    found = [change for name in before.keys() & after.keys() for change in _of_store(before[name], after[name], old)]
-    found += _moved(before, after, set() if by_number else moves(old, new).keys(), by_number)
-    found += _gone_and_come(gone, come)
-    found += _late(come, {store.sub_topology for store in old.stores}) if by_number else []
-    found += _notes(old, new)
-    return sorted(found)
+    differences = [
+        change for name in before.keys() & after.keys() for change in _of_store(before[name], after[name], old)
+    ]
+    differences += _moved(before, after, set() if by_number else moves(old, new).keys(), by_number)
+    differences += _gone_and_come(gone, come)
+    differences += _late(come, {store.sub_topology for store in old.stores}) if by_number else []
+    differences += _notes(old, new)
+    return sorted(differences)
 
 
 def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
@@ -56,12 +58,12 @@ def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
     return {source: target for source, target in clean.items() if source != target and came[target] == {source}}
 
 
-def refusal(found: Iterable[FingerprintChange], where: str) -> str | None:
+def refusal(differences: Iterable[FingerprintChange], where: str) -> str | None:
     """The text of the error when a change makes the state unusable, else None."""
-    found = list(found)
-    if all(change.keeps for change in found):
+    differences = list(differences)
+    if all(change.keeps for change in differences):
         return None
-    listed = "\n".join(f"  {change}" for change in found)
+    listed = "\n".join(f"  {change}" for change in differences)
     return (
         f"The topology does not fit the state in {where}:\n{listed}\n"
         "Take back what is refused, start anew with --reset, or give the application another id. "
@@ -71,13 +73,15 @@ def refusal(found: Iterable[FingerprintChange], where: str) -> str | None:
 
 def _of_store(old: StoreFingerprint, new: StoreFingerprint, whole: TopologyFingerprint) -> Iterator[FingerprintChange]:
     store = f"store {old.name!r}"
-    for what in ("kind", "key", "value", "window_size_ms"):
-        if getattr(old, what) != getattr(new, what):
-            shown = f"{getattr(old, what)} -> {getattr(new, what)}"
-            yield FingerprintChange(False, f"{store} holds another {_WORDS[what]}: {shown}")
-    for what in ("retention_ms", "history_retention_ms"):
-        if getattr(old, what) != getattr(new, what):
-            yield FingerprintChange(True, f"{store} keeps for {getattr(new, what)} ms, before {getattr(old, what)} ms")
+    for attribute in ("kind", "key", "value", "window_size_ms"):
+        if getattr(old, attribute) != getattr(new, attribute):
+            values = f"{getattr(old, attribute)} -> {getattr(new, attribute)}"
+            yield FingerprintChange(False, f"{store} holds another {_WORDS[attribute]}: {values}")
+    for attribute in ("retention_ms", "history_retention_ms"):
+        if getattr(old, attribute) != getattr(new, attribute):
+            yield FingerprintChange(
+                True, f"{store} keeps for {getattr(new, attribute)} ms, before {getattr(old, attribute)} ms"
+            )
     yield from _of_places(store, old, new)
     lost = (set(old.reads) - set(new.reads)) & set(whole.repartition_topics)
     for topic in sorted(lost):
@@ -124,19 +128,19 @@ def _moved(
 
 
 def _gone_and_come(gone: Iterable[StoreFingerprint], come: Iterable[StoreFingerprint]) -> Iterator[FingerprintChange]:
-    waiting = list(come)
+    candidates = list(come)
     for old in gone:
-        twin = next((new for new in waiting if _alike(old, new)), None)
+        twin = next((new for new in candidates if _alike(old, new)), None)
         if twin is None:
             yield FingerprintChange(True, f"store {old.name!r} is removed: what it holds stays unused")
             continue
-        waiting.remove(twin)
+        candidates.remove(twin)
         yield FingerprintChange(
             False,
             f"store {old.name!r} is renamed to {twin.name!r}, which would begin empty: "
             f'give it its old name, as in materialized="{old.name}"',
         )
-    for new in waiting:
+    for new in candidates:
         yield FingerprintChange(
             True, f"store {new.name!r} is added: it begins empty, with the records that come from now on"
         )
@@ -150,8 +154,10 @@ def _late(come: Iterable[StoreFingerprint], stateful: Collection[int]) -> Iterat
 
 
 def _alike(old: StoreFingerprint, new: StoreFingerprint) -> bool:
-    same = all(getattr(old, what) == getattr(new, what) for what in ("kind", "key", "value", "window_size_ms"))
-    return same and old.origins == new.origins
+    is_equal = all(
+        getattr(old, attribute) == getattr(new, attribute) for attribute in ("kind", "key", "value", "window_size_ms")
+    )
+    return is_equal and old.origins == new.origins
 
 
 def _notes(old: TopologyFingerprint, new: TopologyFingerprint) -> Iterator[FingerprintChange]:

@@ -155,10 +155,10 @@ def source_topics(
     sub: SubTopology, names: Mapping[str, str], existing: Iterable[str], own: Collection[str]
 ) -> tuple[str, ...]:
     """Real names of the topics that a sub-topology reads; patterns are matched against what exists and is not `own`."""
-    found = {names.get(topic, topic) for source in sub.sources for topic in source.topics}
+    topics = {names.get(topic, topic) for source in sub.sources for topic in source.topics}
     patterns = [source.pattern for source in sub.sources if source.pattern is not None]
-    found.update(t for t in existing for pattern in patterns if pattern.fullmatch(t) and t not in own)
-    return tuple(sorted(found))
+    topics.update(t for t in existing for pattern in patterns if pattern.fullmatch(t) and t not in own)
+    return tuple(sorted(topics))
 
 
 def unmatched(topology: Topology, layout: Layout) -> str | None:
@@ -215,11 +215,11 @@ class _Counts:
         self._groups = [frozenset(real.get(t, t) for t in group) for group in topology.copartition_groups]
         self._names = names
         self._existing = existing
-        made = {*self._internal, *feeds.values()}
-        self.counts = {t: existing[t] for topics in inputs.values() for t in topics if t not in made}
+        created = {*self._internal, *feeds.values()}
+        self.counts = {t: existing[t] for topics in inputs.values() for t in topics if t not in created}
         self.counts |= {real: topic.partitions for real, topic in self._internal.items() if topic.partitions}
-        known = {**self.counts, **{t: existing[t] for t in feeds.values() if t in existing}}
-        self.counts |= feed_partitions(topology.feeds, feeds, self._groups, known)
+        counts = {**self.counts, **{t: existing[t] for t in feeds.values() if t in existing}}
+        self.counts |= feed_partitions(topology.feeds, feeds, self._groups, counts)
 
     def resolve(self) -> dict[str, int]:
         """The counts of all topics that the topology names."""
@@ -242,15 +242,15 @@ class _Counts:
                 self.counts.setdefault(sink.topic, self._existing.get(sink.topic, widest))
 
     def _derive(self, *, complete: bool) -> None:
-        found = True
-        while found:
-            found = False
+        is_complete = True
+        while is_complete:
+            is_complete = False
             for real in self._internal:
                 upstream = [t for sub in self._writers(real) for t in self._inputs[sub.id]]
-                known = [self.counts[topic] for topic in upstream if topic in self.counts]
-                if real not in self.counts and known and (len(known) == len(upstream) or not complete):
-                    self.counts[real] = max(known)
-                    found = True
+                counts = [self.counts[topic] for topic in upstream if topic in self.counts]
+                if real not in self.counts and counts and (len(counts) == len(upstream) or not complete):
+                    self.counts[real] = max(counts)
+                    is_complete = True
 
     def _writers(self, real: str) -> list[SubTopology]:
         return [sub for sub in self._subs if any(self._names.get(str(sink.topic)) == real for sink in sub.sinks)]

@@ -28,14 +28,14 @@ def in_cycles(upstream: Upstream) -> frozenset[int]:
 
 def reachable(start: int, edges: Upstream) -> frozenset[int]:
     """Where the edges lead from a sub-topology."""
-    found: set[int] = set()
-    waiting = list(edges[start])
-    while waiting:
-        sub = waiting.pop()
-        if sub not in found:
-            found.add(sub)
-            waiting.extend(edges[sub])
-    return frozenset(found)
+    reachable: set[int] = set()
+    pending = list(edges[start])
+    while pending:
+        sub = pending.pop()
+        if sub not in reachable:
+            reachable.add(sub)
+            pending.extend(edges[sub])
+    return frozenset(reachable)
 
 
 def leading_to(targets: Collection[int], upstream: Upstream) -> frozenset[int]:

@@ -8,12 +8,12 @@ from kstreams.processor.topology.nodes import SinkNode, SubTopology, TopologyNod
 def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
     """All nodes that a record may reach from a node, parents before children."""
     names = {start.name}
-    found = []
+    nodes = []
     for node in sub_topology.nodes:
         if not names.isdisjoint(parents_of(node)):
             names.add(node.name)
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:

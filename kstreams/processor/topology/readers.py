@@ -29,10 +29,10 @@ def reader_of(sources: Iterable[SourceNode], topic: str) -> SourceNode | None:
     """
     readers = [source for source in sources if reads(source, topic)]
     if len(readers) > 1:
-        one, other = readers[:2]
+        first, other = readers[:2]
         raise TopologyError(
-            f"Topic {topic!r} is read by {_described(one)} and by {_described(other)}: a topic has one source. Let no "
-            "topic match both patterns, or read the topics once and use that stream twice."
+            f"Topic {topic!r} is read by {_described(first)} and by {_described(other)}: a topic has one source. Let "
+            "no topic match both patterns, or read the topics once and use that stream twice."
         )
     return readers[0] if readers else None
 

@@ -105,8 +105,8 @@ class SerdeBinding:
 
 
 def _replaced(operator: Any, changed: dict[str, Any]) -> Operator:
-    made: Operator = replace(operator, **changed)
-    return made
+    bound: Operator = replace(operator, **changed)
+    return bound
 
 
 _BY_TYPE: dict[type, Callable[[SerdeBinding, Any], TopologyNode]] = {

@@ -51,8 +51,8 @@ def _groups(nodes: Mapping[str, TopologyNode], global_stores: Collection[str]) -
             name = leader[name]
         return name
 
-    for one, other in _edges(nodes, global_stores):
-        leader[root(other)] = root(one)
+    for first, other in _edges(nodes, global_stores):
+        leader[root(other)] = root(first)
     return {name: root(name) for name in nodes}
 
 

@@ -15,12 +15,12 @@ def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes
 
     Where sinks disagree about a topic, the type is `mixed`.
     """
-    found: dict[str, TopicTypes] = {}
+    of_topic: dict[str, TopicTypes] = {}
     for sink in (sink for sub in sub_topologies for sink in sub.sinks):
         if isinstance(sink.topic, str):
             types = _types_of_sink(sink)
-            found[sink.topic] = _common(found.get(sink.topic, types), types)
-    return found
+            of_topic[sink.topic] = _common(of_topic.get(sink.topic, types), types)
+    return of_topic
 
 
 def types_in_changelog(store: StoreBuilder) -> TopicTypes:
@@ -33,5 +33,7 @@ def _types_of_sink(sink: SinkNode) -> TopicTypes:
     return TopicTypes(type_name(sink.key), type_name(sink.value))
 
 
-def _common(one: TopicTypes, other: TopicTypes) -> TopicTypes:
-    return TopicTypes(one.key if one.key == other.key else MIXED, one.value if one.value == other.value else MIXED)
+def _common(first: TopicTypes, other: TopicTypes) -> TopicTypes:
+    return TopicTypes(
+        first.key if first.key == other.key else MIXED, first.value if first.value == other.value else MIXED
+    )

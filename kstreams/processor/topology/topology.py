@@ -158,8 +158,8 @@ class Topology:
 
     def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
         """Add a store and connect it to steps that are there already."""
-        known = self._stores.get(builder.name)
-        if known is not None and known != builder:
+        existing = self._stores.get(builder.name)
+        if existing is not None and existing != builder:
             raise TopologyError(f"there are two state stores called {builder.name!r}: give one of them another name")
         self._stores[builder.name] = builder
         if is_global:
@@ -257,8 +257,8 @@ class Topology:
         self.add_source(
             source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor, offset_reset="earliest"
         )
-        kept = replace(store, logging=False, changelog_config={}, source_topic=topic)
-        return self._add_processor(processor, ProcessOperator(supplier), (source,)).add_state_store(kept, processor)
+        unlogged = replace(store, logging=False, changelog_config={}, source_topic=topic)
+        return self._add_processor(processor, ProcessOperator(supplier), (source,)).add_state_store(unlogged, processor)
 
     def add_repartition_topic(self, topic: InternalTopic) -> None:
         """Declare an internal topic between two sub-topologies."""
@@ -285,12 +285,12 @@ class Topology:
         """
         internal = (*(topic.name for topic in self.internal_topics), *self._feeds)
         binding = SerdeBinding(config, registry, frozenset(internal))
-        made = copy(self)
-        made._nodes = {name: binding.node(node) for name, node in self._nodes.items()}
-        made._stores = {name: binding.store(store) for name, store in self._stores.items()}
-        made._feeds = {topic: binding.feed(feed) for topic, feed in self._feeds.items()}
-        parts = zip(_parts(self), _parts(made), strict=True)
-        return self if all(old is new for old, new in parts) else made
+        bound = copy(self)
+        bound._nodes = {name: binding.node(node) for name, node in self._nodes.items()}
+        bound._stores = {name: binding.store(store) for name, store in self._stores.items()}
+        bound._feeds = {topic: binding.feed(feed) for topic, feed in self._feeds.items()}
+        parts = zip(_parts(self), _parts(bound), strict=True)
+        return self if all(old is new for old, new in parts) else bound
 
     # what it is
 
@@ -407,10 +407,10 @@ def _check_topics(topology: Topology, source: SourceNode) -> None:
 def _check_overlap(topology: Topology, source: SourceNode, other: SourceNode) -> None:
     """Raise where a source reads what another one reads already. Whether patterns overlap, topics that exist decide."""
     reader, former = (operator_at(node.name, node.declared_at) for node in (source, other))
-    taken = [topic for topic in source.topics if topic in other.topics]
-    if taken:
+    shared = [topic for topic in source.topics if topic in other.topics]
+    if shared:
         raise TopologyError(
-            f"{reader} reads topic {taken[0]!r}, which {former} reads already: read it once and use that stream or "
+            f"{reader} reads topic {shared[0]!r}, which {former} reads already: read it once and use that stream or "
             "table twice"
         )
     named_by_other = () if topology.fills_global_store(other) else topology.not_internal(other.topics)

@@ -46,13 +46,13 @@ class CheckedStore:
 
         write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
 
-        def check_and_write(*given: Any) -> Any:
-            key, value = written(*given)
+        def check_and_write(*arguments: Any) -> Any:
+            key, value = written(*arguments)
             if key is not None:
                 write_key(key)
             if value is not None:
                 write_value(value)
-            return write(*given)
+            return write(*arguments)
 
         return check_and_write
 

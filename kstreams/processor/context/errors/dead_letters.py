@@ -63,8 +63,8 @@ class DeadLetters:
 
     def send(self) -> None:
         """Hand them over, in order by topic."""
-        waiting, self._waiting = self._waiting, []
-        for topic, letters in groupby(sorted(waiting, key=_topic), _topic):
+        pending, self._waiting = self._waiting, []
+        for topic, letters in groupby(sorted(pending, key=_topic), _topic):
             self.topics.add(topic)
             self._send(topic, _encoded(list(letters)))
 

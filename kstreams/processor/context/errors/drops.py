@@ -48,8 +48,8 @@ class Drops:
         """Count records; the first of an operator and reason are logged at once, with their place."""
         kind = node, reason
         if kind not in self.counts:
-            what = "a record" if count == 1 else f"{count} records"
-            logger.warning("%s: %s dropped %s at %s: %s", self._who, node, what, place(), reason)
+            subject = "a record" if count == 1 else f"{count} records"
+            logger.warning("%s: %s dropped %s at %s: %s", self._who, node, subject, place(), reason)
         else:
             self.unreported[kind] += count
         self.counts[kind] += count

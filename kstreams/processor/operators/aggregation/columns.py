@@ -94,8 +94,8 @@ class AggregateTarget:
     def _late(self, rows: _Rows) -> int:
         if self._fold.windows is None:
             return 0
-        reached = [self._live.stream_time_ms, *(int(waiting.times.max()) for waiting in self._gathered)]
-        return place(rows.times, stream_times(rows.times, max(reached)), self._fold.windows).late
+        times = [self._live.stream_time_ms, *(int(gathered.times.max()) for gathered in self._gathered)]
+        return place(rows.times, stream_times(rows.times, max(times)), self._fold.windows).late
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         if unkeyed:
@@ -108,7 +108,7 @@ class AggregateTarget:
             rows = rows.filter(pc.invert(empty))
         if len(rows.times):
             self._gathered.append(rows)
-        if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= self._rows_at_once:
+        if not self._waits or sum(len(gathered.times) for gathered in self._gathered) >= self._rows_at_once:
             self.complete()
 
     def _drop(self, reason: str, count: int) -> None:
@@ -151,10 +151,10 @@ class AggregateTarget:
     def _merge(self, rows: _Rows, groups: RowGroups) -> None:
         """Merge rows into the states of their groups, write these, and emit one update for each."""
         places = (groups.keys,) if groups.starts is None else (groups.keys, groups.starts)
-        found = self._live.store.get_many(*places)
-        old = [None if kept is None else kept.value for kept in found]
+        old_rows = self._live.store.get_many(*places)
+        old = [None if row is None else row.value for row in old_rows]
         new = self._merged(old, groups, rows)
-        times = np.array([-1 if kept is None else kept.timestamp for kept in found], np.int64)
+        times = np.array([-1 if row is None else row.timestamp for row in old_rows], np.int64)
         np.maximum.at(times, groups.of_row, rows.times)
         timestamps = times.tolist()
         self._live.store.put_many(*places, list(map(_TIMESTAMPED, zip(new, timestamps, strict=True))))

@@ -167,18 +167,20 @@ def _record_cache(
     context: OperatorContext, at_once: Emit, identity: Identity | None
 ) -> Callable[[Window | None], Emit]:
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
-    waiting: Waiting = {}
+    pending_updates: Waiting = {}
     updates_by_key: Callable[[], dict[Any, Update]] = dict if identity is None else partial(_ByIdentity, identity)
     current = context.current
     next_turn = count().__next__
-    weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
+    weight = RowWeight(
+        lambda: _sample(pending_updates), slots=3
+    )  # a dict's, and the update itself, which takes as much as two
 
     def num_bytes() -> int:
-        updates = sum(map(len, waiting.values()))
+        updates = sum(map(len, pending_updates.values()))
         return updates * weight.of(updates) if updates else 0
 
     def of_window(window: Window | None) -> Emit:
-        pending = waiting.setdefault(window, updates_by_key())
+        pending = pending_updates.setdefault(window, updates_by_key())
         earlier = pending.get
 
         def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
@@ -194,11 +196,11 @@ def _record_cache(
         return emit
 
     def flush() -> None:
-        updates = sorted(chain.from_iterable(pending.values() for pending in waiting.values()), reverse=True)
-        for window, pending in list(waiting.items()):
+        updates = sorted(chain.from_iterable(pending.values() for pending in pending_updates.values()), reverse=True)
+        for window, pending in list(pending_updates.items()):
             pending.clear()
             if window is not None:
-                del waiting[window]
+                del pending_updates[window]
         before = current.headers
         _emit_all(context.sending_meanwhile(_taken(updates)), at_once, current)
         current.headers = before
@@ -223,7 +225,9 @@ def _taken(updates: list[Update]) -> Iterator[Update]:
     return iter(updates.pop, _END)
 
 
-def _sample(waiting: Waiting) -> list[tuple[Any, ...]]:
+def _sample(pending_updates: Waiting) -> list[tuple[Any, ...]]:
     """What some updates hold that their store does not: its values are the same objects, unless it keeps bytes."""
-    last = islice(chain.from_iterable(reversed(pending.values()) for pending in reversed(waiting.values())), _SAMPLE)
+    last = islice(
+        chain.from_iterable(reversed(pending.values()) for pending in reversed(pending_updates.values())), _SAMPLE
+    )
     return [(turn, None if type(new) in _SHARED else new, old) for turn, _, _, new, old, *_ in last]

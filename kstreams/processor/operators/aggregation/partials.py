@@ -63,8 +63,8 @@ def _count(old: Old, groups: RowGroups, values: pa.Array | None) -> list[Any]:
 
 
 def _added(old: Old, counts: Integers) -> list[Any]:
-    found: list[Any] = (np.array(old, np.int64) + counts).tolist()
-    return found
+    sums: list[Any] = (np.array(old, np.int64) + counts).tolist()
+    return sums
 
 
 def _present(groups: RowGroups, values: Any) -> tuple[Integers, Any]:
@@ -112,19 +112,19 @@ def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
     if None not in old:
         return new
     touched = np.bincount(of_row, minlength=len(old)).tolist()
-    return [None if slot is None and not count else found for slot, count, found in zip(old, touched, new, strict=True)]
+    return [None if slot is None and not count else sums for slot, count, sums in zip(old, touched, new, strict=True)]
 
 
 def _first(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
-    found = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
-    return [new if slot is None else slot for slot, new in zip(old, found, strict=True)]
+    first_rows = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
+    return [new if slot is None else slot for slot, new in zip(old, first_rows, strict=True)]
 
 
 def _last(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
-    found = _of_rows(np.maximum, -1, of_row, len(groups), present)
-    return [slot if new is None else new for slot, new in zip(old, found, strict=True)]
+    last_rows = _of_rows(np.maximum, -1, of_row, len(groups), present)
+    return [slot if new is None else new for slot, new in zip(old, last_rows, strict=True)]
 
 
 def _distinct(old: Old, groups: RowGroups, values: Any) -> list[Any]:
@@ -140,8 +140,8 @@ def _of_rows(choose: Any, nowhere: int, of_row: Integers, count: int, values: pa
     """Per group the value of its first or last record, None where it has none."""
     rows = np.full(count, nowhere)
     choose.at(rows, of_row, np.arange(len(of_row)))
-    found: list[Any] = values.take(pa.array(rows, mask=rows == nowhere)).to_pylist()
-    return found
+    slots: list[Any] = values.take(pa.array(rows, mask=rows == nowhere)).to_pylist()
+    return slots
 
 
 _MERGES: dict[Operation, Merge] = {

@@ -103,7 +103,7 @@ class AggregateOperator(ClosureOperator):
         current = context.current
         dropped = context.dropped
         get = live.store.get
-        put = live.store.put
+        put_row = live.store.put
         emit = live.emit
         cached = self.kept.caching and context.caching
         gave_nothing = self.aggregator.gave_nothing
@@ -125,10 +125,10 @@ class AggregateOperator(ClosureOperator):
             if new is None:
                 if row is None:
                     gave_nothing()
-                put(key, None)
+                put_row(key, None)
                 latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
             else:
-                put(key, make_tuple(ValueAndTimestamp, (new, latest)))
+                put_row(key, make_tuple(ValueAndTimestamp, (new, latest)))
             emit(key, new, old, latest, current.headers)
 
         return process

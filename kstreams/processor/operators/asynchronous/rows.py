@@ -139,21 +139,21 @@ class AsyncCalls(HeldBack[Call]):
             self._one_ended.set()
 
 
-def _oldest(waiting: deque[Call]) -> Call | None:
-    return None if waiting[0].ended is None else waiting[0]
+def _oldest(calls: deque[Call]) -> Call | None:
+    return None if calls[0].ended is None else calls[0]
 
 
-def _first_to_end(waiting: Iterable[Call]) -> Call | None:
-    return min((call for call in waiting if call.ended is not None), key=attrgetter("ended"), default=None)
+def _first_to_end(calls: Iterable[Call]) -> Call | None:
+    return min((call for call in calls if call.ended is not None), key=attrgetter("ended"), default=None)
 
 
-def _first_to_end_of_its_key(waiting: deque[Call]) -> Call | None:
-    return _first_to_end(_oldest_of_keys(waiting))
+def _first_to_end_of_its_key(calls: deque[Call]) -> Call | None:
+    return _first_to_end(_oldest_of_keys(calls))
 
 
-def _oldest_of_keys(waiting: deque[Call]) -> Iterator[Call]:
+def _oldest_of_keys(calls: deque[Call]) -> Iterator[Call]:
     keys: list[Any] = []  # not a set: keys may be mutable
-    for call in waiting:
+    for call in calls:
         if call.kept.key not in keys:
             keys.append(call.kept.key)
             yield call

@@ -77,27 +77,27 @@ class SubscriptionRequester:
         return self._write_key(key) in self._unanswered
 
 
-def inner_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
+def inner_subscriptions(old_key: Any, new_key: Any, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
     """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
 
     Examples
     --------
-    >>> [(key, asked.name) for key, asked in inner_subscriptions("a", "b", same=False)]
+    >>> [(key, asked.name) for key, asked in inner_subscriptions("a", "b", is_same_key=False)]
     [('a', 'DELETE_NO_PROPAGATE'), ('b', 'PROPAGATE_NULL_IF_NO_MATCH')]
     """
     if new_key is None:
         if old_key is not None:
             yield old_key, Instruction.DELETE_AND_PROPAGATE
-    elif old_key is None or same:  # there is no earlier result that would have to be deleted
+    elif old_key is None or is_same_key:  # there is no earlier result that would have to be deleted
         yield new_key, Instruction.PROPAGATE_ONLY_IF_MATCH
     else:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
         yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
 
-def left_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
+def left_subscriptions(old_key: Any, new_key: Any, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
     """What a left join asks for: it needs an answer in any case, also for a row without foreign key."""
-    if old_key is not None and not same:
+    if old_key is not None and not is_same_key:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
     yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
@@ -131,12 +131,12 @@ class SubscriptionSendOperator(ClosureOperator):
         shared = context.shared(self.join, SubscriptionRequester)
         shared.asks_by(self._asking(context, forward))
         foreign_key = self.foreign_key
-        left = self.left
+        is_left = self.left
         versioned = self.versioned
         is_same = self._is_same
         write_row = self.row_serde.serialize
         partition = context.task.partition
-        subscriptions = left_subscriptions if left else inner_subscriptions
+        subscriptions = left_subscriptions if is_left else inner_subscriptions
 
         def subscribe(key: Any, change: Any, timestamp: int) -> None:
             new, old, is_latest = change
@@ -147,11 +147,11 @@ class SubscriptionSendOperator(ClosureOperator):
                 return
             old_key = None if old is None else foreign_key(key, old)
             new_key = None if new is None else foreign_key(key, new)
-            if new is not None and new_key is None and not left:
+            if new is not None and new_key is None and not is_left:
                 context.dropped(NULL_FOREIGN_KEY)
-            same = is_same(old_key, new_key)
+            is_same_key = is_same(old_key, new_key)
             row_hash = None if new is None else hash128(write_row(new))
-            for asked_key, instruction in subscriptions(old_key, new_key, same=same):
+            for asked_key, instruction in subscriptions(old_key, new_key, is_same_key=is_same_key):
                 if new is None:
                     shared.deletion_asked(key)
                 forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
@@ -193,7 +193,7 @@ class SubscriptionReceiveOperator(ClosureOperator):
     primary_key: Serde[Any]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        put = context.state_store(self.store).put
+        put_row = context.state_store(self.store).put
         write = self.primary_key.serialize
         write_foreign = self.foreign_key.serialize
 
@@ -201,7 +201,7 @@ class SubscriptionReceiveOperator(ClosureOperator):
             if key is not None:
                 place = subscribers_prefix(write_foreign(key)) + write(subscription.primary_key)
                 gone = subscription.instruction in _DELETIONS
-                put(place, None if gone else ValueAndTimestamp(subscription, timestamp))
+                put_row(place, None if gone else ValueAndTimestamp(subscription, timestamp))
             elif subscription.instruction is not Instruction.PROPAGATE_NULL_IF_NO_MATCH:
                 context.dropped(NULL_FOREIGN_KEY)
                 return
@@ -253,17 +253,21 @@ class SubscriptionJoinOperator(ClosureOperator):
         """At the commit, take rows back that were there for an answer, and are not any more."""
         scan = context.state_store(self.store).prefix_scan
         write = self.foreign_key.serialize
-        given = dict[bytes, Any]()
+        answers = dict[bytes, Any]()
 
         def answered(key: Any) -> None:
-            given[write(key)] = key
+            answers[write(key)] = key
 
         def take_back() -> None:
-            gone = [data for data, key in given.items() if look_up(key) is None]
-            given.clear()
+            gone = [data for data, key in answers.items() if look_up(key) is None]
+            answers.clear()
             for data in gone:
-                for _, (asked, timestamp) in list(scan(subscribers_prefix(data))):
-                    forward(asked.primary_key, SubscriptionResponse(asked.hash, None, asked.partition), timestamp)
+                for _, (subscription, timestamp) in list(scan(subscribers_prefix(data))):
+                    forward(
+                        subscription.primary_key,
+                        SubscriptionResponse(subscription.hash, None, subscription.partition),
+                        timestamp,
+                    )
 
         context.at_flush(take_back)
         return answered
@@ -339,7 +343,7 @@ class ResponseJoinOperator(ClosureOperator):
         look_up = self.left_table.bind(context)
         write = self.row_serde.serialize
         joiner = self.joiner
-        left = self.left
+        is_left = self.left
         too_late = self._asking_again(context, look_up, forward)
         shared = context.shared(self.join, SubscriptionRequester)
         shared.writes_keys_by(self.key_serde.serialize)
@@ -348,13 +352,13 @@ class ResponseJoinOperator(ClosureOperator):
             row_hash, right, _ = response
             if row_hash is None:
                 shared.deletion_answered(key)
-            found = look_up(key)
-            row = None if found is None else found[0]
+            right_row = look_up(key)
+            row = None if right_row is None else right_row[0]
             if row_hash != (None if row is None else hash128(write(row))):
                 if right is None:
                     too_late(key, timestamp)
                 return
-            unmatched = right is None and (row is None or not left)
+            unmatched = right is None and (row is None or not is_left)
             forward(key, None if unmatched else joiner(key, row, right), timestamp)
 
         return resolve
@@ -370,22 +374,22 @@ class ResponseJoinOperator(ClosureOperator):
         foreign_key = self.foreign_key
         write_key = self.key_serde.serialize
         shared = context.shared(self.join, SubscriptionRequester)
-        left = self.left
+        is_left = self.left
         rows = dict[bytes, tuple[Any, int]]()
 
         def too_late(key: Any, timestamp: int) -> None:
             rows[write_key(key)] = key, timestamp
 
         def ask_again() -> None:
-            asked = list(rows.values())
+            subscriptions = list(rows.values())
             rows.clear()
-            for key, timestamp in asked:
+            for key, timestamp in subscriptions:
                 row = look_up(key)
                 if row is None and shared.is_deletion_unanswered(key):
                     continue
-                if row is None or (not left and foreign_key(key, row[0]) is None):
+                if row is None or (not is_left and foreign_key(key, row[0]) is None):
                     forward(key, None, timestamp)
-                elif not left:
+                elif not is_left:
                     shared.ask(key, row[0], row[1])
 
         context.at_flush(ask_again)

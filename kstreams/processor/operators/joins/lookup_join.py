@@ -53,20 +53,20 @@ class LookupJoinOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up = self.table.bind(context)
         joiner = self.joiner
-        left = self.left
+        is_left = self.left
         as_of = self.as_of
         context.share_with_columns(LookupHandle(self.table.bind_many(context, look_up)))
         select_key = self.select_key or _own_key
 
         def lookup_join(key: Any, value: Any, timestamp: int) -> None:
             table_key = select_key(key, value)
-            if value is None or (table_key is None and not left):
+            if value is None or (table_key is None and not is_left):
                 context.dropped(NULL_KEY_OR_VALUE)
                 return
-            found = None if table_key is None else look_up(table_key, timestamp) if as_of else look_up(table_key)
-            if found is not None:
-                forward(key, joiner(key, table_key, value, found.value), timestamp)
-            elif left:
+            table_value = None if table_key is None else look_up(table_key, timestamp) if as_of else look_up(table_key)
+            if table_value is not None:
+                forward(key, joiner(key, table_key, value, table_value.value), timestamp)
+            elif is_left:
                 forward(key, joiner(key, table_key, value, None), timestamp)
 
         return lookup_join
@@ -95,14 +95,14 @@ class GraceLookupJoinOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         join = self.join.bind(context, forward)
         grace_ms = self.grace_ms
-        left = self.join.left
+        is_left = self.join.left
         buffer: RecordBuffer = context.state_store(self.buffer)
         current = context.current
         stream_time = -1
 
         def wait(key: Any, value: Any, timestamp: int) -> None:
             nonlocal stream_time
-            if value is None or (key is None and not left):
+            if value is None or (key is None and not is_left):
                 context.dropped(NULL_KEY_OR_VALUE)
                 return
             if key is None or timestamp < stream_time - grace_ms:

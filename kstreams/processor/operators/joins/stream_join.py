@@ -22,12 +22,12 @@ class JoinWindowOperator(ClosureOperator):
     store: str
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        put = context.state_store(self.store).put
+        put_row = context.state_store(self.store).put
 
         def keep(key: Any, value: Any, timestamp: int) -> None:
             forward(key, value, timestamp)
             if key is not None:
-                put(key, value, timestamp)
+                put_row(key, value, timestamp)
 
         return keep
 
@@ -121,7 +121,7 @@ class OuterStreamJoinOperator(ClosureOperator):
         side = self.side
         outer = self.outer
         fetch = context.state_store(side.other_store).fetch
-        waiting = context.state_store(self.outer_store)
+        outer_rows = context.state_store(self.outer_store)
         join = side.join()
         partners = side.partners
         time = context.shared(self.outer_store, _JoinTime)
@@ -145,7 +145,7 @@ class OuterStreamJoinOperator(ClosureOperator):
             alone = outer
             for other_time, other in fetch(key, first, last):
                 alone = False
-                waiting.remove(key, other_time, not side.left)
+                outer_rows.remove(key, other_time, not side.left)
                 forward(key, join(key, value, other), max(timestamp, other_time))
             if not alone:
                 return
@@ -153,7 +153,7 @@ class OuterStreamJoinOperator(ClosureOperator):
                 # Its window is over already: the grace is not for records that come alone and late.
                 forward(key, join(key, value, None), timestamp)
             else:
-                waiting.put(key, value, timestamp, side.left)
+                outer_rows.put(key, value, timestamp, side.left)
                 time.first_waiting = min(time.first_waiting, timestamp)
 
         return outer_join
@@ -161,7 +161,7 @@ class OuterStreamJoinOperator(ClosureOperator):
     def _emitter(self, context: OperatorContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
         """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
         side = self.side
-        waiting = context.state_store(self.outer_store)
+        outer_rows = context.state_store(self.outer_store)
         joiner = self.side.joiner
         own_wait = side.after_ms + self.grace_ms
         other_wait = side.before_ms + self.grace_ms  # what is before seen from here is after seen from there
@@ -169,7 +169,7 @@ class OuterStreamJoinOperator(ClosureOperator):
 
         def emit_until(stream_time: int) -> int:
             last = -1
-            due = waiting.pop_until(stream_time - left_wait, stream_time - right_wait)
+            due = outer_rows.pop_until(stream_time - left_wait, stream_time - right_wait)
             for key, value, timestamp, left in context.sending_meanwhile(due):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
                 last = timestamp
@@ -178,7 +178,7 @@ class OuterStreamJoinOperator(ClosureOperator):
         def emit_expired(stream_time: int) -> bool:
             is_due = time.first_waiting + own_wait < stream_time
             if is_due:
-                read = last_row_read(waiting, emit_until(stream_time))
+                read = last_row_read(outer_rows, emit_until(stream_time))
                 time.first_waiting = read if read >= 0 else ALL_TIME
             return is_due
 
@@ -199,7 +199,7 @@ def _passing_time(time: _JoinTime, emit_expired: Callable[[int], bool]) -> Calla
     return pass_time
 
 
-def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
+def last_row_read(outer_rows: OuterJoinStore, emitted: int) -> int:
     """The timestamp at which Kafka Streams stops to read waiting rows: it looks at them again only when that is over.
 
     It reads in order until it has met an open window on both sides and one row more, else to the end, and takes the
@@ -215,15 +215,15 @@ def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
     int
         -1 when there was no row at all.
     """
-    left = waiting.first_row(True)
-    right = waiting.first_row(False)
+    left = outer_rows.first_row(True)
+    right = outer_rows.first_row(False)
     if left is None or right is None:
-        last = waiting.last_row()
+        last = outer_rows.last_row()
         return max(emitted, -1 if last is None else last.timestamp)
     both_met = max(left, right)
-    if waiting.num_values(both_met) > 1:
+    if outer_rows.num_values(both_met) > 1:
         return both_met.timestamp  # each value is a row for Kafka Streams
-    return (waiting.row_after(both_met) or both_met).timestamp
+    return (outer_rows.row_after(both_met) or both_met).timestamp
 
 
 class _JoinTime:

@@ -94,7 +94,7 @@ class TableJoinMergeOperator(ClosureOperator):
         current = context.current
         store = context.state_store(kept.store)
         get = store.get
-        put = store.put
+        put_row = store.put
         cached = kept.caching and context.caching
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
@@ -103,7 +103,7 @@ class TableJoinMergeOperator(ClosureOperator):
             if cached:  # then what was forwarded last counts; else what the join says
                 row = get(key)
                 old = None if row is None else row[0]
-            put(key, None if new is None else ValueAndTimestamp(new, timestamp))
+            put_row(key, None if new is None else ValueAndTimestamp(new, timestamp))
             emit(key, new, old, timestamp, current.headers)
 
         return keep

@@ -125,10 +125,10 @@ def _telling(side: str, items: Sequence[Any], column: str, kind: Any) -> Iterato
 def _array(items: Sequence[Any], kind: Any) -> pa.Array:
     """A column; raises TypeError for what Arrow would take and change, such as 1.5 as an int."""
     plain = split_optional(kind).kind
-    taken = _TAKEN.get(plain)
-    if taken is not None and not set(map(type, items)) <= {plain, NoneType}:
+    converter = _TAKEN.get(plain)
+    if converter is not None and not set(map(type, items)) <= {plain, NoneType}:
         for item in items:
-            if item is not None and (not isinstance(item, taken) or (isinstance(item, bool) and plain is not bool)):
+            if item is not None and (not isinstance(item, converter) or (isinstance(item, bool) and plain is not bool)):
                 raise TypeError(f"{item!r} is a {type(item).__name__}")
     return pa.array(items, _arrow_type(kind))
 

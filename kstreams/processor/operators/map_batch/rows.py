@@ -46,13 +46,13 @@ class MapBatchOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         gathered = BatchedRecords(context, self, forward)
-        waiting = gathered.waiting
+        pending = gathered.waiting
         hold = gathered.hold
         max_rows = self.max_rows
 
         def gather(key: Any, value: Any, timestamp: int) -> None:
-            waiting.append(hold(key, value, timestamp))
-            if len(waiting) >= max_rows:
+            pending.append(hold(key, value, timestamp))
+            if len(pending) >= max_rows:
                 gathered.release_all()
 
         context.share_with_columns(gathered)
@@ -119,13 +119,13 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         return self.operator.values_of(table)
 
     def _table_of(self, some: Sequence[HeldRecord]) -> pa.Table:
-        keys, values, timestamps = zip(*((held.key, held.value, held.timestamp) for held in some), strict=True)
+        keys, values, timestamps = zip(*((record.key, record.value, record.timestamp) for record in some), strict=True)
         return self.operator.frames.table(keys, values, timestamps)
 
     def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
         """Forward records, each with what the function gave for it."""
-        for kept, self._current in some:
-            self.forward_held(self._forward, kept, kept.value)
+        for record, self._current in some:
+            self.forward_held(self._forward, record, record.value)
 
     def value(self, _: Any) -> Any:
         """The new value of the record that is forwarded; raises what the function raised for it."""

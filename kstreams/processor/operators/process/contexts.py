@@ -70,14 +70,14 @@ class TaskProcessingContext(ProcessingContext):
     def get_state_store(self, name: str) -> Any:
         if name in self._context.connected:
             return _as_processors_see_it(self._context.state_store(name))
-        known = self._context.task.global_stores
-        if name not in known:
+        global_stores = self._context.task.global_stores
+        if name not in global_stores:
             raise TopologyError(
                 f"{self._context.node} asks for the state store {name!r}, to which it is not connected "
-                f"(its stores: {_listed(self._context.connected)}; global ones: {_listed(known)}). "
+                f"(its stores: {_listed(self._context.connected)}; global ones: {_listed(global_stores)}). "
                 "Name it in stores= of this processor, and add it to the topology."
             )
-        return ReadOnlyView(known[name])
+        return ReadOnlyView(global_stores[name])
 
     def record_metadata(self) -> RecordMetadata | None:
         return self._context.current.metadata()

@@ -34,9 +34,9 @@ def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> 
 
 
 def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
-    made, make = _GIVEN[operator.kind]
+    supplied, make = _GIVEN[operator.kind]
     processor = operator.supplier()
-    own = made(context, forward)
+    own = supplied(context, forward)
     context.follow_stream_time()
     _check_methods(context.node, processor)
     _init(processor, own)

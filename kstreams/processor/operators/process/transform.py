@@ -35,11 +35,11 @@ class Transformation:
 
     def bind(self, context: OperatorContext, headers: Callable[[], Headers]) -> Mapper:
         """The live `transform(key, value, timestamp)`; None where nothing is forwarded. It is called with None too."""
-        made = None
+        transformed = None
 
         def take(key: Any, value: Any, timestamp: int) -> None:
-            nonlocal made
-            made = value
+            nonlocal transformed
+            transformed = value
 
         processor = self.supplier()
         own = TransformContext(context, take)
@@ -49,10 +49,10 @@ class Transformation:
         process = entered(own, processor.process)
 
         def transform(key: Any, value: Any, timestamp: int) -> Any:
-            nonlocal made
-            made = None
+            nonlocal transformed
+            transformed = None
             process(FixedKeyRecord(key=key, value=value, timestamp=timestamp, headers=headers()))
-            return made
+            return transformed
 
         return transform
 

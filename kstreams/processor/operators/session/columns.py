@@ -78,12 +78,12 @@ class SessionTarget:
         store = self._live.store
         live = self._live
         windows = self._windows
-        seen = stream_times(times, store.observed_ms)
+        stream_time = stream_times(times, store.observed_ms)
         late = stream_times(times, live.stream_time_ms) - windows.closes_after_ms
         retention_ms = store.builder.retention_ms
-        if (times < late).any() or (times <= seen - retention_ms).any():
+        if (times < late).any() or (times <= stream_time - retention_ms).any():
             raise Inexact("some may be late")
-        before = np.concatenate(([store.observed_ms], seen[:-1]))
+        before = np.concatenate(([store.observed_ms], stream_time[:-1]))
         most = RUNS_PER_ROW * len(times)
         runs = runs_of(keys, Times(times, before), windows.gap_ms, retention_ms, self._find, most)
         if max(run.turn for run in runs) >= TURNS:
@@ -91,8 +91,8 @@ class SessionTarget:
         return runs
 
     def _find(self, key: Any, first_ms: int, last_ms: int) -> list[Session]:
-        found = self._live.store.find_sessions(key, first_ms, last_ms, with_expired=True)
-        return [Session(session.window, state) for session, state in found]
+        sessions = self._live.store.find_sessions(key, first_ms, last_ms, with_expired=True)
+        return [Session(session.window, state) for session, state in sessions]
 
     def _compute(self, runs: list[SessionRun], inputs: list[pa.Array | None]) -> None:
         """The state of every run; those that extend others after them."""
@@ -100,8 +100,8 @@ class SessionTarget:
             now = [run for run in runs if run.turn == turn]
             rows = np.concatenate([run.rows for run in now])
             groups = RowGroups(np.repeat(np.arange(len(now)), [len(run.rows) for run in now]), now, None)
-            taken = [None if column is None else column.take(pa.array(rows)) for column in inputs]
-            states = merge_states(self._aggregation, [self._before(run) for run in now], groups, taken)
+            selected = [None if column is None else column.take(pa.array(rows)) for column in inputs]
+            states = merge_states(self._aggregation, [self._before(run) for run in now], groups, selected)
             for run, state in zip(now, states, strict=True):
                 run.state = state
 
@@ -117,11 +117,11 @@ class SessionTarget:
             removed = zip(run.removals, run.touched, strict=True)
             changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]
             changes.append((int(run.rows[-1]), run.session, run.state, None))
-        put = self._live.store.put
+        put_row = self._live.store.put
         emit = self._live.emit
         record_ms = times.tolist()
         for row, session, new, old in sorted(changes, key=lambda change: change[0]):
-            put(session, new, record_ms[row])
+            put_row(session, new, record_ms[row])
             emit(session, new, old, session.window.end_ms, ())
         self._live.stream_time_ms = max(self._live.stream_time_ms, int(times.max()))
 

@@ -78,7 +78,7 @@ class SessionAggregateOperator(ClosureOperator):
         gap_ms = self.windows.gap_ms
         closes_after_ms = self.windows.closes_after_ms
         near = live.store.touched
-        put = live.store.put
+        put_row = live.store.put
         note = self._note(context, live)
         cached = self._caches(context)
         gave_nothing = self.aggregator.gave_nothing
@@ -105,14 +105,14 @@ class SessionAggregateOperator(ClosureOperator):
                 if instant:
                     old = earlier
                 else:
-                    put(session, None, timestamp)
+                    put_row(session, None, timestamp)
                     note(session, None, earlier)
                 aggregate = merger(key, aggregate, earlier)
             aggregate = step(key, value, aggregate)
             if aggregate is None and not touched:
                 gave_nothing()
             session = make_tuple(Windowed, (key, window))
-            put(session, aggregate, timestamp)
+            put_row(session, aggregate, timestamp)
             note(session, aggregate, old)
 
         return process

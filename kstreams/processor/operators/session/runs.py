@@ -134,10 +134,10 @@ class _OfKey:
     def _check(self, touched: list[Session], start: int, end: int) -> None:
         reaches = [session.window.end_ms for session in touched]
         events = self.times.events[start:end]
-        seen = self.times.seen[start:end]
-        if reaches and min(reaches) <= int(seen[0]) - self.retention_ms:
+        stream_time = self.times.seen[start:end]
+        if reaches and min(reaches) <= int(stream_time[0]) - self.retention_ms:
             raise Inexact("touches a session that has expired")
-        if (events[:-1] <= seen[1:] - self.retention_ms).any():
+        if (events[:-1] <= stream_time[1:] - self.retention_ms).any():
             raise Inexact("a session of the batch expires within it")
 
 
@@ -149,5 +149,5 @@ def _removed_at(window: Window, opened: Window, events: Integers) -> int:
 
 
 def _with(sessions: list[Session], run: SessionRun) -> list[Session]:
-    kept = [session for session in sessions if session not in run.touched]
-    return sorted([*kept, Session(run.window, None, run)], key=lambda session: session.window[::-1])
+    untouched = [session for session in sessions if session not in run.touched]
+    return sorted([*untouched, Session(run.window, None, run)], key=lambda session: session.window[::-1])

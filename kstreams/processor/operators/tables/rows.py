@@ -54,7 +54,7 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
     dropped = context.dropped
     store = context.state_store(kept.store)
     get = store.get
-    put = store.put
+    put_row = store.put
     emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
     def keep(key: Any, value: Any, timestamp: int) -> None:
@@ -64,7 +64,7 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
         row = get(key)
         if skips_empty and value is None and row is None:
             return
-        put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
+        put_row(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
         emit(key, value, None if row is None else row[0], timestamp, current.headers)
 
     return keep

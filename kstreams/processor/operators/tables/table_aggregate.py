@@ -70,7 +70,7 @@ class GroupRowsOperator(ClosureOperator):
         if self.key is None or same_bytes_when_equal(self.key):
             return eq
         write = self.key.serialize
-        return lambda one, other: write(one) == write(other)
+        return lambda first, other: write(first) == write(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class TableAggregateOperator(ClosureOperator):
         current = context.current
         store = context.state_store(self.kept.store)
         get = store.get
-        put = store.put
+        put_row = store.put
         kept = self.kept
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
         cached = kept.caching and context.caching
@@ -119,7 +119,7 @@ class TableAggregateOperator(ClosureOperator):
             elif old is None or before is None:
                 latest = timestamp  # no stored value took part
             at = max(timestamp, latest)
-            put(key, None if after is None else ValueAndTimestamp(after, at))
+            put_row(key, None if after is None else ValueAndTimestamp(after, at))
             # A tombstone from the cache has the time of its record.
             emit(key, after, before, timestamp if after is None and cached else at, current.headers)
 

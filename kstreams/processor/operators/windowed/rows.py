@@ -186,7 +186,7 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, contex
 def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
     step, initial, cached, gave_nothing = parts
     get = live.store.get
-    put = live.store.put
+    put_row = live.store.put
     emit_of = live.emit_of
     current = context.current
 
@@ -203,10 +203,10 @@ def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Updat
         if new is None:
             if row is None:
                 gave_nothing()
-            put(key, None, start_ms)
+            put_row(key, None, start_ms)
             latest = timestamp if cached else latest
         else:
-            put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
+            put_row(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
         emit_of(start_ms)(key, new, old, latest, current.headers)
 
     return update

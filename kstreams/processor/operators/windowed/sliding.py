@@ -102,7 +102,7 @@ class SlidingAggregateOperator(ClosureOperator):
 
     def _placing(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
         initial = self.aggregator.initial
-        put = live.store.put
+        put_row = live.store.put
         emit = live.emit
         current = context.current
         cached = self._caches(context)
@@ -120,10 +120,10 @@ class SlidingAggregateOperator(ClosureOperator):
             if new is None:
                 if row is None:
                     gave_nothing()
-                put(key, None, start_ms)
+                put_row(key, None, start_ms)
                 latest = timestamp if cached else latest
             else:
-                put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
+                put_row(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
             window = make_tuple(Window, (start_ms, start_ms + difference_ms))
             emit(make_tuple(Windowed, (key, window)), new, old, latest, current.headers)
 
@@ -147,13 +147,13 @@ class SlidingAggregateOperator(ClosureOperator):
 def _cutting_out(
     context: OperatorContext, live: LiveAggregation, difference_ms: int
 ) -> Callable[[Any, int, Any], None]:
-    put = live.store.put
+    put_row = live.store.put
     emit = live.emit
     current = context.current
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
         """Keep a window that does not hold the record: the part of a longer one that follows it."""
-        put(key, row, start_ms)
+        put_row(key, row, start_ms)
         window = make_tuple(Window, (start_ms, start_ms + difference_ms))
         emit(make_tuple(Windowed, (key, window)), row[0], None, row[1], current.headers)
 

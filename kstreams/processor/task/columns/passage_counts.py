@@ -38,16 +38,18 @@ class PassageCounts:
 
     def __init__(self, passages: Iterable[Passage], counts: ForwardedCounts | None) -> None:
         self._passages = (
-            [] if counts is None else [(each.view.where, counts.adding(each.parent, each.child)) for each in passages]
+            []
+            if counts is None
+            else [(passage.view.where, counts.adding(passage.parent, passage.child)) for passage in passages]
         )
         self.expressions: list[Expr] = [where for where, _ in self._passages if where is not None]
 
     def prepare(self, batch: Batch, columns: Columns) -> Callable[[], None]:
         """Look through a batch; the answer counts."""
-        found = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._passages]
+        counts = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._passages]
 
         def count() -> None:
-            for add, records in found:
+            for add, records in counts:
                 add(records)
 
         return count

@@ -193,8 +193,8 @@ def _check_paths_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
     """
     met: Counter[str] = Counter()
     for target in plan.targets:
-        reached = [target.node, *nodes_after(sub_topology, target.node)]
-        names = (name for node in reached for name in (node.name, *places_of(node, sub_topology)))
+        reachable = [target.node, *nodes_after(sub_topology, target.node)]
+        names = (name for node in reachable for name in (node.name, *places_of(node, sub_topology)))
         met.update(dict.fromkeys(names).keys())
     for name, times in met.items():
         if times > 1:

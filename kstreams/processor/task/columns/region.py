@@ -146,8 +146,8 @@ def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
         return BatchTarget(target, source, task.handles.of(node.name, BatchedRecords), task.context.current)
     if isinstance(node.columns, SessionForm):
         return SessionTarget(target, task.handles.of(node.name, LiveAggregation))
-    others = [other for other in task.sub_topology.nodes if other.name != node.name]
-    shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
+    other_nodes = [other for other in task.sub_topology.nodes if other.name != node.name]
+    shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in other_nodes)
     return AggregateTarget(target, task.handles.of(node.name, AggregateHandle), task.context, waits=not shared)
 
 
