@@ -29,18 +29,22 @@ class Rates:
     def of(self, instances: Iterable[Instance]) -> dict[tuple[str, str], float]:
         """Since the call before; what is counted for the first time has no rate yet."""
         now: dict[tuple[Any, ...], tuple[int, float]] = {}
-        found: defaultdict[tuple[str, str], float] = defaultdict(float)
+        totals: defaultdict[tuple[str, str], float] = defaultdict(float)
         for instance in instances:
-            for each in instance["counts"]:
-                key = (instance["instance"], instance["pid"], *(each[part] for part in ("kind", "of", "by", "reason")))
-                count = each["count"]
+            for counter in instance["counts"]:
+                key = (
+                    instance["instance"],
+                    instance["pid"],
+                    *(counter[part] for part in ("kind", "of", "by", "reason")),
+                )
+                count = counter["count"]
                 seconds = instance["seconds"]
                 now[key] = (count, seconds)
                 before, since = self._before.get(key, (count, seconds))
                 passed = max(0, count - before) / (seconds - since) if seconds > since else 0.0
-                found[each["kind"], each["of"]] += passed
+                totals[counter["kind"], counter["of"]] += passed
         self._before = now
-        return dict(found)
+        return dict(totals)
 
 
 class Totals:
@@ -65,57 +69,59 @@ class Totals:
 
     def of(self, instances: Sequence[Instance]) -> list[Instance]:
         """The same instances; the first one also tells what was counted by tasks that count it no longer."""
-        left = self._left_after(instances)
+        counters_left = self._left_after(instances)
         gone = [
             {"kind": kind, "of": of, "by": "", "count": count, "reason": reason}
-            for (kind, of, reason), count in left.items()
+            for (kind, of, reason), count in counters_left.items()
             if count
         ]
-        first = [{**each, "counts": [*each["counts"], *gone]} for each in instances[:1]]
+        first = [{**instance, "counts": [*instance["counts"], *gone]} for instance in instances[:1]]
         return [*first, *instances[1:]]
 
     def _left_after(self, instances: Iterable[Instance]) -> Counter[tuple[str, str, str]]:
         now = set[tuple[Any, ...]]()
         for instance in instances:
-            for each in instance["counts"]:
-                what = (each["kind"], each["of"], each["reason"])
-                key = (instance["instance"], instance["pid"], each["by"], *what)
-                if each["count"] < self._last.get(key, 0):  # the task has come back
-                    self._left[what] += self._last[key]
-                self._last[key] = each["count"]
+            for count in instance["counts"]:
+                counted = (count["kind"], count["of"], count["reason"])
+                key = (instance["instance"], instance["pid"], count["by"], *counted)
+                if count["count"] < self._last.get(key, 0):  # the task has come back
+                    self._left[counted] += self._last[key]
+                self._last[key] = count["count"]
                 now.add(key)
-        left = self._left.copy()
+        remaining = self._left.copy()
         for key in self._last.keys() - now:
-            left[key[3:]] += self._last[key]
-        return left
+            remaining[key[3:]] += self._last[key]
+        return remaining
 
 
 def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> dict[str, Rows]:
     """Instances, sources, topics, drops, tasks, stores and restores."""
     return {
-        "instances": [_instance(each) for each in instances],
+        "instances": [_instance(instance) for instance in instances],
         "sources": _counted(instances, rates, "read", "source"),
         "topics": _topics(instances, rates),
         "dropped": _dropped(instances, rates),
-        "tasks": sorted((row for each in instances for row in _tasks(each)), key=lambda row: str(row["task"])),
+        "tasks": sorted((row for instance in instances for row in _tasks(instance)), key=lambda row: str(row["task"])),
         "stores": _stores(instances),
-        "restoring": [{"instance": each["instance"], **left} for each in instances for left in each["restores"]],
+        "restoring": [
+            {"instance": instance["instance"], **restore} for instance in instances for restore in instance["restores"]
+        ],
     }
 
 
-def _instance(each: Instance) -> dict[str, Any]:
-    tasks = sum(len(thread["tasks"]) for thread in each["threads"])
-    who = {name: each[name] for name in ("instance", "pid", "state")}
-    return {**who, "threads": len(each["threads"]), "tasks": tasks, "failed_threads": each["failed_threads"]}
+def _instance(instance: Instance) -> dict[str, Any]:
+    tasks = sum(len(thread["tasks"]) for thread in instance["threads"])
+    who = {name: instance[name] for name in ("instance", "pid", "state")}
+    return {**who, "threads": len(instance["threads"]), "tasks": tasks, "failed_threads": instance["failed_threads"]}
 
 
 def _sums(instances: Iterable[Instance], kind: str) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in instances:
-        for counted in each["counts"]:
+    totals: Counter[str] = Counter()
+    for instance in instances:
+        for counted in instance["counts"]:
             if counted["kind"] == kind:
-                found[counted["of"]] += counted["count"]
-    return found
+                totals[counted["of"]] += counted["count"]
+    return totals
 
 
 def _counted(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float], kind: str, name: str) -> Rows:
@@ -125,8 +131,8 @@ def _counted(instances: Sequence[Instance], rates: Mapping[tuple[str, str], floa
 
 def _topics(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> Rows:
     lags: Counter[str] = Counter()
-    for each in instances:
-        for lag in each["lags"]:
+    for instance in instances:
+        for lag in instance["lags"]:
             lags[lag["topic"]] += lag["lag"]
     written = {row["topic"]: row for row in _counted(instances, rates, "written", "topic")}
     for row in _counted(instances, rates, "repartitioned", "topic"):
@@ -141,8 +147,8 @@ def _topics(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float
 
 def _dropped(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> Rows:
     sums: Counter[tuple[str, str]] = Counter()
-    for each in instances:
-        for counted in each["counts"]:
+    for instance in instances:
+        for counted in instance["counts"]:
             if counted["kind"] == "dropped":
                 sums[counted["of"], counted["reason"]] += counted["count"]
     return [
@@ -151,18 +157,18 @@ def _dropped(instances: Sequence[Instance], rates: Mapping[tuple[str, str], floa
     ]
 
 
-def _tasks(each: Instance) -> Rows:
-    figures = {figure["task"]: figure for figure in each["tasks"]}
+def _tasks(instance: Instance) -> Rows:
+    figures = {figure["task"]: figure for figure in instance["tasks"]}
     return [
         {
             "task": task,
-            "instance": each["instance"],
+            "instance": instance["instance"],
             "thread": thread["name"],
             "state": thread["state"],
             "stream_time": figures.get(task, {}).get("stream_time"),
             "bytes": figures.get(task, {}).get("bytes"),
         }
-        for thread in each["threads"]
+        for thread in instance["threads"]
         for task in thread["tasks"]
     ]
 
@@ -170,8 +176,8 @@ def _tasks(each: Instance) -> Rows:
 def _stores(instances: Iterable[Instance]) -> Rows:
     rows = Counter[str]()
     used = Counter[str]()
-    for each in instances:
-        for figures in each["stores"]:
+    for instance in instances:
+        for figures in instance["stores"]:
             rows[figures["store"]] += figures["rows"]
             used[figures["store"]] += figures["bytes"]
     return [{"store": store, "rows": rows[store], "bytes": used[store]} for store in sorted(rows)]

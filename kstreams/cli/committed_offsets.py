@@ -16,5 +16,5 @@ def committed_by(
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
     """The committed offsets of these partitions, group by group."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda group: admin.committed(group, partitions), groups)
-        return dict(zip(groups, found, strict=True))
+        offsets = pool.map(lambda group: admin.committed(group, partitions), groups)
+        return dict(zip(groups, offsets, strict=True))

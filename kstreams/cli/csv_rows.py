@@ -150,9 +150,9 @@ def _check_header(names: list[str], delimiter: str) -> None:
 
 
 def _type_of(cells: Iterable[str]) -> str:
-    seen = {cell for cell in cells if cell}
-    fitting = (kind for kind, (pattern, _) in _TYPES.items() if all(map(pattern.fullmatch, seen)))
-    return next(fitting) if seen else "str"
+    distinct = {cell for cell in cells if cell}
+    fitting = (kind for kind, (pattern, _) in _TYPES.items() if all(map(pattern.fullmatch, distinct)))
+    return next(fitting) if distinct else "str"
 
 
 def _refused(line: int, why: str) -> KStreamsError:

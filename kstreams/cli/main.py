@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kstreams ...
     0
     """
-    given, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     lines.begin(debug)
     with _termination() as terminated:
-        status = _run(given) if debug else _spoken(given)
+        status = _run(words) if debug else _spoken(words)
     return TERMINATED if terminated.is_set() and status == INTERRUPTED else status
 
 

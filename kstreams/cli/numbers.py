@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """A number and a noun, in the plural but for one.
 
     Examples
@@ -13,7 +13,7 @@ def counted(number: int, what: str) -> str:
     >>> counted(1, "record"), counted(2_000, "record")
     ('1 record', '2,000 records')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: float) -> str:

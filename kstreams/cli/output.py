@@ -63,9 +63,9 @@ def reader_is_gone(stream: TextIO) -> bool:
             return False
     except (OSError, ValueError):  # a stream without a file, as in tests
         return False
-    asked = select.poll()
-    asked.register(fd, 0)  # errors are reported in any case
-    return any(events & select.POLLERR for _, events in asked.poll(0))
+    poll = select.poll()
+    poll.register(fd, 0)  # errors are reported in any case
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def end_output() -> None:

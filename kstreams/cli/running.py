@@ -46,22 +46,22 @@ class RunningApplication:
         self._peers = Peers(Instances(config).token(), certificate)
 
     def rows(
-        self, store: str, key: str | None, given: Mapping[str, str], limit: int | None
+        self, store: str, key: str | None, parameters: Mapping[str, str], limit: int | None
     ) -> Iterator[dict[str, Any]]:
         """The rows of a store, page after page; up to `limit`, None for all."""
         target = rows_of(store, key)
-        left = limit
+        remaining = limit
         cursor: dict[str, str] = {}
-        while left is None or left > 0:
-            asked = {**given, **cursor, "limit": str(min(1_000, left or 1_000))}
-            page = self.ask(target, asked)
+        while remaining is None or remaining > 0:
+            query = {**parameters, **cursor, "limit": str(min(1_000, remaining or 1_000))}
+            page = self.ask(target, query)
             yield from page["rows"]
-            left = None if left is None else left - len(page["rows"])
+            remaining = None if remaining is None else remaining - len(page["rows"])
             if page["next"] is None:
                 return
             cursor = {"cursor": page["next"]}
 
-    def ask(self, target: str, given: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def ask(self, target: str, parameters: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The answer of any instance; while tasks move, it is asked again for some seconds.
 
         Raises
@@ -72,7 +72,7 @@ class RunningApplication:
         until = monotonic() + _PATIENCE_S
         while True:
             for instance in self.instances:
-                status, answer = self._answer(instance, target, given or {})
+                status, answer = self._answer(instance, target, parameters or {})
                 if status == 200:
                     return answer
                 if status != 503:
@@ -86,7 +86,7 @@ class RunningApplication:
         answers = [self._answer(instance, target, {}) for instance in self.instances]
         return [answer for status, answer in answers if status == 200]
 
-    def watch(self, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def watch(self, store: str, parameters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """The events of rows as they change; where an instance goes, another begins again with the rows as they are.
 
         Raises
@@ -94,50 +94,54 @@ class RunningApplication:
         StateError
             When an instance refuses, or none has answered for some seconds.
         """
-        asked = [(self, instance) for instance in self.instances]
+        pending = [(self, instance) for instance in self.instances]
         until = monotonic() + _PATIENCE_S
         reason = "the application has ended"
         while monotonic() < until:
-            for application, instance in asked:
+            for application, instance in pending:
                 try:
-                    for event in application._events(instance, store, given):
+                    for event in application._events(instance, store, parameters):
                         yield event
                         until = monotonic() + _PATIENCE_S
                 except (OSError, http.client.HTTPException) as error:
                     reason = f"{instance.address}: {error}"
             sleep(_PAUSE_S)
-            found = running(self._config)
-            asked = [] if found is None else [(found, instance) for instance in found.instances]
+            running_application = running(self._config)
+            pending = (
+                []
+                if running_application is None
+                else [(running_application, instance) for instance in running_application.instances]
+            )
         raise StateError(f"no instance answers any more: {reason}")
 
-    def _events(self, instance: Instance, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def _events(self, instance: Instance, store: str, parameters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Those of one instance, until it goes; none where it has no answer now."""
         name = ""
         target = f"/v1/stores/{quote(store, safe='')}/watch"
-        with self._asked(instance, target, given, _SILENCE_S) as answer:
+        with self._asked(instance, target, parameters, _SILENCE_S) as answer:
             if answer.status not in (200, 503):
                 raise StateError(decode_json(answer.read())["error"])
             for line in answer if answer.status == 200 else ():
-                field, _, rest = line.decode().rstrip("\n").partition(": ")
-                name = rest if field == "event" else name
+                field, _, content = line.decode().rstrip("\n").partition(": ")
+                name = content if field == "event" else name
                 if field == "data":
-                    yield {"event": name, **decode_json(rest)}
+                    yield {"event": name, **decode_json(content)}
 
-    def _answer(self, instance: Instance, target: str, given: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    def _answer(self, instance: Instance, target: str, parameters: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         try:
-            with self._asked(instance, target, given, _ANSWER_S) as answer:
+            with self._asked(instance, target, parameters, _ANSWER_S) as answer:
                 return answer.status, decode_json(answer.read())
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             return 503, {"error": f"{instance.address} does not answer: {error}"}
 
     def _asked(
-        self, instance: Instance, target: str, given: Mapping[str, str], seconds: float
+        self, instance: Instance, target: str, parameters: Mapping[str, str], seconds: float
     ) -> AbstractContextManager[http.client.HTTPResponse]:
         from kstreams.runtime.native.stores.metadata import HostInfo
 
         host = HostInfo.of(instance.address)
         assert host is not None, "an instance notes where it answers"
-        return self._peers.asked(host, target, given, seconds)
+        return self._peers.asked(host, target, parameters, seconds)
 
 
 def rows_of(store: str, key: str | None) -> str:
@@ -154,8 +158,8 @@ def rows_of(store: str, key: str | None) -> str:
 
 def settings_of_application(application_id: str | None, app: str | None, state_dir: Path | None) -> Config:
     """The settings by which an application is found: its file's, else those of the environment and `kstreams.toml`."""
-    given = {"application.id": application_id, "state.dir": state_dir}
-    named = {key: value for key, value in given.items() if value is not None}
+    settings = {"application.id": application_id, "state.dir": state_dir}
+    named = {key: value for key, value in settings.items() if value is not None}
     if app is not None:
         from kstreams.app import load_app
 
@@ -173,12 +177,16 @@ def running(config: Config) -> RunningApplication | None:
     """
     from kstreams.server.instances import running_below
 
-    wanted = config.explicit.get("application.id")
-    found = [each for each in running_below(Path(config["state.dir"])) if wanted in (None, each.application_id)]
-    ids = sorted({each.application_id for each in found})
+    application_id = config.explicit.get("application.id")
+    instances = [
+        instance
+        for instance in running_below(Path(config["state.dir"]))
+        if application_id in (None, instance.application_id)
+    ]
+    ids = sorted({instance.application_id for instance in instances})
     if len(ids) > 1:
         raise StateError(f"several applications answer: name one by --application-id: {', '.join(ids)}")
-    return RunningApplication(config.replace({"application.id": ids[0]}), found) if found else None
+    return RunningApplication(config.replace({"application.id": ids[0]}), instances) if instances else None
 
 
 def with_state(config: Config) -> Config:
@@ -189,25 +197,28 @@ def with_state(config: Config) -> Config:
     StateError
         When there is none, or there are several and the settings name none.
     """
-    wanted = config.explicit.get("application.id")
+    application_id = config.explicit.get("application.id")
     folder = Path(config["state.dir"])
-    found = sorted(file.parent.name for file in folder.glob("*/topology.json") if wanted in (None, file.parent.name))
-    if not found:
+    names = sorted(
+        file.parent.name for file in folder.glob("*/topology.json") if application_id in (None, file.parent.name)
+    )
+    if not names:
         raise StateError(
-            f"no application {'' if wanted is None else f'{wanted!r} '}runs or has left stores in {folder}"
+            f"no application {'' if application_id is None else f'{application_id!r} '}"
+            f"runs or has left stores in {folder}"
         )
-    if len(found) > 1:
-        raise StateError(f"several applications have left stores: name one by --application-id: {', '.join(found)}")
-    return config.replace({"application.id": found[0]})
+    if len(names) > 1:
+        raise StateError(f"several applications have left stores: name one by --application-id: {', '.join(names)}")
+    return config.replace({"application.id": names[0]})
 
 
 def require_running(config: Config) -> RunningApplication:
     """The same; raises StateError when none answers."""
-    found = running(config)
-    if found is None:
+    application = running(config)
+    if application is None:
         name = config.explicit.get("application.id")
         which = "no application" if name is None else f"the application {name!r} does not run, or no instance of it"
         raise StateError(
             f"{which} answers in {config['state.dir']}: start it with `kstreams run --serve`, and name its --state-dir"
         )
-    return found
+    return application

@@ -27,15 +27,15 @@ def answer_of(application: RunningApplication, query: str, as_of_ms: int | None)
     """
     from kstreams.state.tables.sql import answer
 
-    given = {} if as_of_ms is None else {"as_of": str(as_of_ms)}
+    parameters = {} if as_of_ms is None else {"as_of": str(as_of_ms)}
     stores = [store["name"] for store in application.ask("/v1/stores")["stores"]]
-    return answer(query, stores, lambda store: _table(application, store, given))
+    return answer(query, stores, lambda store: _table(application, store, parameters))
 
 
-def _table(application: RunningApplication, store: str, given: Mapping[str, str]) -> pa.Table:
+def _table(application: RunningApplication, store: str, parameters: Mapping[str, str]) -> pa.Table:
     import pyarrow as pa
 
-    rows: list[dict[str, Any]] = list(application.rows(store, None, given, None))
+    rows: list[dict[str, Any]] = list(application.rows(store, None, parameters, None))
     if not rows:
         return pa.table({"key": pa.nulls(0), "value": pa.nulls(0)} | {name: pa.nulls(0, pa.int64()) for name in _TIMES})
     try:

@@ -18,7 +18,7 @@ Place = tuple[TopicPartition, int]
 Reader = Callable[[bytes | None, Headers, Place], Any]
 
 
-def reader_of(what: str, asked: str | None, noted: str | None, use: SerdeUse | None = None) -> Reader:
+def reader_of(side: str, requested: str | None, noted: str | None, use: SerdeUse | None = None) -> Reader:
     """The function that reads keys or values.
 
     Bytes that are not of the type that was asked for are an error. Those that are not of the type that the topic's
@@ -26,8 +26,8 @@ def reader_of(what: str, asked: str | None, noted: str | None, use: SerdeUse | N
 
     Parameters
     ----------
-    what : {"key", "value"}
-    asked : str or None
+    side : {"key", "value"}
+    requested : str or None
         The type that the command line gives.
     noted : str or None
         What the settings of the topic say.
@@ -40,33 +40,33 @@ def reader_of(what: str, asked: str | None, noted: str | None, use: SerdeUse | N
     >>> read(bytes(8), (), (TopicPartition("numbers", 0), 0))
     0
     """
-    if asked is not None:
-        if use is None and needs_registry(asked):
-            raise SerdeError(f"{asked} is read with a schema registry: set schema.registry.url")
-        return _strict(what, topic_decoder(asked, use, _tell))
+    if requested is not None:
+        if use is None and needs_registry(requested):
+            raise SerdeError(f"{requested} is read with a schema registry: set schema.registry.url")
+        return _strict(side, topic_decoder(requested, use, _tell))
     if noted == MIXED:
-        sys.stderr.write(f"kstreams: the {what}s were written as several types: guessed, unless --{what}-type says\n")
+        sys.stderr.write(f"kstreams: the {side}s were written as several types: guessed, unless --{side}-type says\n")
     if noted is None or noted == MIXED or not is_known(noted):
         guess = topic_decoder(AUTO, use, _tell)
         return lambda data, headers, place: guess(data, headers)
-    return _lenient(what, noted, use)
+    return _lenient(side, noted, use)
 
 
 def _tell(error: KStreamsError) -> None:
     sys.stderr.write(f"kstreams: what is shown is guessed without the schema registry: {error}\n")
 
 
-def _strict(what: str, read: Decode) -> Reader:
+def _strict(side: str, read: Decode) -> Reader:
     def checked(data: bytes | None, headers: Headers, place: Place) -> Any:
         try:
             return read(data, headers)
         except SerdeError as error:
-            raise SerdeError(f"{place[0]}@{place[1]}: {error}; try another --{what}-type") from error
+            raise SerdeError(f"{place[0]}@{place[1]}: {error}; try another --{side}-type") from error
 
     return checked
 
 
-def _lenient(what: str, noted: str, use: SerdeUse | None) -> Reader:
+def _lenient(side: str, noted: str, use: SerdeUse | None) -> Reader:
     read = topic_decoder(noted, use)
     guess = topic_decoder(AUTO, use, _tell)
     warned = False
@@ -78,7 +78,7 @@ def _lenient(what: str, noted: str, use: SerdeUse | None) -> Reader:
         except SerdeError:
             if not warned:
                 sys.stderr.write(
-                    f"kstreams: the {what} of {place[0]}@{place[1]} is no {noted}, as the topic's settings say: "
+                    f"kstreams: the {side} of {place[0]}@{place[1]} is no {noted}, as the topic's settings say: "
                     "it is guessed, as are others of the kind\n"
                 )
             warned = True

@@ -26,7 +26,7 @@ def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, fl
     >>> [dict(name.tags)["client-id"] for name in measured(two) if name.name == "state"]
     ['shop', 'till']
     """
-    found: dict[MetricName, float | str] = {}
+    values: dict[MetricName, float | str] = {}
     for application in applications:
-        found |= application.metrics()
-    return found
+        values |= application.metrics()
+    return values

@@ -8,8 +8,10 @@ from itertools import chain
 from kstreams.runtime.metrics.catalogue import NODE, TEMPLATES, MetricKind, MetricName, MetricTemplate
 
 _SENSORS = {
-    what: MetricTemplate(NODE, f"sensor-{what}", MetricKind.GAUGE, f"A sensor of a processor: {meaning}.", ours=True)
-    for what, meaning in {"total": "the sum", "count": "how many values", "max": "the greatest value"}.items()
+    statistic: MetricTemplate(
+        NODE, f"sensor-{statistic}", MetricKind.GAUGE, f"A sensor of a processor: {meaning}.", ours=True
+    )
+    for statistic, meaning in {"total": "the sum", "count": "how many values", "max": "the greatest value"}.items()
 }
 """Whatever sensors are called, these are their names outside: not every name of a sensor may be one of a metric."""
 

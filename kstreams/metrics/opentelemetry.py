@@ -65,11 +65,11 @@ class _Latest:
         return self._found.get(template, [])
 
     def _gathered(self) -> dict[MetricTemplate, list[Observation]]:
-        found: dict[MetricTemplate, list[Observation]] = {}
+        observations: dict[MetricTemplate, list[Observation]] = {}
         for name, value in measured(list(self.applications)).items():
             template, labels = exported(name)
-            found.setdefault(template, []).append(_observation(template, labels, value))
-        return found
+            observations.setdefault(template, []).append(_observation(template, labels, value))
+        return observations
 
 
 _OBSERVED: WeakKeyDictionary[Meter, _Latest] = WeakKeyDictionary()

@@ -65,7 +65,7 @@ def application(
     *,
     hosts: Collection[str] = HOSTS,
     limits: Limits = _DEFAULT_LIMITS,
-    further: Sequence[Endpoint] = (),
+    further_endpoints: Sequence[Endpoint] = (),
 ) -> QueryApplication:
     """The queries of a running application, to be mounted in an ASGI application or run by an ASGI server.
 
@@ -78,7 +78,7 @@ def application(
     hosts : collection of str
         The names by which the server may be addressed, without ports.
     limits : Limits
-    further : sequence of Endpoint
+    endpoints : sequence of Endpoint
         Routes beside those of stores, of the application and for operations.
 
     Returns
@@ -103,7 +103,7 @@ def application(
     questions = Questions(streams.topology, limits)
     of_application = (ApplicationRoutes, OperationRoutes, ActivityRoutes, TopicRoutes)
     groups = StoreRoutes(asking, questions), *(routes(asking) for routes in of_application)
-    endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further]
+    endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further_endpoints]
     stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
     endpoints.append(_document(endpoints, stores))
     open_paths = [endpoint.path for endpoint in endpoints if endpoint.is_open]

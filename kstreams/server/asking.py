@@ -79,7 +79,7 @@ class Asking:
         if reading is None or not reading.is_point:
             return None
         try:
-            answers = self.streams.committed_at_once(store.name, key, lambda found: found.get(key))
+            answers = self.streams.committed_at_once(store.name, key, lambda committed_store: committed_store.get(key))
         except StateError:
             return None
         if answers is None:
@@ -100,12 +100,14 @@ class Asking:
             hosts = await self.work.do(self.streams.metadata_for_all_streams_clients, seconds)
         except StateError:
             hosts = []
-        asked = [host for host in hosts if host != self.address]
-        answers = [self._waits.do(partial(self._peers.body, host, target, seconds), seconds + 1) for host in asked]
-        found = await asyncio.gather(*answers, return_exceptions=True)
+        other_hosts = [host for host in hosts if host != self.address]
+        answers = [
+            self._waits.do(partial(self._peers.body, host, target, seconds), seconds + 1) for host in other_hosts
+        ]
+        results = await asyncio.gather(*answers, return_exceptions=True)
         return {
-            str(host): None if isinstance(each, BaseException) else each
-            for host, each in zip(asked, found, strict=True)
+            str(host): None if isinstance(result, BaseException) else result
+            for host, result in zip(other_hosts, results, strict=True)
         }
 
     async def page(self, question: Question, until: float | None = None) -> Page:
@@ -126,15 +128,15 @@ class Asking:
 
     async def pages(self, questions: Sequence[Question]) -> Page:
         """The rows of several questions as one page, which stands for what all of them stand for."""
-        found = _no_rows(questions[0])
+        rows = _no_rows(questions[0])
         until = asyncio.get_running_loop().time() + questions[0].seconds
         for question in questions:
             page = self.at_once(question) or await self.page(question, until)
-            found.rows += page.rows
-            found.instances |= page.instances
+            rows.rows += page.rows
+            rows.instances |= page.instances
             for source, offset in page.position.items():
-                found.position[source] = min(offset, found.position.get(source, offset))
-        return found
+                rows.position[source] = min(offset, rows.position.get(source, offset))
+        return rows
 
     async def count(self, question: Question) -> EntryCount:
         """How many entries a store has; of all its partitions, one after the other: there may be more than threads.
@@ -146,18 +148,18 @@ class Asking:
         """
         until = asyncio.get_running_loop().time() + question.seconds
         holders = self._holders(question)
-        found = [await self._counted(_until(question, until), number, each) for number, each in holders.items()]
-        instances = {number: name for each in found for number, name in each.instances.items()}
-        position = {source: offset for each in found for source, offset in each.position.items()}
+        counts = [await self._counted(_until(question, until), number, host) for number, host in holders.items()]
+        instances = {number: name for host in counts for number, name in host.instances.items()}
+        position = {source: offset for host in counts for source, offset in host.position.items()}
         return EntryCount(
-            sum(each.count for each in found), any(each.is_estimate for each in found), instances, position
+            sum(host.count for host in counts), any(host.is_estimate for host in counts), instances, position
         )
 
     async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
         host = self._hosts(question, holders)[0]
         if host is not None:
-            asked = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
-            return await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
+            request = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
+            return await self._waits.do(partial(self._peers.answer, *request), question.seconds)
         here = await self.work.do(partial(self._local, question, CountQuery(), number), question.seconds)
         is_estimate = question.store.store == "rocksdb"
         return EntryCount(here.value, is_estimate, {str(number): self.instance}, position_text(here.position))
@@ -176,25 +178,25 @@ class Asking:
             raise _not_now(store, error) from None
 
     def _holders(self, question: Question) -> dict[int, PartitionHolders]:
-        found = self.holders(question.store.name)
+        holders = self.holders(question.store.name)
         if question.partition is None:
-            return found
-        if question.partition not in found:
+            return holders
+        if question.partition not in holders:
             raise Refusal(404, "the store has no such partition")
-        return {question.partition: found[question.partition]}
+        return {question.partition: holders[question.partition]}
 
     async def _of_key(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of the partition where the key should be; where it has nothing, of the first other one that has."""
-        found = _no_rows(question)
+        rows = _no_rows(question)
         cursor = question.cursor
         for number in self._order(question, holders):
             after = None if cursor is None else cursor.after
             answer = await self._rows(_until(question, until), number, holders[number], after, question.limit)
-            _add(found, number, answer)
+            _add(rows, number, answer)
             if answer.rows:
-                found.next = answer.next
+                rows.next = answer.next
                 break
-        return found
+        return rows
 
     def _order(self, question: Question, holders: dict[int, PartitionHolders]) -> list[int]:
         if question.cursor is not None:
@@ -207,27 +209,27 @@ class Asking:
 
     async def _scan(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of one partition after the other."""
-        found = _no_rows(question)
+        rows = _no_rows(question)
         cursor = question.cursor or Cursor(-1, None)
-        left = sorted(number for number in holders if number >= cursor.partition)
-        for number, following in zip(left, [*left[1:], None], strict=True):
+        remaining_partitions = sorted(number for number in holders if number >= cursor.partition)
+        for number, following in zip(remaining_partitions, [*remaining_partitions[1:], None], strict=True):
             after = cursor.after if number == cursor.partition else None
-            most = question.limit - len(found.rows)
+            most = question.limit - len(rows.rows)
             answer = await self._rows(_until(question, until), number, holders[number], after, most)
-            _add(found, number, answer)
+            _add(rows, number, answer)
             if answer.next is not None:
-                found.next = answer.next
-            elif len(found.rows) == question.limit and following is not None:
-                found.next = Cursor(following, None).text()
-            if found.next is not None:
+                rows.next = answer.next
+            elif len(rows.rows) == question.limit and following is not None:
+                rows.next = Cursor(following, None).text()
+            if rows.next is not None:
                 break
-        return found
+        return rows
 
     async def _rows(
         self, question: Question, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
     ) -> PartitionRows:
-        *others, last = self._hosts(question, holders)
-        for host in others:
+        *other_hosts, last = self._hosts(question, holders)
+        for host in other_hosts:
             with suppress(Refusal):
                 return await self._rows_of(question, number, host, after, most)
         return await self._rows_of(question, number, last, after, most)
@@ -239,8 +241,8 @@ class Asking:
             find = partial(self._local_rows, question, number, after, most)
             ask = self.work.do if question.asked.key is not None else self._scans.do
             return await ask(find, question.seconds)
-        asked = host, question.path, question.of_partition(number, after, most), question.seconds, Page
-        page = await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
+        request = host, question.path, question.of_partition(number, after, most), question.seconds, Page
+        page = await self._waits.do(partial(self._peers.answer, *request), question.seconds)
         return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
     def _hosts(self, question: Question, holders: PartitionHolders) -> Sequence[HostInfo | None]:
@@ -257,11 +259,11 @@ class Asking:
         store = question.store
         find = reading.scan if question.asked.key is None else reading.by_key
         assert find is not None, "a question that a kind does not know is refused when it is read"
-        found = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
-        entries = found.value[:most]
-        more = Cursor(number, reading.place(store, *entries[-1])).text() if len(found.value) > most else None
+        result = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
+        entries = result.value[:most]
+        more = Cursor(number, reading.place(store, *entries[-1])).text() if len(result.value) > most else None
         rows = [reading.row(store, key, value) for key, value in entries]
-        return PartitionRows(rows, position_text(found.position), self.instance, more)
+        return PartitionRows(rows, position_text(result.position), self.instance, more)
 
     def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
         """The answer of a partition in this process."""
@@ -269,19 +271,19 @@ class Asking:
         stale = question.stale
         isolation = question.isolation
         try:
-            found = self.streams.query(
+            result = self.streams.query(
                 name, query, partitions=[number], require_active=not stale, isolation=isolation
             ).partitions[number]
         except StateError as error:
             raise _not_now(name, error) from None
-        if found.failure in _MOVING:
+        if result.failure in _MOVING:
             raise moving()
-        if found.failure is FailureReason.UNKNOWN_QUERY_TYPE:
+        if result.failure is FailureReason.UNKNOWN_QUERY_TYPE:
             raise Refusal(400, f"a {question.store.kind.name} store cannot be asked so")
-        if found.failure is not None:
-            logger.error("the store %s, partition %d: %s", name, number, found.message)
+        if result.failure is not None:
+            logger.error("the store %s, partition %d: %s", name, number, result.message)
             raise Refusal(500, "the store could not be read; the log of the application says why")
-        return found
+        return result
 
 
 _MOVING = (FailureReason.NOT_PRESENT, FailureReason.NOT_ACTIVE, FailureReason.DOES_NOT_EXIST)
@@ -298,10 +300,10 @@ def _no_rows(question: Question) -> Page:
 
 def _until(question: Question, until: float) -> Question:
     """The same with the time that is left; raises Refusal where none is."""
-    left = until - asyncio.get_running_loop().time()
-    if left <= 0:
+    remaining_seconds = until - asyncio.get_running_loop().time()
+    if remaining_seconds <= 0:
         raise Refusal(504, "there was no answer in time")
-    return replace(question, seconds=left)
+    return replace(question, seconds=remaining_seconds)
 
 
 def _add(page: Page, number: int, answer: PartitionRows) -> None:

@@ -56,14 +56,14 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(each for each in ALWAYS if each[0] not in own)]
+                message["headers"] = [*message["headers"], *(header for header in ALWAYS if header[0] not in own)]
             await send(message)
 
         if scope["type"] != "http":
             return
         try:
-            given = self.checked(scope["headers"], len(scope.get("raw_path") or b"") + len(scope["query_string"]))
-            scope[READER] = self.reader(given, route_path(scope))
+            headers = self.checked(scope["headers"], len(scope.get("raw_path") or b"") + len(scope["query_string"]))
+            scope[READER] = self.reader(headers, route_path(scope))
         except Refusal as refusal:
             await refusal.response()(scope, receive, send_with_headers)
         else:
@@ -77,18 +77,18 @@ class Guard:
         Refusal
             When the request is for another server, too large, or has a body.
         """
-        given = _by_name(headers)
-        if _host(given.get(b"host", b"").decode("latin-1")) not in self._hosts:
+        by_name = _by_name(headers)
+        if _host(by_name.get(b"host", b"").decode("latin-1")) not in self._hosts:
             raise Refusal(403, "this server does not go by that name")
         if target_bytes > self._limits.target_bytes:
             raise Refusal(414, "the address is too long")
-        if sum(map(len, given)) + sum(map(len, given.values())) > self._limits.header_bytes:
+        if sum(map(len, by_name)) + sum(map(len, by_name.values())) > self._limits.header_bytes:
             raise Refusal(431, "the headers are too long")
-        if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
+        if by_name.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in by_name:
             raise Refusal(413, "requests have no body here")
-        return given
+        return by_name
 
-    def reader(self, given: dict[bytes, bytes], path: str) -> Reader:
+    def reader(self, headers: dict[bytes, bytes], path: str) -> Reader:
         """Who asks.
 
         Raises
@@ -96,9 +96,9 @@ class Guard:
         Refusal
             When the token is missing or wrong.
         """
-        found = self._readers.of(given.get(b"authorization", b""))
-        if found is not None:
-            return found
+        reader = self._readers.of(headers.get(b"authorization", b""))
+        if reader is not None:
+            return reader
         if path in self._open:
             return NOBODY
         raise Refusal(401, "the token is missing or wrong")
@@ -106,10 +106,10 @@ class Guard:
 
 def _by_name(pairs: Headers) -> dict[bytes, bytes]:
     """By name; those that come several times as one, so that nothing of them is passed over."""
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    return {name: b", ".join(value for other, value in pairs if other == name) for name in found}
+    by_name = dict(pairs)
+    if len(by_name) == len(pairs):
+        return by_name
+    return {name: b", ".join(value for other, value in pairs if other == name) for name in by_name}
 
 
 def _host(header: str) -> str | None:

@@ -47,9 +47,9 @@ class Instance(msgspec.Struct, frozen=True):
 def running_below(state_dir: Path) -> list[Instance]:
     """The instances of all applications that keep their state in a folder, by application and address."""
     files = state_dir.glob(f"*/{_FOLDER}/*.json")
-    found = (_noted(file) for file in files)
-    alive = (each for each in found if each is not None and _lives(each.pid))
-    return sorted(alive, key=lambda each: (each.application_id, each.address))
+    notes = (_noted(file) for file in files)
+    alive = (note for note in notes if note is not None and _lives(note.pid))
+    return sorted(alive, key=lambda note: (note.application_id, note.address))
 
 
 class Instances:
@@ -68,7 +68,7 @@ class Instances:
     def running(self) -> list[Instance]:
         """Those whose process lives, by address."""
         below = running_below(Path(self._config["state.dir"]))
-        return [each for each in below if each.application_id == self._config.application_id]
+        return [instance for instance in below if instance.application_id == self._config.application_id]
 
     def token(self) -> str:
         """The token of those that run.
@@ -104,8 +104,8 @@ class Instances:
                 raise ConfigError(f"others may read {self.token_file} (server.token.file): chmod 600 it")
             return self.token()
         if not self.running() or not self.token_file.exists():
-            for left in self.folder.glob("*.json"):
-                left.unlink()
+            for stale_file in self.folder.glob("*.json"):
+                stale_file.unlink()
             write_private(self.token_file, secrets.token_urlsafe(32).encode())
         return self.token()
 

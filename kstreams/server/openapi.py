@@ -35,20 +35,27 @@ def openapi(endpoints: Iterable[Endpoint], version: str, stores: Sequence[str] =
         "openapi": "3.1.0",
         "info": {"title": "Stores of a kstreams application", "version": version},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
-        "paths": {each.path.replace(":path}", "}"): {"get": _operation(each, stores)} for each in endpoints},
+        "paths": {
+            endpoint.path.replace(":path}", "}"): {"get": _operation(endpoint, stores)} for endpoint in endpoints
+        },
     }
 
 
 def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
     named = re.findall(r"{(\w+)", endpoint.path)
-    known = {"store": stores}
+    parameters = {"store": stores}
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": _schema("string", known.get(name, ()))}
+        {"name": name, "in": "path", "required": True, "schema": _schema("string", parameters.get(name, ()))}
         for name in named
     ]
     in_query = [
-        {"name": each.name, "in": "query", "description": each.about, "schema": _schema(each.kind, each.values)}
-        for each in endpoint.parameters
+        {
+            "name": parameter.name,
+            "in": "query",
+            "description": parameter.about,
+            "schema": _schema(parameter.kind, parameter.values),
+        }
+        for parameter in endpoint.parameters
     ]
     answers: dict[str, Any] = {kind: {} for kind in endpoint.media_types}
     refusals = {status: {"description": text} for status, text in _REFUSALS.items()}

@@ -61,5 +61,5 @@ class OperationRoutes:
 
 
 def _health(holds: bool, word: str) -> Response:
-    said = {"status": word if holds else f"not {word}"}
-    return Response(msgspec.json.encode(said), 200 if holds else 503, media_type=JSON)
+    body = {"status": word if holds else f"not {word}"}
+    return Response(msgspec.json.encode(body), 200 if holds else 503, media_type=JSON)

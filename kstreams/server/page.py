@@ -80,8 +80,8 @@ def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
         table = pa.Table.from_pylist(rows)
     except (pa.ArrowException, OverflowError):
         raise Refusal(406, "the values are of several types, which no Arrow column holds: ask for JSON") from None
-    rest = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
-    table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(rest)})
+    other_fields = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
+    table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(other_fields)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

@@ -77,12 +77,12 @@ class Peers:
     ) -> Iterator[http.client.HTTPResponse]:
         """An answer that may be read inside; `target` is quoted already, and below the path of the instance."""
         name = host.host.strip("[]")
-        made = (
+        request = (
             http.client.HTTPConnection(name, host.port, timeout=seconds)
             if self._tls is None
             else http.client.HTTPSConnection(name, host.port, timeout=seconds, context=self._tls)
         )
-        with closing(made) as connection:
+        with closing(request) as connection:
             connection.request("GET", f"{host.path}{target}?{urlencode(parameters)}", headers=self._headers)
             with connection.getresponse() as answer:
                 yield answer

@@ -182,17 +182,17 @@ class Questions:
         store = self.store(request)
         if not READINGS[store.kind.name].is_point:
             raise Refusal(400, f"a {store.kind.name} store is asked key by key")
-        given = request.query_params.multi_items()
-        read = self._read(store.name, urlencode([each for each in given if each[0] != "key"]).encode(), True)
+        pairs = request.query_params.multi_items()
+        read = self._read(store.name, urlencode([pair for pair in pairs if pair[0] != "key"]).encode(), True)
         place = f"/v1/stores/{store.name}/keys/"
         return [msgspec.structs.replace(read.of_key(key), path=place + key) for key in keys]
 
     def _store(self, name: str, reader: Reader) -> StoreBuilder:
         """One that is not declared queryable, or not for a reader, is as if it were not there."""
-        found = self._topology.stores.get(name)
-        if found is None or not (found.queryable and reader.may_read(name)):
+        builder = self._topology.stores.get(name)
+        if builder is None or not (builder.queryable and reader.may_read(name)):
             raise Refusal(404, "there is no such store, or it is not declared queryable")
-        return found
+        return builder
 
     def _parameters(self, store: str, query: bytes, has_key: bool) -> Question:
         return _question(self._topology.stores[store], QueryParams(query), self._limits, has_key)
@@ -200,8 +200,8 @@ class Questions:
 
 def read_question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None) -> Question:
     """What parameters ask of a store, or of a key of it; raises Refusal where that makes no sense."""
-    found = _question(store, given, limits, key is not None)
-    return found if key is None else found.of_key(key)
+    question = _question(store, given, limits, key is not None)
+    return question if key is None else question.of_key(key)
 
 
 def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has_key: bool) -> Question:
@@ -236,15 +236,15 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
 def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
     """Raise Refusal for a parameter that a route does not have, or that is given twice."""
     names = [name for name, _ in request.query_params.multi_items()]
-    known = {parameter.name: parameter.is_repeated for parameter in parameters}
-    if any(name not in known or (names.count(name) > 1 and not known[name]) for name in names):
-        raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(known)) or 'none'}")
+    is_repeated = {parameter.name: parameter.is_repeated for parameter in parameters}
+    if any(name not in is_repeated or (names.count(name) > 1 and not is_repeated[name]) for name in names):
+        raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(is_repeated)) or 'none'}")
 
 
 def is_local(given: Mapping[str, str]) -> bool:
     """What `LOCAL` says; raises Refusal where that makes no sense."""
-    found: bool = _word(given, LOCAL.name, _FLAGS, "false")
-    return found
+    is_local_only: bool = _word(given, LOCAL.name, _FLAGS, "false")
+    return is_local_only
 
 
 def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> Asked:
@@ -252,12 +252,12 @@ def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading,
     keys = {name: _key(store, text) for name, text in texts.items() if text is not None}
     times = {_OWN_NAMES[name]: whole_number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
     asked = Asked(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
-    meant = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
-    if not meant <= reading.allowed or not (has_key or "key" in keys or reading.scan):
+    used_names = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
+    if not used_names <= reading.allowed or not (has_key or "key" in keys or reading.scan):
         raise Refusal(400, f"a {store.kind.name} store cannot be asked so")
-    if "as_of_ms" in meant and meant & {"from_ms", "to_ms"}:
+    if "as_of_ms" in used_names and used_names & {"from_ms", "to_ms"}:
         raise Refusal(400, "`as_of` and `from` or `to` exclude each other")
-    if asked.prefix is not None and (asked.descending or meant & {"low", "high"}):
+    if asked.prefix is not None and (asked.descending or used_names & {"low", "high"}):
         raise Refusal(400, "`prefix` stands alone, without `low`, `high` and a descending order")
     return asked
 

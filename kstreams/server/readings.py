@@ -84,8 +84,8 @@ class StoreReading(NamedTuple):
 
 
 def _value(store: Any, asked: Asked, after: RowPlace | None) -> list[Entry]:
-    found = store.get(asked.key)
-    return [] if found is None else [(asked.key, found)]
+    value = store.get(asked.key)
+    return [] if value is None else [(asked.key, value)]
 
 
 def _key_values(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
@@ -104,35 +104,37 @@ def _key_values(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[En
 def _with_prefix(store: Any, prefix: Any, after: RowPlace | None) -> Iterable[Entry]:
     serde = store.builder.key
     if after is None:
-        found: Iterable[Entry] = store.prefix_scan(prefix, serde)
-        return found
+        entries: Iterable[Entry] = store.prefix_scan(prefix, serde)
+        return entries
     begin = serde.serialize(prefix)
-    left = store.range(serde.deserialize(after.key))
-    return takewhile(lambda entry: serde.serialize(entry[0]).startswith(begin), _without(left, serde, after.key))
+    later_entries = store.range(serde.deserialize(after.key))
+    return takewhile(
+        lambda entry: serde.serialize(entry[0]).startswith(begin), _without(later_entries, serde, after.key)
+    )
 
 
 def _without(entries: Iterable[Entry], serde: Any, last: bytes) -> Iterator[Entry]:
     """All but the first entry, where that has this key: bytes tell, since some keys do not equal themselves."""
-    left = iter(entries)
-    first = [entry for entry in islice(left, 1) if serde.serialize(entry[0]) != last]
-    return chain(first, left)
+    remaining_entries = iter(entries)
+    first = [entry for entry in islice(remaining_entries, 1) if serde.serialize(entry[0]) != last]
+    return chain(first, remaining_entries)
 
 
 def _windows_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     size = store.builder.window_size_ms or 0
-    found = (store.backward_fetch if asked.descending else store.fetch)(asked.key, *_starts(store, asked))
-    entries = ((Windowed(asked.key, Window(start, start + size)), value) for start, value in found)
+    windows = (store.backward_fetch if asked.descending else store.fetch)(asked.key, *_starts(store, asked))
+    entries = ((Windowed(asked.key, Window(start, start + size)), value) for start, value in windows)
     return _behind(entries, after, lambda at: at.first_ms, store, asked)
 
 
 def _windows(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     backward = "backward_" if asked.descending else ""
     if asked.low is None and asked.high is None:
-        found = getattr(store, f"{backward}fetch_all")(*_starts(store, asked))
+        windows = getattr(store, f"{backward}fetch_all")(*_starts(store, asked))
     else:
-        found = getattr(store, f"{backward}fetch_range")(asked.low, asked.high, *_starts(store, asked))
+        windows = getattr(store, f"{backward}fetch_range")(asked.low, asked.high, *_starts(store, asked))
     in_order = scan_order(store.builder)
-    return _behind(found, after, lambda at: in_order(at.key, at.first_ms, 0), store, asked)
+    return _behind(windows, after, lambda at: in_order(at.key, at.first_ms, 0), store, asked)
 
 
 def _starts(store: Any, asked: Asked) -> tuple[int, int]:
@@ -145,15 +147,15 @@ def _starts(store: Any, asked: Asked) -> tuple[int, int]:
 def _sessions_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions if asked.descending else store.find_sessions
     sign = -1 if store.builder.store == "memory" else 1  # there the starts of one end go backwards
-    found = find(asked.key, *_overlap(asked))
-    return _behind(found, after, lambda at: (at.second_ms, sign * at.first_ms), store, asked)
+    sessions = find(asked.key, *_overlap(asked))
+    return _behind(sessions, after, lambda at: (at.second_ms, sign * at.first_ms), store, asked)
 
 
 def _sessions(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions_range if asked.descending else store.find_sessions_range
     in_order = scan_order(store.builder, latest_start_first=True)
-    found = find(asked.low, asked.high, *_overlap(asked))
-    return _behind(found, after, lambda at: in_order(at.key, at.second_ms, at.first_ms), store, asked)
+    sessions = find(asked.low, asked.high, *_overlap(asked))
+    return _behind(sessions, after, lambda at: in_order(at.key, at.second_ms, at.first_ms), store, asked)
 
 
 def _overlap(asked: Asked) -> tuple[int, int]:
@@ -162,9 +164,9 @@ def _overlap(asked: Asked) -> tuple[int, int]:
 
 def _versions(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
     if asked.from_ms is None and asked.to_ms is None:
-        found = store.get(asked.key, asked.as_of_ms)
-        return [] if found is None else [(asked.key, found)]
-    entries = [(asked.key, each) for each in store.history(asked.key, asked.from_ms, asked.to_ms)]
+        version = store.get(asked.key, asked.as_of_ms)
+        return [] if version is None else [(asked.key, version)]
+    entries = [(asked.key, record) for record in store.history(asked.key, asked.from_ms, asked.to_ms)]
     return _behind(entries[::-1] if asked.descending else entries, after, lambda at: at.first_ms, store, asked)
 
 
@@ -175,14 +177,16 @@ def _versions_of_keys(store: Any, asked: Asked, after: RowPlace | None) -> Itera
     times = (when, when) if is_one else (asked.from_ms, asked.to_ms)
     find = store.reverse_range if asked.descending else store.range
     if after is None:
-        found: Iterable[Entry] = find(asked.low, asked.high, *times)
-        return found
+        entries: Iterable[Entry] = find(asked.low, asked.high, *times)
+        return entries
     serde = store.builder.key
     since = LAST_MS if is_one else after.first_ms
     last = serde.deserialize(after.key)
     low, high = (asked.low, last) if asked.descending else (last, asked.high)
-    left = find(low, high, *times)
-    return dropwhile(lambda entry: entry[1].timestamp <= since and serde.serialize(entry[0]) == after.key, left)
+    later_entries = find(low, high, *times)
+    return dropwhile(
+        lambda entry: entry[1].timestamp <= since and serde.serialize(entry[0]) == after.key, later_entries
+    )
 
 
 def _behind(
@@ -232,9 +236,13 @@ def _version_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
 
 def _value_columns(builder: StoreBuilder, value: Any) -> Row:
     row = without_headers(value)
-    kept, times = (row.value, {"timestamp": row.timestamp}) if builder.kind.timestamped else (row, {})
+    stored_value, times = (row.value, {"timestamp": row.timestamp}) if builder.kind.timestamped else (row, {})
     headers = {"headers": [[name, _HEADER(raw)] for name, raw in headers_of(value)]} if builder.kind.headers else {}
-    return {"value": shown(kept if builder.result is None else builder.result(kept)), **times, **headers}
+    return {
+        "value": shown(stored_value if builder.result is None else builder.result(stored_value)),
+        **times,
+        **headers,
+    }
 
 
 def identity(row: Row) -> Row:

@@ -47,21 +47,21 @@ class Server:
     """
 
     def __init__(self, address: str, config: Config, limits: Limits | None = None) -> None:
-        wanted = HostInfo.of(address)
-        if wanted is None or wanted.port > 65_535 or wanted.path:
+        requested = HostInfo.of(address)
+        if requested is None or requested.port > 65_535 or requested.path:
             raise ConfigError(f"{address!r} is no address to answer at: write HOST:PORT, with port 0 for a free one")
         if (config["server.tls.certificate"] is None) != (config["server.tls.key"] is None):
             raise ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither")
-        self._socket = _bound(wanted)
+        self._socket = _bound(requested)
         self._limits = limits or Limits()
-        self.address = HostInfo(wanted.host, self._socket.getsockname()[1])
-        told = config["application.server"] or ("" if wanted.host in _EVERY_ADDRESS else str(self.address))
-        if not told:
+        self.address = HostInfo(requested.host, self._socket.getsockname()[1])
+        announced = config["application.server"] or ("" if requested.host in _EVERY_ADDRESS else str(self.address))
+        if not announced:
             self._socket.close()
             raise ConfigError(
-                f"others cannot reach {wanted.host}: say by application.server where this process answers"
+                f"others cannot reach {requested.host}: say by application.server where this process answers"
             )
-        self.config = config.replace({"application.server": told})
+        self.config = config.replace({"application.server": announced})
 
     @property
     def url(self) -> str:
@@ -73,16 +73,16 @@ class Server:
         self,
         streams: KafkaStreams,
         on_start: Callable[[str], None] = lambda token: None,
-        further: Sequence[Endpoint] = (),
+        endpoints: Sequence[Endpoint] = (),
     ) -> Iterator[None]:
         """Answer inside, also before the application runs; `on_start` is told the token."""
-        told = HostInfo.of(self.config["application.server"])
-        own = [self.address.host, *([told.host] if told else [])]
+        announced = HostInfo.of(self.config["application.server"])
+        own = [self.address.host, *([announced.host] if announced else [])]
         hosts = {*HOSTS, *own, *self.config["server.allowed.hosts"]}
         certificate = str(self.config["server.tls.certificate"] or "")
         instance = Instance(self.config.application_id, self.config["application.server"], os.getpid(), certificate)
         with self._socket, Instances(self.config).joined(instance) as token:
-            app = application(streams, token, hosts=hosts, limits=self._limits, further=further)
+            app = application(streams, token, hosts=hosts, limits=self._limits, further_endpoints=endpoints)
             server = uvicorn.Server(self._settings(app))
             thread = threading.Thread(target=server.run, args=([self._socket],), name="kstreams-server", daemon=True)
             thread.start()
@@ -118,12 +118,12 @@ class Server:
 def _bound(address: HostInfo) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     # By its protocol asyncio knows it for TCP, and sends at once: else each answer waits 40 ms for an acknowledgement.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((address.host.strip("[]"), address.port))
-        made.listen(128)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address.host.strip("[]"), address.port))
+        listening.listen(128)
     except OSError as error:
-        made.close()
+        listening.close()
         raise ConfigError(f"nothing can answer at {address}: {error.strerror or error}") from error
-    return made
+    return listening

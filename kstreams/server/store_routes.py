@@ -42,8 +42,8 @@ class StoreRoutes:
         both = (JSON, ARROW)
         key = (*HOW, *PAGES, *TIMES)
         rows = (*HOW, *PAGES, *TIMES, *KEYS)
-        watched = tuple(each for each in (*rows, ONE_KEY) if each.name not in ("cursor", "local"))
-        found = (
+        watched = tuple(parameter for parameter in (*rows, ONE_KEY) if parameter.name not in ("cursor", "local"))
+        endpoints = (
             Endpoint("/v1/stores", "The stores that may be asked, and their types.", self.stores),
             Endpoint(store, "A store, and which instance has each partition of it.", self.store),
             Endpoint(f"{store}/keys", "The rows of several keys.", self.keys, (*HOW, SOME_KEYS), both),
@@ -54,22 +54,22 @@ class StoreRoutes:
             Endpoint(f"{store}/count", "How many entries there are, or roughly so many.", self.count, HOW),
             Endpoint(f"{store}/watch", "Rows as they change with commits.", self.watch, watched, (EVENTS,)),
         )
-        return tuple(dataclasses.replace(each, is_of_stores=True) for each in found)
+        return tuple(dataclasses.replace(parameter, is_of_stores=True) for parameter in endpoints)
 
     async def stores(self, request: Request) -> Response:
         """All that are declared queryable."""
         reader = request.scope[READER]
-        known = self._asking.streams.topology.stores.values()
-        found = [_described(store) for store in known if store.queryable and reader.may_read(store.name)]
-        return _json({"stores": sorted(found, key=lambda store: str(store["name"]))})
+        builders = self._asking.streams.topology.stores.values()
+        described = [_described(store) for store in builders if store.queryable and reader.may_read(store.name)]
+        return _json({"stores": sorted(described, key=lambda store: str(store["name"]))})
 
     async def store(self, request: Request) -> Response:
         """One of them."""
         store = self._questions.store(request)
         holders = self._asking.holders(store.name)
         places = [
-            {"partition": number, "active": _text(each.active), "standbys": [str(host) for host in each.standbys]}
-            for number, each in holders.items()
+            {"partition": number, "active": _text(holder.active), "standbys": [str(host) for host in holder.standbys]}
+            for number, holder in holders.items()
         ]
         return _json({**_described(store), "partitions": places})
 

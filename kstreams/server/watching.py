@@ -60,7 +60,7 @@ class Watch(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader goes, or is too slow."""
-        headers = [each for each in self.raw_headers if each[0] != b"content-length"]
+        headers = [header for header in self.raw_headers if header[0] != b"content-length"]
         tasks = list[asyncio.Future[None]]()
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -134,8 +134,8 @@ class Watch(Response):
         gone = [identity(row) for place, row in self._known.items() if place not in rows]
         self._known = rows
         self._position = self._position | page.position
-        told = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
-        return b"".join(_event(name, {**row, "position": page.position}) for name, row in told)
+        events = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
+        return b"".join(_event(name, {**row, "position": page.position}) for name, row in events)
 
 
 def too_many(question: Question) -> str:

@@ -91,11 +91,11 @@ class OneAtATime:
             raise Refusal(503, "too much is read at a time: ask again", retry_after_s=1) from None
         took_s = 0.0
         try:
-            found, took_s = await self._work.do(partial(_timed, question), max(until - loop.time(), 0.001))
+            answer, took_s = await self._work.do(partial(_timed, question), max(until - loop.time(), 0.001))
         finally:
             rest_s = min(_LONGEST_REST_S, took_s * _RESTS) if self._is_busy() else 0.0
             loop.call_later(rest_s, self._turn.release)
-        return found
+        return answer
 
 
 def _timed(question: Callable[[], Result]) -> tuple[Result, float]:

@@ -93,10 +93,10 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]
     >>> by_topic({TopicPartition("in", 0): 7, TopicPartition("in", 1): 5})
     {'in': {0: 7, 1: 5}}
     """
-    found: dict[str, dict[int, int]] = {}
+    numbers: dict[str, dict[int, int]] = {}
     for source, offset in sorted(offsets.items()):
-        found.setdefault(source.topic, {})[source.partition] = offset
-    return found
+        numbers.setdefault(source.topic, {})[source.partition] = offset
+    return numbers
 
 
 class _Contents(msgspec.Struct, frozen=True):
@@ -145,17 +145,21 @@ class Bundle:
 
     def check(self) -> None:
         """Raise StateError when a file is missing or damaged."""
-        for task, held in self.tasks.items():
-            for store, file in held.stores.items():
+        for task, state_of_task in self.tasks.items():
+            for store, file in state_of_task.stores.items():
                 self._checked(task, store, file)
 
     def rows(self, task: str) -> TaskRows:
         """The state of a task; raises StateError when a file is missing or damaged."""
-        held = self.tasks[task]
-        return TaskRows(task, held.metadata, {name: self._rows(task, name, file) for name, file in held.stores.items()})
+        state_of_task = self.tasks[task]
+        return TaskRows(
+            task,
+            state_of_task.metadata,
+            {name: self._rows(task, name, file) for name, file in state_of_task.stores.items()},
+        )
 
-    def _rows(self, task: str, store: str, said: StoreFile) -> Changes:
-        raw = self._checked(task, store, said)
+    def _rows(self, task: str, store: str, entry: StoreFile) -> Changes:
+        raw = self._checked(task, store, entry)
         path = _path(self.folder, task, store)
         try:
             with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
@@ -163,17 +167,17 @@ class Bundle:
             table.validate(full=True)
         except pa.ArrowException as error:
             raise StateError(f"{path} holds no rows of a store: {error}. Export the state again.") from error
-        if table.schema != SCHEMA or table.num_rows != said.rows:
+        if table.schema != SCHEMA or table.num_rows != entry.rows:
             raise StateError(f"{path} holds other rows than its bundle says. Export the state again.")
         return Changes(*(column.combine_chunks() for column in table.columns))
 
-    def _checked(self, task: str, store: str, said: StoreFile) -> bytes:
+    def _checked(self, task: str, store: str, entry: StoreFile) -> bytes:
         path = _path(self.folder, task, store)
         try:
             raw = path.read_bytes()
         except OSError as error:
             raise StateError(f"{path} cannot be read: {error.strerror}. Export the state again.") from error
-        if _digest(raw) != said.digest:
+        if _digest(raw) != entry.digest:
             raise StateError(f"{path} is damaged: its content does not fit its digest. Export the state again.")
         return raw
 

@@ -154,8 +154,8 @@ class TimestampedValueCodec:
         self.live: Callable[[Any], Any] | None = None if plain.direct else self._live
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
-    def _live(self, given: ValueAndTimestamp[Any]) -> ValueAndTimestamp[bytes] | None:
-        value, timestamp = given
+    def _live(self, value_and_timestamp: ValueAndTimestamp[Any]) -> ValueAndTimestamp[bytes] | None:
+        value, timestamp = value_and_timestamp
         return None if value is None else ValueAndTimestamp(self._plain.serde.serialize(value), timestamp)
 
     def _public(self, live: ValueAndTimestamp[bytes]) -> ValueAndTimestamp[Any]:
@@ -283,8 +283,8 @@ def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) ->
     return (cut(stored, 8), integers(cut(stored, 0, 8))) if builder.kind.timestamped else (stored, times)
 
 
-def _encoded(store: str, what: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:
+def _encoded(store: str, side: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:
     try:
         return serde.encode_rows(lives)
     except (SerdeError, TypeError, AttributeError, pa.ArrowException) as error:
-        raise SerdeError(f"store {store!r} holds a {what} that its serde {serde!r} cannot write: {error}") from error
+        raise SerdeError(f"store {store!r} holds a {side} that its serde {serde!r} cannot write: {error}") from error

@@ -31,8 +31,8 @@ class FrozenFamily(ReadFamily, Protocol):
 class ViewableFamily(Protocol):
     """A family whose bytes can be seen as they are at a moment."""
 
-    def view(self, rest: Callable[[float], None]) -> FrozenFamily:
-        """The bytes now; `rest` is called between parts of a scan, with the seconds of CPU time of a part."""
+    def view(self, pause: Callable[[float], None]) -> FrozenFamily:
+        """The bytes now; `pause` is called between parts of a scan, with the seconds of CPU time of a part."""
         ...
 
 
@@ -63,8 +63,8 @@ class CommittedView:
 
     def store(self, name: str) -> Any:
         """A store, with the reading methods of its kind; they may be called by several threads."""
-        found = self._stores.get(name)
-        return self._open(name) if found is None else found
+        store = self._stores.get(name)
+        return self._open(name) if store is None else store
 
     def _open(self, name: str) -> Any:
         with self._opening:

@@ -79,11 +79,11 @@ class LiveBudget:
             share = self._limit // len(self._used)
         return max(0, min(over, used - share))
 
-    def may_load(self, store: Any, wanted: int) -> bool:
-        """Whether a store may load all of its rows, `wanted` bytes, at once."""
+    def may_load(self, store: Any, rows: int) -> bool:
+        """Whether a store may load all of its rows, `rows` bytes, at once."""
         with self._lock:
-            others = sum(used for other, used in self._used.items() if other != store)
-        return wanted <= self._load_limit and others + wanted <= self._limit
+            used_by_others = sum(used for other, used in self._used.items() if other != store)
+        return rows <= self._load_limit and used_by_others + rows <= self._limit
 
     def forget(self, store: Any) -> None:
         """A store was closed."""

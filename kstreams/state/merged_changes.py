@@ -73,8 +73,8 @@ def _alive(builder: StoreBuilder, all_keys: pa.Array, keys: pa.Array) -> pa.Arra
 
 
 def _taken(rows: Changes, places: np.ndarray[Any, np.dtype[np.int64]]) -> Changes:
-    wanted = pa.array(places)
-    return Changes(*(column.take(wanted) for column in rows))
+    indices = pa.array(places)
+    return Changes(*(column.take(indices) for column in rows))
 
 
 def _filtered(rows: Changes, mask: pa.Array) -> Changes:

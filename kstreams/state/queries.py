@@ -175,8 +175,8 @@ class MultiVersionedKeyQuery(_OfKey):
 
     def ask(self, store: Any) -> list[Any]:
         """See `StateQuery`."""
-        found = list(store.history(self.key, time_ms_or_none(self.from_time), time_ms_or_none(self.to_time)))
-        return found[::-1] if self.descending else found
+        versions = list(store.history(self.key, time_ms_or_none(self.from_time), time_ms_or_none(self.to_time)))
+        return versions[::-1] if self.descending else versions
 
 
 @dataclass(frozen=True)
@@ -299,19 +299,19 @@ class StateQueryResult:
         StateError
             When a partition failed, or several have an answer.
         """
-        failed = [f"{number}: {each.failure.name}" for number, each in self.partitions.items() if each.failure]
+        failed = [f"{number}: {result.failure.name}" for number, result in self.partitions.items() if result.failure]
         if failed:
             raise StateError(f"no answer of the partitions {', '.join(failed)}")
-        answers = [each.value for each in self.partitions.values() if each.value is not None]
-        found = [answer for answer in answers if not (isinstance(answer, list) and not answer)]
-        if len(found) > 1:
-            raise StateError(f"{len(found)} partitions have an answer: look at each in `partitions`")
-        return next(iter(found or answers), None)
+        answers = [result.value for result in self.partitions.values() if result.value is not None]
+        non_empty = [answer for answer in answers if not (isinstance(answer, list) and not answer)]
+        if len(non_empty) > 1:
+            raise StateError(f"{len(non_empty)} partitions have an answer: look at each in `partitions`")
+        return next(iter(non_empty or answers), None)
 
     @property
     def position(self) -> Position:
         """What all answers together stand for."""
-        return {source: offset for each in self.partitions.values() for source, offset in each.position.items()}
+        return {source: offset for result in self.partitions.values() for source, offset in result.position.items()}
 
 
 def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> QueryResult:
@@ -322,26 +322,26 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
         return QueryResult(failure=FailureReason.NOT_PRESENT, message=str(error))
     except Exception as error:
         return QueryResult(failure=FailureReason.STORE_EXCEPTION, message=f"{type(error).__name__}: {error}")
-    asked = {source: offset for source, offset in bound.items() if source.partition == number}
-    if any(position.get(source, -1) < offset for source, offset in asked.items()):
+    required = {source: offset for source, offset in bound.items() if source.partition == number}
+    if any(position.get(source, -1) < offset for source, offset in required.items()):
         return QueryResult(position=position, failure=FailureReason.NOT_UP_TO_BOUND)
     return QueryResult(value, position)
 
 
 def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    told = store.builder.told
-    return [(key, without_headers(told(value))) for key, value in rows]
+    convert = store.builder.told
+    return [(key, without_headers(convert(value))) for key, value in rows]
 
 
 def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record[Any, Any]]:
-    told = ((key, store.builder.told(row)) for key, row in rows)
+    rows_of_store = ((key, store.builder.told(row)) for key, row in rows)
     return [
         Record(key=key, value=row.value, timestamp=row.timestamp, headers=headers_of(row))
-        for key, row in told
+        for key, row in rows_of_store
         if row is not None
     ]
 
 
-def _plain(store: Any, found: Any) -> Any:
-    value = store.builder.told(found)
+def _plain(store: Any, row: Any) -> Any:
+    value = store.builder.told(row)
     return value.value if value is not None and store.builder.kind.timestamped else value

@@ -144,8 +144,8 @@ class ReadOnlyStore:
 
     def _look_up(self, method: str, key: Any, *args: Any) -> Any:
         """The answer of the key's partition; where that is None, the first of another one that is not."""
-        found = self._of_key(partial(_called, method, (key, *args)), key)
-        return found if self._told is None else self._told(found)
+        row = self._of_key(partial(_called, method, (key, *args)), key)
+        return row if self._told is None else self._told(row)
 
     def _scan_key(self, method: str, key: Any, *args: Any) -> list[Any]:
         """The entries in the key's partition; where there are none, those of the first other one that has some."""
@@ -169,11 +169,11 @@ class ReadOnlyStore:
         partitions = self._partitions
         if len(partitions) > 1:
             home = self._partition_of(key)
-            for found in self._ask(question, [partition for partition in partitions if partition.number == home]):
-                if found is not None:
-                    return found
+            for row in self._ask(question, [partition for partition in partitions if partition.number == home]):
+                if row is not None:
+                    return row
             partitions = [partition for partition in partitions if partition.number != home]
-        return next((found for found in self._ask(question, partitions) if found is not None), None)
+        return next((row for row in self._ask(question, partitions) if row is not None), None)
 
     def _ask(self, question: Callable[[Any], Any], partitions: Sequence[StorePartition]) -> list[Any]:
         """The answers of these partitions, which are asked at once."""
@@ -352,8 +352,8 @@ class ReadOnlyVersionedStore(ReadOnlyStore):
 
     def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
         """The latest version of a key, or the one that held at a time; None when there is none."""
-        found: VersionedRecord | None = self._look_up("get", key, time_ms_or_none(as_of))
-        return found
+        record: VersionedRecord | None = self._look_up("get", key, time_ms_or_none(as_of))
+        return record
 
     def history(self, key: Any, from_time: Time | None = None, to_time: Time | None = None) -> list[VersionedRecord]:
         """The versions of a key that held at some time from `from_time` to `to_time` (None for open), by time."""

@@ -182,7 +182,7 @@ class StoreBuilder:
         """
         return replace(self, queryable=True)
 
-    def told(self, found: Any) -> Any:
+    def told(self, value: Any) -> Any:
         """What queries are told of a value that the store gave: of an aggregation by expressions not its parts.
 
         Examples
@@ -193,9 +193,9 @@ class StoreBuilder:
         >>> replace(means, result=lambda kept: kept[0] / kept[1]).told((6, 4))
         1.5
         """
-        if self.result is None or found is None:
-            return found
-        return found._replace(value=self.result(found.value)) if self.kind.timestamped else self.result(found)
+        if self.result is None or value is None:
+            return value
+        return value._replace(value=self.result(value.value)) if self.kind.timestamped else self.result(value)
 
     def read_only(self, partitions: Sequence[Any], **routing: Any) -> Any:
         """Partitions of the store, to be read by the methods of its kind (see `ReadOnlyStore`)."""
@@ -209,8 +209,8 @@ class StoreBuilder:
 
 def store_named(stores: Mapping[str, StoreBuilder], name: str) -> StoreBuilder:
     """The store of a name; raises StateError without one."""
-    found = stores.get(name)
-    if found is None:
-        known = ", ".join(sorted(stores)) or "none"
-        raise StateError(f"there is no store {name!r}; the topology has: {known}")
-    return found
+    builder = stores.get(name)
+    if builder is None:
+        names = ", ".join(sorted(stores)) or "none"
+        raise StateError(f"there is no store {name!r}; the topology has: {names}")
+    return builder

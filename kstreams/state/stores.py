@@ -402,10 +402,10 @@ class Stores(Advised, metaclass=Advising):
         <StoreKind key-value>
         """
         retention_ms = None if retention is None else _positive(name, "retention", retention)
-        found = store_kind(kind) if isinstance(kind, str) else kind
+        store_kind_ = store_kind(kind) if isinstance(kind, str) else kind
         return _builder(
             name,
-            found,
+            store_kind_,
             key,
             value,
             store=store,
@@ -446,10 +446,10 @@ def _serde(kind: Any) -> Serde[Any] | None:
     return None if kind is None else serde_of(kind)
 
 
-def _positive(name: str, what: str, duration: Duration, least: int = 1) -> int:
+def _positive(name: str, option: str, duration: Duration, least: int = 1) -> int:
     duration_ms = to_ms(duration)
     if duration_ms < least:
-        raise StateError(f"store {name!r}: {what} is {duration_ms} ms, it must be at least {least} ms")
+        raise StateError(f"store {name!r}: {option} is {duration_ms} ms, it must be at least {least} ms")
     return duration_ms
 
 

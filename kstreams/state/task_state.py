@@ -71,16 +71,18 @@ class OpenTaskState:
         self.close_files = close_files
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
-        found = {name: self._changes(store, timestamp_ms) for name, store in self._live.items() if store.num_pending()}
-        return {name: changes for name, changes in found.items() if len(changes)}
+        changes_by_store = {
+            name: self._changes(store, timestamp_ms) for name, store in self._live.items() if store.num_pending()
+        }
+        return {name: changes for name, changes in changes_by_store.items() if len(changes)}
 
     def _changes(self, store: LiveStore, timestamp_ms: int) -> Changes:
         parts = [*store.take_popped(timestamp_ms), store.changes(timestamp_ms)]
         return Changes(*map(pa.concat_arrays, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
     def popped(self, timestamp_ms: int = 0) -> Iterator[tuple[str, Changes]]:
-        found = ((name, store.take_popped(timestamp_ms)) for name, store in self._live.items())
-        return ((name, part) for name, parts in found for part in parts if len(part))
+        popped = ((name, store.take_popped(timestamp_ms)) for name, store in self._live.items())
+        return ((name, part) for name, parts in popped for part in parts if len(part))
 
     def persist(
         self,
@@ -155,10 +157,10 @@ class OpenTaskState:
         self.close_files()
 
     def _store(self, name: str) -> LiveStore:
-        found = self._live.get(name)
-        if found is None:
+        store = self._live.get(name)
+        if store is None:
             raise StateError(f"no store {name!r} in this task; it has {sorted(self._live)}")
-        return found
+        return store
 
 
 def open_task_state(

@@ -120,11 +120,11 @@ class TimedStore:
 
 
 def _taking(method: Callable[..., Any], places: tuple[tuple[int, Taken], ...]) -> Callable[..., Any]:
-    def call(*given: Any, **named: Any) -> Any:
-        arguments = list(given)
-        for place, taken in places:
+    def call(*positional: Any, **named: Any) -> Any:
+        arguments = list(positional)
+        for place, parameter in places:
             if place < len(arguments):
-                arguments[place] = taken(arguments[place])
+                arguments[place] = parameter(arguments[place])
         return method(*arguments, **named)
 
     return call

@@ -88,7 +88,8 @@ def joined(values: pa.Array, headers: Iterable[Headers]) -> pa.Array:
     """
     rows = zip(values.to_pylist(), headers, strict=True)
     return pa.array(
-        [None if value is None else packed(value) + packed_headers(each) for value, each in rows], pa.binary()
+        [None if value is None else packed(value) + packed_headers(row_headers) for value, row_headers in rows],
+        pa.binary(),
     )
 
 

@@ -54,8 +54,8 @@ def application() -> typer.Typer:
     return app
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(show_version: bool) -> None:
+    if show_version:
         typer.echo(f"kstreams {version(PACKAGE)}")
         raise typer.Exit
 

@@ -91,14 +91,14 @@ def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
     from kstreams.kernel.clock import SystemClock
 
     clock = SystemClock()
-    missing = False
+    is_missing = False
     while True:
         try:
-            return _described(home, topic), missing
+            return _described(home, topic), is_missing
         except UnknownTopicError as error:
-            if not missing:
+            if not is_missing:
                 sys.stderr.write(f"kstreams: {error} Waiting for it.\n")
-            missing = True
+            is_missing = True
         _check_reader()
         clock.sleep(POLL_SECONDS)
 

@@ -41,9 +41,9 @@ def doctor(as_json: AsJson = False, log_dir: LogDir = None) -> None:
     from kstreams.cli.home import home_named
 
     folder = home_named(log_dir, create=True).folder
-    found = [*_packages(), _java(), *([] if folder is None else _disk(folder)), _rocksdb()]
-    print_rows((finding._asdict() for finding in found), as_json=as_json)
-    if any(finding.status == "problem" for finding in found):
+    findings = [*_packages(), _java(), *([] if folder is None else _disk(folder)), _rocksdb()]
+    print_rows((finding._asdict() for finding in findings), as_json=as_json)
+    if any(finding.status == "problem" for finding in findings):
         raise typer.Exit(1)
 
 
@@ -77,12 +77,12 @@ def _java() -> Finding:
 
 
 def _disk(folder: Path) -> Iterator[Finding]:
-    there = _nearest(folder)
-    free = shutil.disk_usage(there).free
+    existing_folder = _nearest(folder)
+    free = shutil.disk_usage(existing_folder).free
     enough = "ok" if free >= FREE_AT_LEAST else "problem"
     yield Finding("disk", enough, f"{free / (1 << 30):.1f} GiB free for {folder}")
-    yield _attempt("write", lambda: _write(there))
-    kind = _file_system(there)
+    yield _attempt("write", lambda: _write(existing_folder))
+    kind = _file_system(existing_folder)
     if kind in REMOTE:
         yield Finding("file system", "problem", f"{kind} is a network file system; the log needs a local disk")
     else:

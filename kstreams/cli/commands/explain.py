@@ -54,16 +54,16 @@ def _lines(title: str, rows: Sequence[Any], width: int) -> Iterator[str]:
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         yield _operator(row, len(indent), width)
         if following is None or _reasons(following) != _reasons(row):
-            for said in _reasons(row)[1:]:
-                why = said.removeprefix(f"{row.operator} ")
+            for reason in _reasons(row)[1:]:
+                why = reason.removeprefix(f"{row.operator} ")
                 yield from _wrapped(why, width, f"{indent}  ")
 
 
 def _reasons(row: Any) -> list[str]:
     """The path of an operator, why it takes it, and what the engine says of that."""
-    said = row._asdict()
-    further = (f"{name.replace('_', ' ')}: {said[name]}" for name in _FURTHER if said.get(name))
-    return [row.path, row.why, *further]
+    values = row._asdict()
+    details = (f"{name.replace('_', ' ')}: {values[name]}" for name in _FURTHER if values.get(name))
+    return [row.path, row.why, *details]
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

@@ -122,9 +122,9 @@ def delete(name: GroupName, log_dir: LogDir = None) -> None:
 
 
 def _known(admin: Admin, name: str) -> GroupDescription:
-    known = admin.groups()
-    if name not in known:
-        raise LogError(f"there is no group {name!r}.{did_you_mean(name, known)}")
+    all_groups = admin.groups()
+    if name not in all_groups:
+        raise LogError(f"there is no group {name!r}.{did_you_mean(name, all_groups)}")
     return admin.describe_group(name)
 
 
@@ -215,14 +215,14 @@ def _offsets(log: Log, admin: Admin, sources: Collection[TopicPartition], to: st
 
 def _reset(to: str) -> str | timedelta:
     try:
-        found = offset_reset_of(to)
+        reset = offset_reset_of(to)
     except ConfigError:
-        found = None
-    if found is None or found == "none":
+        reset = None
+    if reset is None or reset == "none":
         raise typer.BadParameter(
             f"{to!r} is none of earliest, latest, an offset, or by_duration:PT1H", param_hint="--to"
         )
-    return found
+    return reset
 
 
 def _moves(

@@ -18,8 +18,8 @@ def ps(state_dir: StateDir = None, as_json: AsJsonOrTable = False) -> None:
 
     config = settings_of_application(None, None, state_dir)
     columns = ("application_id", "address", "pid")
-    found = running_below(Path(config["state.dir"]))
-    print_rows(({name: getattr(each, name) for name in columns} for each in found), as_json=as_json)
+    instances_below = running_below(Path(config["state.dir"]))
+    print_rows(({name: getattr(instance, name) for name in columns} for instance in instances_below), as_json=as_json)
 
 
 def status(application_id: ApplicationId = None, state_dir: StateDir = None, as_json: AsJsonOrTable = False) -> None:
@@ -45,7 +45,7 @@ def lag(application_id: ApplicationId = None, state_dir: StateDir = None, as_jso
     Example: `kstreams lag --json`
     """
     answers = _application(application_id, state_dir).ask_all("/v1/lag")
-    rows = ({"instance": each["instance"], **store} for each in answers for store in each["stores"])
+    rows = ({"instance": answer["instance"], **store} for answer in answers for store in answer["stores"])
     print_rows(rows, as_json=as_json)
 
 

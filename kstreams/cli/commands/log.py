@@ -45,9 +45,9 @@ def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
     """
     home = home_named(log_dir)
     files = files_of(home)
-    found = files.verify()
-    print_rows((damage._asdict() for damage in found), as_json=as_json, title="Damage")
-    if found:
+    damages = files.verify()
+    print_rows((damage._asdict() for damage in damages), as_json=as_json, title="Damage")
+    if damages:
         raise typer.Exit(1)
     typer.echo(f"{home} is sound: {files.num_partitions()} partitions were checked", err=True)
 
@@ -87,6 +87,6 @@ def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None
 
 
 def _print_freed(cleaned: Sequence[CleaningFigures], as_json: bool) -> None:
-    print_rows((each._asdict() for each in cleaned), as_json=as_json, title="Freed")
-    freed = sum(each.bytes for each in cleaned)
+    print_rows((row._asdict() for row in cleaned), as_json=as_json, title="Freed")
+    freed = sum(row.bytes for row in cleaned)
     typer.echo(f"freed {freed:,} bytes in {len(cleaned)} {'topic' if len(cleaned) == 1 else 'topics'}", err=True)

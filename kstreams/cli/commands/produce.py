@@ -211,14 +211,16 @@ def _column_types(columns: list[str]) -> dict[str, str]:
     return types
 
 
-def _types(admin: Admin, topic: str, asked: TopicTypes, whole: bool) -> TopicTypes:
+def _types(admin: Admin, topic: str, requested: TopicTypes, whole: bool) -> TopicTypes:
     """What keys and values are written as; the settings of a topic without records get what they do not say."""
     described = admin.describe_topic(topic)
     noted = types_of(described.config)
     if not holds_records(admin, described):
-        new = (_notable(kind) if known is None else None for kind, known in zip(asked, noted, strict=True))
+        new = (
+            _notable(kind) if noted_type is None else None for kind, noted_type in zip(requested, noted, strict=True)
+        )
         note_types(admin, topic, TopicTypes(*new))
-    return TopicTypes(asked.key or _known(noted.key), asked.value or (RAW if whole else _known(noted.value)))
+    return TopicTypes(requested.key or _known(noted.key), requested.value or (RAW if whole else _known(noted.value)))
 
 
 def _notable(kind: str | None) -> str | None:

@@ -61,17 +61,17 @@ def query(
     low, high = span or (None, None)
     first, last = window or (None, None)
     parts = {"prefix": prefix, "low": low, "high": high, "from": first, "to": last, "as_of": as_of}
-    given = {name: str(value) for name, value in parts.items() if value is not None}
+    parameters = {name: str(value) for name, value in parts.items() if value is not None}
     how = {"isolation": "read_uncommitted" if current else "read_committed", "stale": "true" if stale else "false"}
     config = settings_of_application(application_id, app, state_dir)
     if watch:
         of_key = {} if key is None else {"key": key}
-        return _show_changes(islice(require_running(config).watch(store, given | how | of_key), limit))
-    asked = running(config) if app is not None or state_dir is not None else require_running(config)
-    if asked is not None:
-        rows: Iterable[dict[str, Any]] = asked.rows(store, key, given | how, limit)
+        return _show_changes(islice(require_running(config).watch(store, parameters | how | of_key), limit))
+    application = running(config) if app is not None or state_dir is not None else require_running(config)
+    if application is not None:
+        rows: Iterable[dict[str, Any]] = application.rows(store, key, parameters | how, limit)
     else:
-        rows = islice(_stopped(app, config, store, given, key), limit)
+        rows = islice(_stopped(app, config, store, parameters, key), limit)
     print_rows(rows, as_json=as_json, title=store)
 
 
@@ -88,30 +88,30 @@ def _show_changes(events: Iterable[dict[str, Any]]) -> None:
 
 
 def _stopped(
-    app: str | None, config: Config, store: str, given: dict[str, str], key: str | None
+    app: str | None, config: Config, store: str, parameters: dict[str, str], key: str | None
 ) -> Iterable[dict[str, Any]]:
     from kstreams.app import load_app
 
     if app is not None:
-        return _of_app(load_app(app).topology, config, store, given, key)
-    return _of_folder(with_state(config), store, given, key)
+        return _of_app(load_app(app).topology, config, store, parameters, key)
+    return _of_folder(with_state(config), store, parameters, key)
 
 
-def _of_folder(config: Config, store: str, given: dict[str, str], key: str | None) -> Iterator[dict[str, Any]]:
+def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str | None) -> Iterator[dict[str, Any]]:
     from kstreams.log.schema_registries import ApplicationRegistry
     from kstreams.runtime.native.state.kept_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
 
     with closing(ApplicationRegistry(config.replace({"task.timeout.ms": 0}))) as registry:
-        yield from stopped_rows(DescribedStores(config, registry), config, store, given, key)
+        yield from stopped_rows(DescribedStores(config, registry), config, store, parameters, key)
 
 
 def _of_app(
-    topology: Topology, config: Config, store: str, given: dict[str, str], key: str | None
+    topology: Topology, config: Config, store: str, parameters: dict[str, str], key: str | None
 ) -> Iterator[dict[str, Any]]:
     from kstreams.processor.topology.built import bound_while
     from kstreams.runtime.native.state.kept_stores import DeclaredStores
     from kstreams.server.stopped import stopped_rows
 
     with bound_while(topology, config) as bound:
-        yield from stopped_rows(DeclaredStores(bound), config, store, given, key)
+        yield from stopped_rows(DeclaredStores(bound), config, store, parameters, key)

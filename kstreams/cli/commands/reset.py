@@ -35,10 +35,10 @@ def reset(
 
     loaded = application.load_app(app, overrides(config, None, state_dir, log_dir))
     home_of(loaded.config).check()
-    found = application.reset(loaded, engine=engine.value, dry_run=dry_run)
+    deletions = application.reset(loaded, engine=engine.value, dry_run=dry_run)
     name = loaded.config.application_id
-    print_rows((each._asdict() for each in found), as_json=as_json, title=name)
-    typer.echo(_summary(name, len(found), dry_run), err=True)
+    print_rows((deletion._asdict() for deletion in deletions), as_json=as_json, title=name)
+    typer.echo(_summary(name, len(deletions), dry_run), err=True)
 
 
 def _summary(name: str, count: int, dry_run: bool) -> str:

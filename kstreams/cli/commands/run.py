@@ -119,8 +119,10 @@ def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], Abstrac
     server = Server(address, app.config)
 
     def tell(token: str) -> None:
-        shown = f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
-        lines.tell(f"queries at {server.url} with {shown}")
+        token_shown = (
+            f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
+        )
+        lines.tell(f"queries at {server.url} with {token_shown}")
         place = server.url.removesuffix("/v1")
         lines.tell(f"page at {page_address(place, None if lines.are_kept() else token)}")
 
@@ -148,11 +150,11 @@ def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
         return f"{config.application_id} on {engine.value}: {where}"
     processes = f"{workers} processes"
     threads = counted(config["num.stream.threads"], "thread")
-    each = f" ({threads} each)" if workers > 1 else ""
+    threads_each = f" ({threads} each)" if workers > 1 else ""
     interval = config["commit.interval.ms"] / 1000
     results = "" if ends else f"; results at once, then at least every {interval:g} s (commit.interval.ms)"
-    shown = processes + each if workers > 1 else threads
-    return f"{config.application_id} on {shown}: {where}, state in {config['state.dir']}{results}"
+    workers_shown = processes + threads_each if workers > 1 else threads
+    return f"{config.application_id} on {workers_shown}: {where}, state in {config['state.dir']}{results}"
 
 
 def _run_workers(command: list[str], count: int) -> signal.Signals | None:

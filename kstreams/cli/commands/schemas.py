@@ -68,14 +68,14 @@ def show(
     Examples: `kstreams schemas show orders-value`, `kstreams schemas show orders-value --version 1 > order.avsc`,
     `kstreams schemas show --id 17 --json`
     """
-    if sum(each is not None for each in (subject, number, guid)) != 1:
+    if sum(selector is not None for selector in (subject, number, guid)) != 1:
         raise typer.BadParameter("name one of a subject, an id, or a GUID", param_hint="SUBJECT, --id or --guid")
     with open_registry(registry, log_dir) as opened:
         if subject is not None:
-            shown = opened.version(subject, "latest" if version is None else version)
+            registered = opened.version(subject, "latest" if version is None else version)
         else:
-            shown = opened.schema(number) if number is not None else opened.schema_of_guid(guid or "")
-    sys.stdout.write(json_line(_described(shown)) if as_json else f"{_readable(shown.schema)}\n")
+            registered = opened.schema(number) if number is not None else opened.schema_of_guid(guid or "")
+    sys.stdout.write(json_line(_described(registered)) if as_json else f"{_readable(registered.schema)}\n")
 
 
 @schemas.command()
@@ -202,12 +202,13 @@ def _summary(registered: RegisteredSchema) -> dict[str, Any]:
 
 def _described(registered: RegisteredSchema) -> dict[str, Any]:
     """All that is known of a schema; neither subject nor version of one that was asked for by its id."""
-    told = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
+    summary = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
     references = [
-        {"name": each.name, "subject": each.subject, "version": each.version} for each in registered.schema.references
+        {"name": reference.name, "subject": reference.subject, "version": reference.version}
+        for reference in registered.schema.references
     ]
     guid = {"guid": registered.guid} if registered.guid else {}
-    return told | guid | {"references": references, "schema": registered.schema.text}
+    return summary | guid | {"references": references, "schema": registered.schema.text}
 
 
 def _proto_of(text: str) -> str:

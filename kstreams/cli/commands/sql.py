@@ -81,7 +81,7 @@ def _asked_by_file(
     from kstreams import app as application
 
     app = application.load_app(file, settings)
-    found = running(app.config) if engine is EngineName.NATIVE and step is None else None
-    if found is not None:
-        return answer_of(found, query, as_of_ms)
+    running_application = running(app.config) if engine is EngineName.NATIVE and step is None else None
+    if running_application is not None:
+        return answer_of(running_application, query, as_of_ms)
     return application.sql(app, query, as_of_ms, engine.value, step=step)

@@ -58,7 +58,7 @@ def _loaded(app: str, log_dir: Path | None, config: list[str] | None) -> App:
     return load_app(app, settings_of(config) | ({"log.dir": str(log_dir)} if log_dir else {}))
 
 
-def _tell(done: str, bundle: Bundle) -> None:
+def _tell(action: str, bundle: Bundle) -> None:
     rows = sum(file.rows for task in bundle.tasks.values() for file in task.stores.values())
     read = ", ".join(f"{topic} {sum(ends.values())}" for topic, ends in bundle.origin.positions.items())
-    typer.echo(f"{done} {rows} rows of {len(bundle.tasks)} tasks of {bundle.origin.application}; read so far: {read}")
+    typer.echo(f"{action} {rows} rows of {len(bundle.tasks)} tasks of {bundle.origin.application}; read so far: {read}")

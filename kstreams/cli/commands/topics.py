@@ -58,12 +58,12 @@ def list_(
     home = home_named(log_dir)
     defaults = {} if as_json else home.topic_defaults()
     with opened(home).admin() as admin:
-        found = sorted(admin.topics().values())
-        held = _records(admin, found)
+        all_topics = sorted(admin.topics().values())
+        counts = _records(admin, all_topics)
         rows = (
-            {"topic": topic.name, "partitions": topic.partitions, "records": held[topic.name]}
+            {"topic": topic.name, "partitions": topic.partitions, "records": counts[topic.name]}
             | {"config": _changed(topic, defaults)}
-            for topic in found
+            for topic in all_topics
         )
         print_rows(rows, as_json=as_json, title="Topics")
 
@@ -156,9 +156,9 @@ def _reads(group: GroupDescription, topic: TopicDescription) -> bool:
 
 
 def _refuse_held(admin: Admin, topic: TopicDescription) -> None:
-    held = _records(admin, [topic])[topic.name]
-    if held:
-        raise LogError(f"{topic.name} holds {counted(held, 'record')}; delete it with --force to lose them")
+    count = _records(admin, [topic])[topic.name]
+    if count:
+        raise LogError(f"{topic.name} holds {counted(count, 'record')}; delete it with --force to lose them")
 
 
 def _sources(topic: TopicDescription) -> list[TopicPartition]:
@@ -187,7 +187,7 @@ def _partitions(admin: Admin, topics: Sequence[TopicDescription]) -> Iterator[di
 
 def _records(admin: Admin, topics: Sequence[TopicDescription]) -> Counter[str]:
     """How many records each topic holds."""
-    held = Counter[str]()
+    counts = Counter[str]()
     for row in _partitions(admin, topics):
-        held[row["topic"]] += row["records"]
-    return held
+        counts[row["topic"]] += row["records"]
+    return counts

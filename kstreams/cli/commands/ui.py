@@ -34,12 +34,12 @@ def ui(
 
     settings = load_app(app, overrides(config, threads, state_dir, log_dir)).config
     instances = Instances(settings)
-    found = instances.running()
-    if not found:
-        given = list(config or ())
+    running_instances = instances.running()
+    if not running_instances:
+        explicit_settings = list(config or ())
         if "metrics.recording.level" not in settings.explicit:
-            given.append("metrics.recording.level=DEBUG")
-        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=ANY_PORT, config=given)
+            explicit_settings.append("metrics.recording.level=DEBUG")
+        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=ANY_PORT, config=explicit_settings)
         return
-    scheme = "https" if found[0].certificate else "http"
-    typer.echo(page_address(f"{scheme}://{found[0].address}", instances.token()))
+    scheme = "https" if running_instances[0].certificate else "http"
+    typer.echo(page_address(f"{scheme}://{running_instances[0].address}", instances.token()))

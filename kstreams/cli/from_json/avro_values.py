@@ -88,20 +88,22 @@ class AvroValues:
         unknown = sorted(value.keys() - parts.keys())
         if unknown:
             raise misfit(value, f"record {node['name']}", place, f"it has no field {unknown[0]}")
-        missing = [field["name"] for field in node["fields"] if field["name"] not in value and "default" not in field]
-        if missing:
-            raise misfit(value, f"record {node['name']}", place, f"it lacks the field {missing[0]}")
-        return {name: self._value(parts[name], each, within(place, name)) for name, each in value.items()}
+        absent_fields = [
+            field["name"] for field in node["fields"] if field["name"] not in value and "default" not in field
+        ]
+        if absent_fields:
+            raise misfit(value, f"record {node['name']}", place, f"it lacks the field {absent_fields[0]}")
+        return {name: self._value(parts[name], part, within(place, name)) for name, part in value.items()}
 
     def _array(self, node: Any, value: Any, place: str) -> list[Any]:
         if not isinstance(value, list):
             raise misfit(value, "array", place)
-        return [self._value(node["items"], each, place) for each in value]
+        return [self._value(node["items"], item, place) for item in value]
 
     def _map(self, node: Any, value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise misfit(value, "map", place)
-        return {key: self._value(node["values"], each, within(place, key)) for key, each in value.items()}
+        return {key: self._value(node["values"], part, within(place, key)) for key, part in value.items()}
 
     def _enum(self, node: Any, value: Any, place: str) -> str:
         if value not in node["symbols"]:

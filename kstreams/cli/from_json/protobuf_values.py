@@ -37,11 +37,11 @@ def of_message(message: Descriptor, value: Any, place: str = "") -> dict[str, An
     if not isinstance(value, dict):
         raise misfit(value, message.full_name, place)
     fields = {}
-    for name, each in value.items():
+    for name, part in value.items():
         field = message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
         if field is None:
             raise misfit(value, message.full_name, place, f"it has no field {name}")
-        fields[field.name] = _of_field(field, each, within(place, field.name))
+        fields[field.name] = _of_field(field, part, within(place, field.name))
     return fields
 
 
@@ -52,11 +52,11 @@ def _of_field(field: FieldDescriptor, value: Any, place: str) -> Any:
             raise misfit(value, "map", place)
         keys = entry.fields_by_name["key"]
         values = entry.fields_by_name["value"]
-        return {_key(keys, key, place): _of_one(values, each, within(place, key)) for key, each in value.items()}
+        return {_key(keys, key, place): _of_one(values, part, within(place, key)) for key, part in value.items()}
     if field.is_repeated:
         if not isinstance(value, list):
             raise misfit(value, "list", place)
-        return [_of_one(field, each, place) for each in value]
+        return [_of_one(field, part, place) for part in value]
     return None if value is None else _of_one(field, value, place)
 
 

@@ -78,9 +78,9 @@ def _flow(group: str, name: str, counted: str, level: str = "") -> Iterator[Metr
     yield MetricTemplate(group, f"{name}-total", _COUNTER, f"{counted}, since the start{level}.")
 
 
-def _extremes(group: str, name: str, what: str, level: str = "") -> Iterator[MetricTemplate]:
-    yield MetricTemplate(group, f"{name}-avg", _GAUGE, f"{what}: the mean{level}.")
-    yield MetricTemplate(group, f"{name}-max", _GAUGE, f"{what}: the most{level}.")
+def _extremes(group: str, name: str, values: str, level: str = "") -> Iterator[MetricTemplate]:
+    yield MetricTemplate(group, f"{name}-avg", _GAUGE, f"{values}: the mean{level}.")
+    yield MetricTemplate(group, f"{name}-max", _GAUGE, f"{values}: the most{level}.")
 
 
 def _of_activity(name: str, turn: str, counted: str) -> Iterator[MetricTemplate]:
@@ -198,8 +198,8 @@ def _of_stores() -> Iterator[MetricTemplate]:
     for name, counted in _OPERATIONS.items():
         yield from _latency(STATE, name, f"'{name}' of a store; a scan lasts until its end", _DEBUG)
         yield MetricTemplate(STATE, f"{name}-rate", _GAUGE, f"{counted}, per second{_DEBUG}.")
-    for name, held in (("count", "Updates"), ("size", "Bytes of updates")):
-        meaning = f"{held} that a suppress holds back, after runs and commits"
+    for name, values in (("count", "Updates"), ("size", "Bytes of updates")):
+        meaning = f"{values} that a suppress holds back, after runs and commits"
         yield from _extremes(STATE, f"suppression-buffer-{name}", meaning, _DEBUG)
     for name, which in (("avg", "The part"), ("min", "The least part, in one run,"), ("max", "The greatest part")):
         meaning = f"{which} of look-ups in a store that needed no read of RocksDB (DEBUG)."
@@ -280,5 +280,5 @@ def _of_updater() -> Iterator[MetricTemplate]:
 _ALL = chain(
     *(_of_client(), _of_threads(), _of_tasks(), _of_nodes(), _of_topics(), _of_stores(), _of_rocksdb(), _of_updater())
 )
-TEMPLATES: dict[tuple[str, str], MetricTemplate] = {(each.group, each.name): each for each in _ALL}
+TEMPLATES: dict[tuple[str, str], MetricTemplate] = {(template.group, template.name): template for template in _ALL}
 """Every metric, by group and name."""

@@ -46,10 +46,10 @@ class Samples:
     __slots__ = ("_kept", "_now", "_until", "_window_s", "count", "total")
 
     def __init__(self, window_s: float, windows: int, now: float | None = None) -> None:
-        begun = monotonic() if now is None else now
+        started_at = monotonic() if now is None else now
         self._window_s = window_s
-        self._until = begun + window_s
-        self._now = Sample(begun)
+        self._until = started_at + window_s
+        self._now = Sample(started_at)
         self._kept: deque[Sample] = deque([self._now], maxlen=windows)
         # since the start
         self.count = 0

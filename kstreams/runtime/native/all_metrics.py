@@ -31,15 +31,15 @@ _ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
 def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
     """Every metric that has a value by now; asks the home of topics where partitions end."""
     tags = (("client-id", client.config["client.id"] or application_id),)
-    found = [*_of_client(client, application_id, tags), *of_updater(client.manager, client.restores.values(), tags)]
+    values = [*_of_client(client, application_id, tags), *of_updater(client.manager, client.restores.values(), tags)]
     with client.former.lock:
         threads = [(thread, list(thread.tasks)) for thread in client.threads]
         here = {name: value for name, value in _of_threads(threads) if value is not None}
-        found += client.former.added_to(here).items()
+        values += client.former.added_to(here).items()
     if client.job is not None:
-        found += of_updating(client.job.updater_sensors, tags)
-        found += _of_topics(client.job, [(thread, task) for thread, tasks in threads for task in tasks], tags)
-    return {name: value for name, value in found if value is not None}
+        values += of_updating(client.job.updater_sensors, tags)
+        values += _of_topics(client.job, [(thread, task) for thread, tasks in threads for task in tasks], tags)
+    return {name: value for name, value in values if value is not None}
 
 
 def _of_threads(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) -> Found:
@@ -59,7 +59,7 @@ def _of_topics(job: Job, tasks: Sequence[tuple[StreamThread, ActiveTask]], tags:
 
 def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
     progress = client.progress(with_lag=False)
-    alive = [each for each in client.threads if each.state not in _ENDED]
+    alive = [thread for thread in client.threads if thread.state not in _ENDED]
     yield MetricName(CLIENT, "version", tags), version(PACKAGE)
     yield MetricName(CLIENT, "application-id", tags), application_id
     yield MetricName(CLIENT, "state", tags), client.life.state.value

@@ -168,8 +168,8 @@ class Client:
     def _count(self, with_lag: bool = True) -> Progress:
         job = self.job
         restored = sum(restore.restored for restore in self.restores.values())
-        asked = job.admin if job and with_lag else None
-        now = progress_of(self.threads, asked, restored, job.rebuilds.count) if job else progress_of([], None)
+        admin = job.admin if job and with_lag else None
+        now = progress_of(self.threads, admin, restored, job.rebuilds.count) if job else progress_of([], None)
         reassigned = job.handovers.again if job else 0
         return with_former(dataclasses.replace(now, reassigned=reassigned), self.former.progress)
 
@@ -242,7 +242,7 @@ class Client:
                 )
             self._stop_globals.wait(_WAIT_S)
         with self._change, self.former.leaving([thread]):
-            self.threads = [each for each in self.threads if each is not thread]
+            self.threads = [other for other in self.threads if other is not thread]
         thread.stop()
         manager.removed(thread.index)
         member.resize(len(self.threads))
@@ -437,6 +437,6 @@ class Client:
                     self._fail(error)  # it cannot be replaced
 
 
-def _start(work: Callable[..., object], *given: object, name: str | None = None) -> None:
+def _start(work: Callable[..., object], *arguments: object, name: str | None = None) -> None:
     """Let a thread of its own do some work, which keeps no process alive."""
-    threading.Thread(target=work, args=given, name=name, daemon=True).start()
+    threading.Thread(target=work, args=arguments, name=name, daemon=True).start()

@@ -105,11 +105,11 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
             require_stopped(admin, config.application_id)
             if dry_run:
                 return remains(topology, config, admin)
-            found = forget(topology, config, admin)
+            deleted = forget(topology, config, admin)
     finally:
         folder.release()
     logger.info("%s was reset", config.application_id)
-    return found
+    return deleted
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
@@ -120,10 +120,10 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     require_free(folder)
     for _ in topology.sub_topologies:
         with StoppedApplication(topology, config) as application:
-            waiting = application.waiting()
-            if not waiting:
+            topics = application.waiting()
+            if not topics:
                 return application.write(folder)
-        logger.info("records wait in %s: they are processed first", ", ".join(map(str, waiting)))
+        logger.info("records wait in %s: they are processed first", ", ".join(map(str, topics)))
         _settle(topology, config)
     with StoppedApplication(topology, config) as application:
         return application.write(folder)

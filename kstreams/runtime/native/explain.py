@@ -25,32 +25,32 @@ def explain(topology: Topology, config: Config) -> list[Explanation]:
 
 
 def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
-    found: dict[str, tuple[str, str]] = {}
+    reasons: dict[str, tuple[str, str]] = {}
     for source, planned in plan_regions(sub, caching=caching).items():
         if isinstance(planned, ColumnPlan):
-            _explain_region(sub, planned, found)
+            _explain_region(sub, planned, reasons)
         else:
-            found |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
-    return [Explanation(node.name, *found[node.name], node.declared_at) for node in sub.nodes]
+            reasons |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
+    return [Explanation(node.name, *reasons[node.name], node.declared_at) for node in sub.nodes]
 
 
-def _explain_region(sub: SubTopology, plan: ColumnPlan, found: dict[str, tuple[str, str]]) -> None:
+def _explain_region(sub: SubTopology, plan: ColumnPlan, reasons: dict[str, tuple[str, str]]) -> None:
     for node in _behind(sub, {plan.source.name}):
-        found.setdefault(node, ("columns", "made of expressions"))
+        reasons.setdefault(node, ("columns", "made of expressions"))
     for target in plan.targets:
         end = target.node.name
-        found |= dict.fromkeys(_behind(sub, {end}) - {end}, ("records", f"behind {end}, where columns end"))
+        reasons |= dict.fromkeys(_behind(sub, {end}) - {end}, ("records", f"behind {end}, where columns end"))
         if target.leaves_since is not None:
-            found[end] = ("records", target.leaves_since)
+            reasons[end] = ("records", target.leaves_since)
 
 
 def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
     """These nodes and all that follow; nodes stand in topological order."""
-    found = set(starts)
+    following = set(starts)
     for node in sub.nodes:
-        found |= {node.name} if _follows(node, found) else set()
-    return found
+        following |= {node.name} if _follows(node, following) else set()
+    return following
 
 
-def _follows(node: TopologyNode, found: set[str]) -> bool:
-    return any(parent in found for parent in parents_of(node))
+def _follows(node: TopologyNode, following: set[str]) -> bool:
+    return any(parent in following for parent in parents_of(node))

@@ -28,9 +28,9 @@ class GrowingLag:
     def is_growing(self, lag: int) -> bool:
         """Whether the lag has grown from each of the last looks to the next, and matters."""
         self._seen.append(lag)
-        seen = list(self._seen)
-        grows = all(before < after for before, after in pairwise(seen))
-        return len(seen) == _LOOKS and grows and lag >= _LEAST
+        lags = list(self._seen)
+        grows = all(before < after for before, after in pairwise(lags))
+        return len(lags) == _LOOKS and grows and lag >= _LEAST
 
     def look(self, lag: int) -> None:
         """Log that the lag is growing."""

@@ -44,8 +44,8 @@ class HungThreads:
 
 def places(threads: Sequence[StreamThread]) -> str:
     """Where threads that do not end are, as the end of a sentence."""
-    found = [f"{thread.name} is in {place}" for thread in threads if (place := place_of(thread)) is not None]
-    return "; ".join(found) or "no thread is in an operator"
+    descriptions = [f"{thread.name} is in {place}" for thread in threads if (place := place_of(thread)) is not None]
+    return "; ".join(descriptions) or "no thread is in an operator"
 
 
 def place_of(thread: StreamThread) -> str | None:

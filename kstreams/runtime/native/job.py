@@ -143,14 +143,14 @@ def open_job(
     folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
-    known = TopologyFile(folder)
+    topology_file = TopologyFile(folder)
     shape = fingerprint_of(topology)
-    known.check(shape, config.application_id, admin)
+    topology_file.check(shape, config.application_id, admin)
     if config.application_id not in admin.groups():
-        known.drop_waiting()
+        topology_file.drop_waiting()
     layout = prepare_topics(topology, config, admin)
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
-    known.accept(shape)
+    topology_file.accept(shape)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
     limits = StateLimits.of(MemoryShares.of(config))
     tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)

@@ -53,8 +53,11 @@ class LocalStores:
             )
         if store.name in self.job.global_tables.stores:
             return [self._of_global_table(store)]
-        found = [*self._active(store, isolation), *(self._standby(store) if stale else ())]
-        return sorted({each.number: each for each in reversed(found)}.values(), key=lambda each: each.number)
+        partitions = [*self._active(store, isolation), *(self._standby(store) if stale else ())]
+        return sorted(
+            {partition.number: partition for partition in reversed(partitions)}.values(),
+            key=lambda partition: partition.number,
+        )
 
     def query(
         self,
@@ -67,20 +70,22 @@ class LocalStores:
         require_active: bool,
     ) -> dict[int, QueryResult]:
         """The answers to a typed query, by partition (None: all that are here); all are asked at once."""
-        here = {each.number: each for each in self.partitions(store, isolation, stale=not require_active)}
-        wanted = sorted(here if partitions is None else partitions)
+        here = {
+            partition.number: partition for partition in self.partitions(store, isolation, stale=not require_active)
+        }
+        numbers = sorted(here if partitions is None else partitions)
         if store.kind.name not in query.kinds:
-            return dict.fromkeys(wanted, QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE))
-        begun = {number: here[number].begin(query.ask) if number in here else None for number in wanted}
+            return dict.fromkeys(numbers, QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE))
+        pending = {number: here[number].begin(query.ask) if number in here else None for number in numbers}
         return {
             number: self._absent(store, number) if answer is None else result_of(answer, number, bound)
-            for number, answer in begun.items()
+            for number, answer in pending.items()
         }
 
     def _absent(self, store: StoreBuilder, number: int) -> QueryResult:
         if all(store not in task.sub_topology.stores or task.partition != number for task in self.job.layout.tasks):
             return QueryResult(failure=FailureReason.DOES_NOT_EXIST)
-        is_standby = any(each.number == number for each in self._standby(store))
+        is_standby = any(partition.number == number for partition in self._standby(store))
         return QueryResult(failure=FailureReason.NOT_ACTIVE if is_standby else FailureReason.NOT_PRESENT)
 
     def partition_of(self, store: StoreBuilder) -> PartitionOf:

@@ -101,11 +101,11 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
 
 
 def _stores(tasks: Iterable[ActiveTask]) -> dict[str, StoreExtent]:
-    found: dict[str, StoreExtent] = {}
+    extents: dict[str, StoreExtent] = {}
     for store, extent in (item for task in tasks for item in task.sensors.extents.items()):
-        known = found.get(store, StoreExtent(0, 0))
-        found[store] = StoreExtent(known.rows + extent.rows, known.bytes + extent.bytes)
-    return found
+        counted = extents.get(store, StoreExtent(0, 0))
+        extents[store] = StoreExtent(counted.rows + extent.rows, counted.bytes + extent.bytes)
+    return extents
 
 
 def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:

@@ -46,7 +46,7 @@ class RebalanceLoop:
             self._seen.append((now_ms, counts))
         began_ms, before = self._seen[0]
         again = {task: count - before.get(task, 1) for task, count in counts.items()}
-        task, times = max(again.items(), key=lambda each: each[1], default=(None, 0))
+        task, times = max(again.items(), key=lambda item: item[1], default=(None, 0))
         if times >= _LEAST and now_ms >= self._quiet_until_ms:
             logger.warning(
                 "task %s and %d others came to this process again and again, %d times within %d s: the group does not "

@@ -32,7 +32,7 @@ class SourceMonitor:
 
     def watch(self, layout: Layout, stopping: threading.Event, on_change: Callable[[], None]) -> None:
         """Call `on_change` whenever what there is to read differs from before, first from what `layout` reads."""
-        known = {sub.id: {topic: layout.partitions[topic] for topic in layout.inputs[sub.id]} for sub in self._subs}
+        counts = {sub.id: {topic: layout.partitions[topic] for topic in layout.inputs[sub.id]} for sub in self._subs}
         with self._log.admin() as admin:
             while not stopping.wait(self._interval_s):
                 try:
@@ -40,15 +40,15 @@ class SourceMonitor:
                 except LogError as error:
                     logger.warning("the search for new topics and partitions is tried again: %s", error)
                     continue
-                found = {sub.id: _partitions(sub, layout, existing, known[sub.id]) for sub in self._subs}
-                if found != known:
-                    known = found
+                partitions = {sub.id: _partitions(sub, layout, existing, counts[sub.id]) for sub in self._subs}
+                if partitions != counts:
+                    counts = partitions
                     on_change()
 
 
 def _partitions(
-    sub: SubTopology, layout: Layout, existing: Mapping[str, TopicDescription], known: Mapping[str, int]
+    sub: SubTopology, layout: Layout, existing: Mapping[str, TopicDescription], counts: Mapping[str, int]
 ) -> dict[str, int]:
     """How many partitions there are of each topic; who reads a topic that is gone tells of it."""
     topics = source_topics(sub, layout.topic_names, existing, layout.own)
-    return {topic: existing[topic].partitions if topic in existing else known[topic] for topic in topics}
+    return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}

@@ -54,11 +54,11 @@ def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]
             "run once with --reset to start anew, or give the application another id."
         )
     has = topic.config["cleanup.policy"]
-    wanted = settings.get("cleanup.policy", "delete")
-    if ("compact" in has) != ("compact" in wanted):
+    policy = settings.get("cleanup.policy", "delete")
+    if ("compact" in has) != ("compact" in policy):
         raise TopologyError(
             f"The topic {topic.name} of the application has cleanup.policy={has}, which would lose records: set it to "
-            f"{wanted}, or run once with --reset to make it anew."
+            f"{policy}, or run once with --reset to make it anew."
         )
 
 

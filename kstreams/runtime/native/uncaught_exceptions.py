@@ -49,8 +49,8 @@ def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
 
 def clear_frames(error: BaseException | None) -> None:
     """Empty the frames of an error: an iterator in one of them would keep the lock of a store that is reopened."""
-    seen = set[int]()  # an error that is raised again while a later one is handled is a cause of its own cause
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited = set[int]()  # an error that is raised again while a later one is handled is a cause of its own cause
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

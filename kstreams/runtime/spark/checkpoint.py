@@ -47,7 +47,7 @@ class Checkpoint:
     def __init__(self, storage: CheckpointStorage, topology: Topology, queries: Mapping[int, str]) -> None:
         self.storage = storage
         self.id = storage.publish(CHECKPOINT_ID, uuid.uuid4().hex.encode()).decode()
-        _recognise(storage, fingerprint_of(topology, (_NOTE.format(*each) for each in sorted(queries.items()))))
+        _recognise(storage, fingerprint_of(topology, (_NOTE.format(*query) for query in sorted(queries.items()))))
 
 
 def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
@@ -57,11 +57,11 @@ def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
     """
     old = decode_fingerprint(storage.read(_TOPOLOGY), storage.place(_TOPOLOGY)) if _has_topology(storage) else new
     if _has_begun(storage, old):
-        found = changes(old, new, by_number=True)
-        refused = refusal(found, storage.location)
+        differences = changes(old, new, by_number=True)
+        refused = refusal(differences, storage.location)
         if refused is not None:
             raise TopologyError(refused)
-        for change in found:
+        for change in differences:
             logger.warning("the topology has changed: %s", change.text)
     storage.write(_TOPOLOGY, encode_fingerprint(new))
 

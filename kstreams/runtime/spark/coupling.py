@@ -59,15 +59,15 @@ def admissions(
     """
     subs = {sub.id: sub for sub in sub_topologies}
     sources = {number: frozenset(inputs[number]).difference(written_within) for number in subs}
-    found = []
+    pairs = []
     for members in _coupled(sources, upstream):
         topics = tuple(sorted(frozenset().union(*(sources[number] for number in members))))
         across = any(members.intersection(upstream[number]) for number in members)
         nodes = [node for number in members for node in subs[number].sources]
         by_time = all(keeps_valid_times(node.timestamp_extractor or default) for node in nodes)
         if topics:
-            found.append(Admission(topics, across, by_time, _is_deep(members, inputs, upstream)))
-    return found
+            pairs.append(Admission(topics, across, by_time, _is_deep(members, inputs, upstream)))
+    return pairs
 
 
 def _coupled(sources: Mapping[int, frozenset[str]], upstream: Mapping[int, Collection[int]]) -> list[set[int]]:

@@ -41,10 +41,12 @@ def dataframe_of(
     """See `KStream.to_dataframe`."""
     settings = Config.of(config)
     declared = builder.graph()
-    before = {each.name for each in declared.upstream(declared[node.name])}
-    graph = source_defaults(LogicalGraph(each for each in declared if each.name in before), settings)
+    before = {upstream.name for upstream in declared.upstream(declared[node.name])}
+    graph = source_defaults(LogicalGraph(upstream for upstream in declared if upstream.name in before), settings)
     typed = TypedGraph(graph)
-    nodes = tuple(each for each in graph if not isinstance(each, g.GlobalTableSource))  # read by those who join it
+    nodes = tuple(
+        upstream for upstream in graph if not isinstance(upstream, g.GlobalTableSource)
+    )  # read by those who join it
     delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
     sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)

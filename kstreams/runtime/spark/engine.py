@@ -95,9 +95,10 @@ def explain(topology: Topology, config: Config) -> list[Any]:
 
     require_shippable(topology, config)
     decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions
-    said = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
+    differences = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
     return [
-        each._replace(why="; but ".join([each.why, *filter(None, [said.get(each.operator)])])) for each in decisions
+        decision._replace(why="; but ".join([decision.why, *filter(None, [differences.get(decision.operator)])]))
+        for decision in decisions
     ]
 
 

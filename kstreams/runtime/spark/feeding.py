@@ -68,11 +68,11 @@ class Feeding:
     def create_topics(self) -> None:
         """Make the topics that are not there yet."""
         with self._log.admin() as admin:
-            there = admin.topics()
+            existing = admin.topics()
             for feed in self._feeds:
                 topic = self._program.feeds[feed.topic]
                 (key, value) = feed.serdes
-                if topic not in there:
+                if topic not in existing:
                     types = TopicTypes(type_name(key), type_name(value))
                     create_typed(admin, topic, self._program.partitions[topic], _KEPT, types)
 
@@ -110,8 +110,8 @@ class Feeding:
         )
 
     def _described(self, feed: Feed, step: int, ranges: OffsetRanges) -> None:
-        said = f"{self._program.application_id}, rows of {feed}: batch {step // 2}"
-        self._session.sparkContext.setJobDescription(said)
+        description = f"{self._program.application_id}, rows of {feed}: batch {step // 2}"
+        self._session.sparkContext.setJobDescription(description)
 
     def _mark(self, feed: Feed) -> TopicPartition:
         """What the batches that are done are counted at: the group of a feed has no other positions."""
@@ -133,11 +133,11 @@ class Feeding:
 
 def unreadable(feed: Feed, error: Exception) -> KStreamsError:
     """What ended a feed: an error of ours as it is, else that the DataFrame cannot be read, and the cure if known."""
-    found = as_kstreams_error(error)
-    if type(found) is not KStreamsError:
-        return found
+    kstreams_error = as_kstreams_error(error)
+    if type(kstreams_error) is not KStreamsError:
+        return kstreams_error
     cure = next((cure for sign, cure in _CURES.items() if sign in str(error)), "")
-    return KStreamsError(f"{feed} cannot read its DataFrame: {str(found).removeprefix(ENDED)}{cure}")
+    return KStreamsError(f"{feed} cannot read its DataFrame: {str(kstreams_error).removeprefix(ENDED)}{cure}")
 
 
 _NOT_APPENDED = " Read its change data feed (changes=True), or pass over such versions (skipChangeCommits='true')."

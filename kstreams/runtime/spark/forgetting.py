@@ -29,7 +29,7 @@ def forget(config: Config, log: Log) -> list[Forgotten]:
 
     Its id goes first. If the rest stays, the next run finds steps that are not its own, and is refused.
     """
-    found = remains(config, log)
+    deletions = remains(config, log)
     storage = _storage(config)
     storage.delete([CHECKPOINT_ID])
     storage.clear()
@@ -38,7 +38,7 @@ def forget(config: Config, log: Log) -> list[Forgotten]:
             admin.delete_topic(topic)
         for group in _groups(config, admin):
             admin.delete_group(group)
-    return found
+    return deletions
 
 
 def _storage(config: Config) -> CheckpointStorage:

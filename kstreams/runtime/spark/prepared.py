@@ -78,8 +78,8 @@ def laid_out(topology: Topology, config: Config, log: Log) -> LaidOut:
     settings = SparkSettings.of(config)
     existing = _existing(log, required_topics(topology, config, settings.prefix))
     layout = lay_out(topology, config.application_id, existing)
-    if (said := unmatched(topology, layout)) is not None:
-        raise UnknownTopicError(said)
+    if (mismatch := unmatched(topology, layout)) is not None:
+        raise UnknownTopicError(mismatch)
     check_dead_letter_topic(config, existing, settings.prefix)
     return LaidOut(layout, plan_of(topology, settings.path, needs_tasks(config)), existing)
 

@@ -37,7 +37,7 @@ _TOO_SLOW = "Python worker failed to connect back"
 class StepExecutor(Protocol):
     """What runs a step: tasks, or a windowed relational query."""
 
-    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Have executors read, work and write.
 
         The rows that they hand to Spark, reports of what they did, and the step with the manifest of its state.
@@ -92,20 +92,20 @@ class AppliedOnce:
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
     ) -> None:
         """Run a step that goes on from its parent and ends at these positions, and commit it."""
-        begun = monotonic()
+        started_at = monotonic()
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         self._on_begin(step, ranges)
         with ExitStack() as resources:
-            given = StepInput(step, parent, rows, ranges, self.sink.output(step), resources)
-            made, reports, done = self._work.run(given)
+            step_input = StepInput(step, parent, rows, ranges, self.sink.output(step), resources)
+            frame, reports, applied = self._work.run(step_input)
             raise_first(reports)
             if self._delta is not None:
-                self._delta.apply(step, made, written_records(reports))
+                self._delta.apply(step, frame, written_records(reports))
         committing = monotonic()
-        self.sink.commit(done, [name for report in reports for name in report.outputs], positions)
+        self.sink.commit(applied, [name for report in reports for name in report.outputs], positions)
         if self._sensors is not None:
-            self._sensors.applied(begun, committing, [*reports, missed])
+            self._sensors.applied(started_at, committing, [*reports, missed])
         self._on_step([*reports, missed])
 
 
@@ -198,10 +198,10 @@ class StepQuery:
             if step <= last.number:
                 return
             if last.number >> 1 != batch_id - 1:
-                known = "none" if last.number == NO_STEP else last.number
+                last_number = "none" if last.number == NO_STEP else last.number
                 raise StateError(
-                    f"The checkpoint {self._storage.location} goes on with step {step}, but the log knows of {known} "
-                    "before it: one of them was replaced. Run with --reset."
+                    f"The checkpoint {self._storage.location} goes on with step {step}, "
+                    f"but the log knows of {last_number} before it: one of them was replaced. Run with --reset."
                 )
             self._steps.apply(step, last, rows, self._positions(batch_id))
         except KStreamsError as error:

@@ -161,8 +161,8 @@ class SparkRunner:
         work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
         home = HomePlace.of(self._config)
-        missing = topics_to_miss(self._program)
-        topics = TopicReader(home, _topics(sources), ROWS_PER_TASK, missing)
+        may_be_missing = topics_to_miss(self._program)
+        topics = TopicReader(home, _topics(sources), ROWS_PER_TASK, may_be_missing)
         cut = self._program.admissions(numbers)
         starts = positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
@@ -189,7 +189,7 @@ class SparkRunner:
         return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called, mode=mode)
 
     def _steps(
-        self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, done: OnStep
+        self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, on_step: OnStep
     ) -> AppliedOnce:
         """Steps that commit as a group; every query stages at a place of its own, as its numbers of steps are."""
         program = self._program
@@ -206,7 +206,7 @@ class SparkRunner:
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
             delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), done, begin, self.sensors)
+        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), on_step, begin, self.sensors)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         program = self._program
@@ -259,8 +259,10 @@ class SparkRunner:
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
             groups = [self._prepared.group, *self._windowed_groups()]
-            done = [admin.committed(group, sources) for group in groups]
-        positions = {source: max((of[source].offset for of in done if source in of), default=0) for source in sources}
+            committed = [admin.committed(group, sources) for group in groups]
+        positions = {
+            source: max((of[source].offset for of in committed if source in of), default=0) for source in sources
+        }
         readable = readable_ends(self._log, positions, ends)
         return {source: max(0, readable[source] - at) for source, at in positions.items()}
 

@@ -114,9 +114,15 @@ class SparkSettings:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> SparkSettings:
         """Read the `spark.*` keys of a configuration; raises ConfigError for an unknown or bad one of ours."""
-        given = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
-        operators = {key.removeprefix(f"{PATH}."): given.pop(key) for key in list(given) if key.startswith(f"{PATH}.")}
-        own = _DEFAULTS | {key.removeprefix(OWN): given.pop(key) for key in list(given) if key.startswith(OWN)}
+        spark_settings = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
+        operators = {
+            key.removeprefix(f"{PATH}."): spark_settings.pop(key)
+            for key in list(spark_settings)
+            if key.startswith(f"{PATH}.")
+        }
+        own = _DEFAULTS | {
+            key.removeprefix(OWN): spark_settings.pop(key) for key in list(spark_settings) if key.startswith(OWN)
+        }
         for key in own.keys() - _DEFAULTS.keys():
             near = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
             raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{near}")
@@ -129,7 +135,7 @@ class SparkSettings:
             snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
             transaction_timeout_ms=_positive("transaction.timeout.ms", own["transaction.timeout.ms"]),
             state_dir=None if own["state.dir"] == "local" else str(local_path(location_of(own["state.dir"]))),
-            conf=given,
+            conf=spark_settings,
         )
 
     def checkpoint_of(self, application_id: str) -> str:
@@ -150,13 +156,13 @@ def _names(listed: str) -> tuple[str, ...]:
 
 
 def _paths(application: str, operators: Mapping[str, str]) -> PathSettings:
-    of_operators = {name: _path(f"{PATH}.{name}", said, "task", "relational") for name, said in operators.items()}
+    of_operators = {name: _path(f"{PATH}.{name}", path, "task", "relational") for name, path in operators.items()}
     return PathSettings(_path(PATH, application, "auto", "task", "relational"), of_operators)
 
 
-def _path(key: str, value: str, *known: str) -> PathChoice:
-    if value not in known:
-        raise ConfigError(f"{key} cannot be {value!r}: say {', '.join(known[:-1])} or {known[-1]}")
+def _path(key: str, value: str, *choices: str) -> PathChoice:
+    if value not in choices:
+        raise ConfigError(f"{key} cannot be {value!r}: say {', '.join(choices[:-1])} or {choices[-1]}")
     return cast(PathChoice, value)
 
 

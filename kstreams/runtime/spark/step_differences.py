@@ -38,11 +38,13 @@ def step_differences(topology: Topology, default: TimestampExtractor | None) -> 
     upstream = {number: {w for w in written if written[w] & topics & within} for number, topics in read.items()}
     cut = admissions(subs, read, upstream, within, default)
     shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
-    found = {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
+    differences = {
+        source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))
+    }
     unordered = within - _ordered(topology, written, upstream)
     twice = {topic for sub in subs if read[sub.id] & unordered for topic in written[sub.id]} & within
-    found |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, twice)}
-    return {topology.origin.get(name, name): said for name, said in found.items()}
+    differences |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, twice)}
+    return {topology.origin.get(name, name): difference for name, difference in differences.items()}
 
 
 def _ordered(topology: Topology, written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:
@@ -59,8 +61,8 @@ def _after_others(sub: SubTopology, unordered: Collection[str], twice: Collectio
     """
     topics = {source.name: set(_topics(source)) for source in sub.sources}
     for node in (node for node in sub.nodes if getattr(node, "stores", ())):
-        taken = {topic for source in feeding(sub, node.name) for topic in topics[source]}
-        if not taken.isdisjoint(unordered if len(taken) > 1 else twice):
+        topics_read = {topic for source in feeding(sub, node.name) for topic in topics[source]}
+        if not topics_read.isdisjoint(unordered if len(topics_read) > 1 else twice):
             yield node.name
 
 

@@ -77,8 +77,8 @@ class StepWatch:
             self._post("QueryStartedEvent", {**self._of_query, "timestamp": _at(self._began_ms), "jobTags": []})
         part = "end of input" if step % 2 else f"step {step // 2}"
         records = sum(end - start for start, end in ranges.values())
-        said = f"{self._name}, {part} ({records:,} offsets): {self._what}"
-        self._session.sparkContext.setJobDescription(textwrap.shorten(said, _MOST_LETTERS, placeholder=" ..."))
+        description = f"{self._name}, {part} ({records:,} offsets): {self._what}"
+        self._session.sparkContext.setJobDescription(textwrap.shorten(description, _MOST_LETTERS, placeholder=" ..."))
 
     def done(self, reports: list[TaskReport], progress: SparkProgress) -> None:
         """A step is done."""
@@ -88,7 +88,7 @@ class StepWatch:
         self._ended_ms = now_ms
         for report in reports:
             self._stream_times |= report.stream_times
-        said = {
+        values = {
             **self._of_query,
             "timestamp": _at(self._began_ms),
             "batchId": self._step // 2,
@@ -100,7 +100,7 @@ class StepWatch:
             "sink": {"description": "topics", "numOutputRows": sum(written_records(reports).values()), "metrics": {}},
             "observedMetrics": {},
         }
-        self._post("QueryProgressEvent", {"progress": said})
+        self._post("QueryProgressEvent", {"progress": values})
 
     def end(self, error: BaseException | None) -> None:
         """The run is over."""
@@ -162,7 +162,7 @@ def _dropped(progress: SparkProgress) -> dict[str, str]:
 
 def _source(ranges: OffsetRanges, reports: Iterable[TaskReport], between: int, took: int) -> dict[str, Any]:
     """One for all topics: which of them a record came from, reports do not tell."""
-    records = sum(each.records_in for each in reports)
+    records = sum(report.records_in for report in reports)
     starts = offsets_of({source: start for source, (start, _) in ranges.items()})
     ends = msgspec.json.encode(offsets_of({source: end for source, (_, end) in ranges.items()})).decode()
     return {
@@ -177,8 +177,8 @@ def _source(ranges: OffsetRanges, reports: Iterable[TaskReport], between: int, t
 
 
 def _operators_by_store(sub_topologies: Iterable[SubTopology]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    drops: dict[str, set[str]] = {}
     for node in (node for sub in sub_topologies for node in sub.nodes if isinstance(node, ProcessorNode)):
         for store in node.stores:
-            found.setdefault(store, set()).add(node.name)
-    return found
+            drops.setdefault(store, set()).add(node.name)
+    return drops

@@ -77,8 +77,8 @@ class Step(NamedTuple):
 
     def only(self, sub_topologies: Collection[int]) -> Step:
         """The step as some sub-topologies need it, without the states of the others."""
-        wanted = {str(number) for number in sub_topologies}
-        mine = {name: kept for name, kept in self.states.items() if name.partition("_")[0] in wanted}
+        prefixes = {str(number) for number in sub_topologies}
+        mine = {name: state for name, state in self.states.items() if name.partition("_")[0] in prefixes}
         return self._replace(states=mine, resting=self.resting & mine.keys())
 
 

@@ -119,9 +119,9 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         ThreadActivity(thread.name, thread.state.value, [task.task_id for task in thread.tasks])
         for thread in streams.metadata_for_local_threads()
     ]
-    found = _ByName(streams.metrics())
+    metrics = _ByName(streams.metrics())
     internal = _internal_topics(streams)
-    failed = found.all("stream-metrics", "failed-stream-threads")
+    failed = metrics.all("stream-metrics", "failed-stream-threads")
     return InstanceActivity(
         instance,
         os.getpid(),
@@ -130,25 +130,25 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         threads,
         _merged(
             [
-                *_read(found),
-                *_consumed(found, internal),
-                *_forwarded(found),
-                *_written(found, internal),
-                *_dropped(found),
+                *_read(metrics),
+                *_consumed(metrics, internal),
+                *_forwarded(metrics),
+                *_written(metrics, internal),
+                *_dropped(metrics),
             ]
         ),
         [
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
-            for tags, lag in found.all(CONSUMER, "records-lag")
+            for tags, lag in metrics.all(CONSUMER, "records-lag")
         ],
         [
-            Restore(tags["task-id"], tags["store"], int(left))
-            for tags, left in found.all(UPDATER, "restore-remaining-records-total")
-            if left
+            Restore(tags["task-id"], tags["store"], int(remaining))
+            for tags, remaining in metrics.all(UPDATER, "restore-remaining-records-total")
+            if remaining
         ],
-        _tasks(found),
-        _sizes(found),
-        {tags["processor-node-id"]: ratio for tags, ratio in found.all(NODE, "active-ratio")},
+        _tasks(metrics),
+        _sizes(metrics),
+        {tags["processor-node-id"]: ratio for tags, ratio in metrics.all(NODE, "active-ratio")},
         int(failed[0][1]) if failed else 0,
     )
 
@@ -168,29 +168,29 @@ class _ByName:
 
 def _merged(counts: Iterable[Counted]) -> list[Counted]:
     """What a task counted in one thread after the other, together: who shows it looks for one counter of each kind."""
-    found: dict[tuple[str, str, str, str], Counted] = {}
-    for each in counts:
-        what = each.kind, each.of, each.by, each.reason
-        before = found[what].count if what in found else 0
-        found[what] = Counted(each.kind, each.of, each.by, before + each.count, each.reason)
-    return list(found.values())
+    counted: dict[tuple[str, str, str, str], Counted] = {}
+    for counter in counts:
+        identity = counter.kind, counter.of, counter.by, counter.reason
+        before = counted[identity].count if identity in counted else 0
+        counted[identity] = Counted(counter.kind, counter.of, counter.by, before + counter.count, counter.reason)
+    return list(counted.values())
 
 
-def _read(found: _ByName) -> list[Counted]:
+def _read(metrics: _ByName) -> list[Counted]:
     return [
         Counted("read", tags["processor-node-id"], tags["task-id"], int(count))
-        for tags, count in found.all(NODE, "process-total")
+        for tags, count in metrics.all(NODE, "process-total")
     ]
 
 
-def _consumed(found: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
-    for tags, count in found.all(TOPIC, "records-consumed-total"):
+def _consumed(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+    for tags, count in metrics.all(TOPIC, "records-consumed-total"):
         topic = tags["topic-name"]
         yield Counted("consumed", internal.get(topic, topic), tags["task-id"], int(count))
 
 
-def _forwarded(found: _ByName) -> Iterator[Counted]:
-    for tags, count in found.all(NODE, "forwarded-records-total"):
+def _forwarded(metrics: _ByName) -> Iterator[Counted]:
+    for tags, count in metrics.all(NODE, "forwarded-records-total"):
         ends = f"{tags['processor-node-id']}>{tags['child-node-id']}"
         yield Counted("forwarded", ends, tags["task-id"], int(count))
 
@@ -200,31 +200,31 @@ def _internal_topics(streams: KafkaStreams) -> dict[str, str]:
     return {f"{streams.config.application_id}-{topic.name}": topic.name for topic in streams.topology.internal_topics}
 
 
-def _written(found: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
-    for tags, count in found.all(TOPIC, "records-produced-total"):
+def _written(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+    for tags, count in metrics.all(TOPIC, "records-produced-total"):
         topic = tags["topic-name"]
         kind = "repartitioned" if topic in internal else "written"
         yield Counted(kind, internal.get(topic, topic), tags["thread-id"], int(count))
 
 
-def _dropped(found: _ByName) -> list[Counted]:
+def _dropped(metrics: _ByName) -> list[Counted]:
     return [
         Counted("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
-        for tags, count in found.all(NODE, "dropped-records-by-reason-total")
+        for tags, count in metrics.all(NODE, "dropped-records-by-reason-total")
     ]
 
 
-def _tasks(found: _ByName) -> list[TaskFigures]:
+def _tasks(metrics: _ByName) -> list[TaskFigures]:
     used = Counter[str]()
-    for tags, size in found.all(STATE, "estimate-live-data-size"):
+    for tags, size in metrics.all(STATE, "estimate-live-data-size"):
         used[tags["task-id"]] += int(size)
-    times = found.all(TASK, "stream-time")
+    times = metrics.all(TASK, "stream-time")
     return [TaskFigures(tags["task-id"], int(time), used[tags["task-id"]]) for tags, time in times]
 
 
-def _sizes(found: _ByName) -> list[StoreFigures]:
+def _sizes(metrics: _ByName) -> list[StoreFigures]:
     rows, used = (
-        {(tags["rocksdb-state-id"], tags["task-id"]): int(amount) for tags, amount in found.all(STATE, name)}
+        {(tags["rocksdb-state-id"], tags["task-id"]): int(amount) for tags, amount in metrics.all(STATE, name)}
         for name in ("estimate-num-keys", "estimate-live-data-size")
     )
     return [StoreFigures(*which, count, used.get(which, 0)) for which, count in sorted(rows.items())]

@@ -54,11 +54,11 @@ class ActivityRoutes:
         """Of this instance first, then of the others; one that does not answer is named with the state `SILENT`."""
         asking = self._asking
         own = await asking.work.do(lambda: activity_of(asking.streams, asking.instance), asking.limits.deadline_s)
-        found = [own]
+        activities = [own]
         if not is_local(request.query_params):
             answers = await asking.others("/v1/activity", min(_PEER_S, asking.limits.deadline_s))
-            found += [_other(instance, body) for instance, body in answers.items()]
-        return _json({"application_id": self._name(), "instances": found})
+            activities += [_other(instance, body) for instance, body in answers.items()]
+        return _json({"application_id": self._name(), "instances": activities})
 
     def _name(self) -> str:
         return self._asking.streams.config.application_id

@@ -30,9 +30,9 @@ HEADERS = MappingProxyType(
 
 def page_files() -> tuple[Endpoint, ...]:
     """A route for each file; the page itself is `/ui`."""
-    found = {file.name: file.read_text(encoding="utf-8") for file in _FOLDER.iterdir() if file.is_file()}
-    page = _endpoint("/ui", found.pop("index.html"), "html")
-    return (page, *(_file(name, text) for name, text in sorted({**found, "topology.css": stylesheet()}.items())))
+    texts = {file.name: file.read_text(encoding="utf-8") for file in _FOLDER.iterdir() if file.is_file()}
+    page = _endpoint("/ui", texts.pop("index.html"), "html")
+    return (page, *(_file(name, text) for name, text in sorted({**texts, "topology.css": stylesheet()}.items())))
 
 
 def _file(name: str, text: str) -> Endpoint:

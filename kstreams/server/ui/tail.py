@@ -81,7 +81,7 @@ class Tail:
             consumer.assign(members)
             skipped = self._begin(consumer, members, ends)
             records = [record for batch in self._batches(consumer, members) for record in _records(batch, readers)]
-            return TailPage(records, {each.partition: consumer.position(each) for each in members}, skipped)
+            return TailPage(records, {source.partition: consumer.position(source) for source in members}, skipped)
 
     def _begin(self, consumer: Consumer, members: list[TopicPartition], ends: Ends) -> int:
         """Go to where the page begins; how many records are left out before it."""
@@ -92,21 +92,21 @@ class Tail:
         skipped = 0
         for member in members:
             earliest = max(first[member], last[member] - share)
-            wanted = ends.get(member.partition, earliest)
-            begin = max(earliest, min(wanted, last[member]))
-            skipped += begin - wanted if wanted < begin else 0
+            start = ends.get(member.partition, earliest)
+            begin = max(earliest, min(start, last[member]))
+            skipped += begin - start if start < begin else 0
             consumer.seek(member, begin)
         return skipped
 
     def _batches(self, consumer: Consumer, members: list[TopicPartition]) -> Iterator[Batch]:
         """Batches up to where the topic ended when it began, as far as they come in time."""
         ends = consumer.end_offsets(members)
-        left = self._most
-        while left > 0 and monotonic() < self._until:
+        remaining_records = self._most
+        while remaining_records > 0 and monotonic() < self._until:
             if all(consumer.position(member) >= end for member, end in ends.items()):
                 return
-            for batch in consumer.poll(_POLL_S, left):
-                left -= len(batch.offsets)
+            for batch in consumer.poll(_POLL_S, remaining_records):
+                remaining_records -= len(batch.offsets)
                 yield batch
 
 

@@ -28,8 +28,8 @@ class HttpConnection(HttpToolsProtocol):
         What uvicorn gives.
     """
 
-    def __init__(self, limits: Limits, key_answers: KeyAnswers, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, limits: Limits, key_answers: KeyAnswers, **options: Any) -> None:
+        super().__init__(**options)
         self._limits = limits
         self._key_answers = key_answers
         self._has_head = False
@@ -104,10 +104,10 @@ class HttpConnection(HttpToolsProtocol):
 
     def _take_a_place(self) -> None:
         """Close the connection that has the least claim to be answered, if one of the others waits for nothing."""
-        others: Iterable[Any] = self.connections - {self}
-        waiting = [connection for connection in others if connection._may_be_closed()]
-        if waiting:
-            idle_connection = min(waiting, key=HttpConnection._claim)
+        other_connections: Iterable[Any] = self.connections - {self}
+        idle = [connection for connection in other_connections if connection._may_be_closed()]
+        if idle:
+            idle_connection = min(idle, key=HttpConnection._claim)
             idle_connection.transport.abort()
             self.connections.discard(
                 idle_connection
@@ -142,10 +142,10 @@ class HttpConnection(HttpToolsProtocol):
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self._limits.header_s, self.transport.abort)
 
-    def _await_reader(self, left: int | None = None) -> None:
+    def _await_reader(self, timeout_s: int | None = None) -> None:
         """Look from time to time whether what waits becomes less."""
         now = self.transport.get_write_buffer_size()
-        if left is not None and now > left - _LEAST_BYTES:
+        if timeout_s is not None and now > timeout_s - _LEAST_BYTES:
             self.transport.abort()
         else:
             self._write_timer = self.loop.call_later(self._limits.write_s, self._await_reader, now)

@@ -40,11 +40,13 @@ class KeyAnswers:
         if len(parts) != 6 or parts[4] != b"keys" or parts[1:3] != [b"v1", b"stores"] or not _is_plain(target):
             return None
         try:
-            given = self._guard.checked(headers, len(target))
-            store, key = self._questions.key(parts[3].decode(), parts[5].decode(), self._guard.reader(given, ""))
+            request_headers = self._guard.checked(headers, len(target))
+            store, key = self._questions.key(
+                parts[3].decode(), parts[5].decode(), self._guard.reader(request_headers, "")
+            )
         except Refusal:
             return None
-        page = None if _ANY_FORM in given.get(b"accept", b"") else self._asking.key_at_once(store, key)
+        page = None if _ANY_FORM in request_headers.get(b"accept", b"") else self._asking.key_at_once(store, key)
         if page is None:
             return None
         body = msgspec.json.encode(page, enc_hook=str)

@@ -66,26 +66,26 @@ class Readers:
         When a token is too short.
     """
 
-    def __init__(self, token: str, others: Mapping[str, Reader]) -> None:
-        known = {**others, token: OWNER}
-        for each, reader in known.items():
-            if len(each) < LEAST_TOKEN or not each.isascii():
+    def __init__(self, token: str, other_readers: Mapping[str, Reader]) -> None:
+        readers = {**other_readers, token: OWNER}
+        for reader_token, reader in readers.items():
+            if len(reader_token) < LEAST_TOKEN or not reader_token.isascii():
                 raise ConfigError(
                     f"the token of {reader.name} needs at least {LEAST_TOKEN} characters, all of them ASCII"
                 )
-        if len(known) == len(others):
-            raise ConfigError(f"{others[token].name} has the token of the application: it needs one of its own")
-        self._known = [(each.encode(), reader) for each, reader in known.items()]
+        if len(readers) == len(other_readers):
+            raise ConfigError(f"{other_readers[token].name} has the token of the application: it needs one of its own")
+        self._known = [(reader_token.encode(), reader) for reader_token, reader in readers.items()]
 
     def of(self, authorization: bytes) -> Reader | None:
         """Whose `Authorization` it is; all tokens are compared, each in constant time."""
-        scheme, _, given = authorization.partition(b" ")
-        found = None
-        text = given.strip()
+        scheme, _, credentials = authorization.partition(b" ")
+        matching = None
+        text = credentials.strip()
         for token, reader in self._known:
             if hmac.compare_digest(text, token):
-                found = reader
-        return found if scheme.lower() == b"bearer" else None
+                matching = reader
+        return matching if scheme.lower() == b"bearer" else None
 
 
 def readers_in(path: Path | None) -> dict[str, Reader]:
@@ -106,7 +106,7 @@ def readers_in(path: Path | None) -> dict[str, Reader]:
         entries = convert(tomllib.loads(path.read_text()), dict[str, _Entry])
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} (server.readers.file) is no list of readers: {error}") from None
-    found = {each.token: Reader(name, frozenset(each.stores)) for name, each in entries.items()}
-    if len(found) < len(entries):
+    readers = {entry.token: Reader(name, frozenset(entry.stores)) for name, entry in entries.items()}
+    if len(readers) < len(entries):
         raise ConfigError(f"two readers in {path} (server.readers.file) have the same token")
-    return found
+    return readers

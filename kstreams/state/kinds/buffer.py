@@ -61,11 +61,11 @@ class LiveTimeOrderedBuffer(LiveStore):
         """The update that is held for a key."""
         self.ready()
         live = self._key(key)
-        found = self._waiting.get(live)
-        if found is None and self._persisted.count:
+        change = self._waiting.get(live)
+        if change is None and self._persisted.count:
             data = self._below(self._keys.to_bytes(live))
-            found = None if data is None else self._of_bytes(data)
-        return None if found is None else found[1]
+            change = None if data is None else self._of_bytes(data)
+        return None if change is None else change[1]
 
     def _below(self, key: bytes) -> bytes | None:
         """The update of a key that is held on disk alone."""
@@ -76,12 +76,12 @@ class LiveTimeOrderedBuffer(LiveStore):
         """Keep `change`; a key that is held already keeps its place (its first time)."""
         self.ready()
         live = self._key(key)
-        found = self._waiting.get(live)
-        if found is None and self._persisted.count:
-            found = self._taken_back(live)
-        if found is None:
+        buffered_change = self._waiting.get(live)
+        if buffered_change is None and self._persisted.count:
+            buffered_change = self._taken_back(live)
+        if buffered_change is None:
             heapq.heappush(self._queue, (time_ms, self._keys.to_bytes(live), live))
-        self._waiting[live] = (time_ms if found is None else found[0], change)
+        self._waiting[live] = (time_ms if buffered_change is None else buffered_change[0], change)
         self._changed[live] = None
         if self._sizes is not None:
             self._weigh(live, change)
@@ -93,11 +93,11 @@ class LiveTimeOrderedBuffer(LiveStore):
         if data is None:
             return None
         self._persisted.count -= 1
-        found = self._of_bytes(data)
-        heapq.heappush(self._queue, (found[0], key, live))
+        change = self._of_bytes(data)
+        heapq.heappush(self._queue, (change[0], key, live))
         if self._sizes is not None:
             self._sizes[live] = _size(key, data)
-        return found
+        return change
 
     def pop_until(self, time_ms: int) -> Iterator[tuple[Any, BufferedChange]]:
         """Remove and give, in order, what has time <= time_ms; nothing leaves that is not taken from the iterator."""
@@ -171,9 +171,9 @@ class LiveTimeOrderedBuffer(LiveStore):
         return time_ms, BufferedChange(new_value, old_value, timestamp, unpacked_headers(data, at))
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        taken, self._changed = self._changed, {}
-        self._handed |= taken
-        return self._records(list(taken), timestamp_ms)
+        changed, self._changed = self._changed, {}
+        self._handed |= changed
+        return self._records(list(changed), timestamp_ms)
 
     def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
         for keys in self._persisted.take_popped():
@@ -181,9 +181,9 @@ class LiveTimeOrderedBuffer(LiveStore):
             yield Changes(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()), times)
 
     def _records(self, keys: list[Any], timestamp_ms: int) -> Changes:
-        found = [self._waiting.get(key) for key in keys]
-        values = [None if waiting is None else self._to_bytes(*waiting) for waiting in found]
-        times = [timestamp_ms if waiting is None else waiting[1].timestamp for waiting in found]
+        changes = [self._waiting.get(key) for key in keys]
+        values = [None if change is None else self._to_bytes(*change) for change in changes]
+        times = [timestamp_ms if change is None else change[1].timestamp for change in changes]
         return Changes(self._keys.encode(keys), pa.array(values, pa.binary()), pa.array(times, pa.int64()))
 
     def write(self, changes: Changes | None, offset: int | None) -> None:

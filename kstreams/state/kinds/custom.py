@@ -42,9 +42,9 @@ class LiveCustomStore(LiveStore):
         self._changed[key] = None
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        taken, self._changed = self._changed, {}
-        self._handed |= taken
-        return self._of(list(taken))
+        changed, self._changed = self._changed, {}
+        self._handed |= changed
+        return self._of(list(changed))
 
     def _of(self, keys: list[bytes]) -> Changes:
         records = [self._records[key] for key in keys]

@@ -103,8 +103,8 @@ class LiveKeyValueStore(LiveStore):
         lives = keys if live_key is None else list(map(live_key, keys))
         if live_key is None and None in lives:
             raise self._keys.missing()
-        held = values if live is None else [None if value is None else live(value) for value in values]
-        self._entries.update(zip(lives, held, strict=True))
+        live_values = values if live is None else [None if value is None else live(value) for value in values]
+        self._entries.update(zip(lives, live_values, strict=True))
         self._entries.changed.update(dict.fromkeys(lives))
 
     def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
@@ -131,11 +131,11 @@ class LiveKeyValueStore(LiveStore):
         return self._scan(data, after_prefix(data))
 
     def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        found = self._entries.scan(low, high, reverse)
+        rows = self._entries.scan(low, high, reverse)
         key_of = self._keys.public
         if key_of is None and self._values.public is None:
-            return found
-        return ((live if key_of is None else key_of(live), self._public(value)) for live, value in found)
+            return rows
+        return ((live if key_of is None else key_of(live), self._public(value)) for live, value in rows)
 
     def approximate_num_entries(self) -> int:
         """How many entries there are: exactly when all of them are live, else roughly."""
@@ -173,9 +173,9 @@ class LiveKeyValueStore(LiveStore):
             keys, stored = all_rows(self.family)
             none = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
             return Changes(keys, *as_in_changelog(self.builder, stored, none))
-        found = list(self._entries.scan(b"", None))
+        rows = list(self._entries.scan(b"", None))
         return Changes(
-            self._keys.encode([key for key, _ in found]), *self._values.encode([value for _, value in found], 0)
+            self._keys.encode([key for key, _ in rows]), *self._values.encode([value for _, value in rows], 0)
         )
 
     def num_pending(self) -> int:

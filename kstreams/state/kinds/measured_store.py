@@ -72,19 +72,19 @@ class MeasuredStore:
         reads = self._reads
         many = name in _MANY
 
-        def count_and_read(*given: Any, **named: Any) -> Any:
-            reads.look_ups += len(given[0]) if many else 1
-            return read(*given, **named)
+        def count_and_read(*arguments: Any, **named: Any) -> Any:
+            reads.look_ups += len(arguments[0]) if many else 1
+            return read(*arguments, **named)
 
         return count_and_read
 
     def _timed(self, name: str, call: Callable[..., Any], time: OperationTime) -> Callable[..., Any]:
         many = name in _MANY
 
-        def timed_call(*given: Any, **named: Any) -> Any:
-            begun = perf_counter()
-            result = call(*given, **named)
-            time.took(perf_counter() - begun, len(given[0]) if many else 1)
+        def timed_call(*arguments: Any, **named: Any) -> Any:
+            started_at = perf_counter()
+            result = call(*arguments, **named)
+            time.took(perf_counter() - started_at, len(arguments[0]) if many else 1)
             return result
 
         return timed_call
@@ -92,14 +92,14 @@ class MeasuredStore:
     def _timed_scan(self, name: str, call: Callable[..., Iterable[Any]], time: OperationTime) -> Callable[..., Any]:
         """Timed until its end, what the caller does with its rows with it."""
 
-        def timed_rows(rows: Iterable[Any], begun: float) -> Iterator[Any]:
+        def timed_rows(rows: Iterable[Any], started_at: float) -> Iterator[Any]:
             try:
                 yield from rows
             finally:
-                time.took(perf_counter() - begun)
+                time.took(perf_counter() - started_at)
 
-        def timed_scan(*given: Any, **named: Any) -> Iterator[Any]:
-            begun = perf_counter()
-            return timed_rows(call(*given, **named), begun)
+        def timed_scan(*arguments: Any, **named: Any) -> Iterator[Any]:
+            started_at = perf_counter()
+            return timed_rows(call(*arguments, **named), started_at)
 
         return timed_scan

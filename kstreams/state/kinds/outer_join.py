@@ -56,8 +56,8 @@ class LiveOuterJoinStore(LiveStore):
     def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
         """The row after a row, on either side."""
         self.ready()
-        found = [side.after(row) for side in self._sides]
-        return min((next_row for next_row in found if next_row is not None), default=None)
+        rows = [side.after(row) for side in self._sides]
+        return min((next_row for next_row in rows if next_row is not None), default=None)
 
     def num_values(self, row: UnmatchedRow) -> int:
         """How many values one row has."""
@@ -67,8 +67,8 @@ class LiveOuterJoinStore(LiveStore):
     def last_row(self) -> UnmatchedRow | None:
         """The last row, on either side."""
         self.ready()
-        found = [side.last() for side in self._sides]
-        return max((last_row for last_row in found if last_row is not None), default=None)
+        rows = [side.last() for side in self._sides]
+        return max((last_row for last_row in rows if last_row is not None), default=None)
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
         """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.

@@ -52,11 +52,11 @@ class LiveRecordBuffer(LiveStore):
         self.ready()
         live_key = self._keys.live
         live = self._values.live
-        known = key if live_key is None else live_key(key)
-        place = timestamp, self._keys.to_bytes(known), self._next_number
+        identity = key if live_key is None else live_key(key)
+        place = timestamp, self._keys.to_bytes(identity), self._next_number
         self._next_number = (self._next_number + 1) & _LAST_NUMBER
         heapq.heappush(self._queue, place)
-        self._waiting[place] = known, value if live is None else live(value), headers
+        self._waiting[place] = identity, value if live is None else live(value), headers
         self._changed[place] = None
 
     def pop_until(self, time_ms: int) -> Iterator[BufferedRecord]:
@@ -97,10 +97,10 @@ class LiveRecordBuffer(LiveStore):
         return Changes(pa.array(keys, pa.binary()), pa.array(map(self._to_bytes, places), pa.binary()), times)
 
     def _to_bytes(self, place: RowPosition) -> bytes | None:
-        found = self._waiting.get(place)
-        if found is None:
+        entry = self._waiting.get(place)
+        if entry is None:
             return None
-        _, value, headers = found
+        _, value, headers = entry
         return packed(self._values.serde.serialize(value) if self._values.direct else value) + packed_headers(headers)
 
     def written(self) -> None:

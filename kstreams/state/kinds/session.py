@@ -49,8 +49,8 @@ class LiveSessionStore(RowsByKeyStore):
 
     def times_of(self, keys: list[Any], places: list[RowPosition]) -> list[int]:
         """The times of rows in the changelog."""
-        known = self._record_ms.get
-        return [known((key, place), place[0]) for key, place in zip(keys, places, strict=True)]
+        record_ms = self._record_ms.get
+        return [record_ms((key, place), place[0]) for key, place in zip(keys, places, strict=True)]
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         """Hand out what has changed."""
@@ -146,8 +146,8 @@ class LiveSessionStore(RowsByKeyStore):
         in_order = scan_order(self.builder, latest_start_first=True)
         first_ms = max(self._limit_ms() + 1, earliest_end_ms)
         rows = self._groups.between(first_ms, self.observed_ms)
-        wanted = [row for row in rows if row[1][1] <= latest_start_ms and is_wanted(row[0])]
-        return self._found(sorted(wanted, key=lambda row: in_order(to_bytes(row[0]), *row[1])))
+        selected = [row for row in rows if row[1][1] <= latest_start_ms and is_wanted(row[0])]
+        return self._found(sorted(selected, key=lambda row: in_order(to_bytes(row[0]), *row[1])))
 
     def backward_find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int

@@ -111,16 +111,16 @@ class LiveVersionedStore(LiveStore):
         live = self._values.live
         return self._put(self._key(key), value if live is None or value is None else live(value), timestamp)
 
-    def _put(self, key: Any, held: Any, timestamp: int) -> int:
+    def _put(self, key: Any, live_value: Any, timestamp: int) -> int:
         if timestamp < self._limit_ms():
             return NOT_PUT
         self.observed_ms = max(self.observed_ms, timestamp)
         history = self._entries[key]
         if history is None:
             history = self._entries[key] = []
-        at = _set(history, timestamp, [(timestamp, held)])
+        at = _set(history, timestamp, [(timestamp, live_value)])
         valid_to = history[at + 1][0] if at + 1 < len(history) else VALID_TO_UNDEFINED
-        self._changed[key, timestamp] = held
+        self._changed[key, timestamp] = live_value
         self._entries.changed[key] = None
         self._note_deletion(key, history)
         self._trim(key, history)
@@ -152,11 +152,11 @@ class LiveVersionedStore(LiveStore):
         is_latest = at == len(history) - 1
         if at < 0 or (as_of_ms is not None and as_of_ms < self._limit_ms() and not is_latest):
             return None
-        timestamp, held = history[at]
-        if held is None:
+        timestamp, live_value = history[at]
+        if live_value is None:
             return None
         public = self._values.public
-        value = held if public is None else public(held)
+        value = live_value if public is None else public(live_value)
         return VersionedRecord(value, timestamp, None if is_latest else history[at + 1][0])
 
     def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> Iterator[VersionedRecord]:
@@ -190,10 +190,12 @@ class LiveVersionedStore(LiveStore):
         public = self._values.public
         limit_ms = self._limit_ms()
         ends = [*(timestamp for timestamp, _ in history[1:]), None]
-        for (timestamp, held), end in zip(history, ends, strict=False):  # the latest has no end, nothing has no latest
+        for (timestamp, live_value), end in zip(
+            history, ends, strict=False
+        ):  # the latest has no end, nothing has no latest
             is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
-            if held is not None and not is_over and (to_ms is None or timestamp <= to_ms):
-                yield VersionedRecord(held if public is None else public(held), timestamp, end)
+            if live_value is not None and not is_over and (to_ms is None or timestamp <= to_ms):
+                yield VersionedRecord(live_value if public is None else public(live_value), timestamp, end)
 
     def _key(self, key: Any) -> Any:
         if key is None:
@@ -222,7 +224,9 @@ class LiveVersionedStore(LiveStore):
         dropped = self._drop_deleted()
         self._note_rows()
         changed, self._changed = self._changed, {}
-        versions = version_rows(self._versions([(key, time, held) for (key, time), held in changed.items()]))
+        versions = version_rows(
+            self._versions([(key, time, live_value) for (key, time), live_value in changed.items()])
+        )
         return Changes(*map(pa.concat_arrays, zip(dropped, versions, strict=True)))
 
     def _drop_deleted(self) -> Changes:
@@ -243,9 +247,9 @@ class LiveVersionedStore(LiveStore):
 
     def _versions(self, changed: list[tuple[Any, int, Any]]) -> Versions:
         """Versions by key, time, and live value, None or `_GONE`."""
-        keys, times, held = ([row[part] for row in changed] for part in range(3))
-        values = self._values.to_bytes([None if value is _GONE else value for value in held])
-        are_gone = pa.array([value is _GONE for value in held], pa.bool_())
+        keys, times, live_values = ([row[part] for row in changed] for part in range(3))
+        values = self._values.to_bytes([None if value is _GONE else value for value in live_values])
+        are_gone = pa.array([value is _GONE for value in live_values], pa.bool_())
         return Versions(self._keys.encode(keys), pa.array(times, pa.int64()), values, are_gone)
 
     def rows(self, changes: Changes) -> ByteRows:
@@ -268,9 +272,9 @@ class LiveVersionedStore(LiveStore):
         values = self._values.of_stored(versions.values)
         times = versions.times.to_pylist()
         are_gone = versions.are_gone.to_pylist()
-        for key, timestamp, held, is_gone in zip(keys, times, values, are_gone, strict=True):
+        for key, timestamp, live_value, is_gone in zip(keys, times, values, are_gone, strict=True):
             history = self._entries[key] or []
-            _set(history, timestamp, [] if is_gone else [(timestamp, held)])
+            _set(history, timestamp, [] if is_gone else [(timestamp, live_value)])
             self._entries[key] = history or None
             self._entries.changed[key] = None
             self._note_deletion(key, history)
@@ -290,7 +294,11 @@ class LiveVersionedStore(LiveStore):
         histories = self._entries.scan(b"", None)
         return version_rows(
             self._versions(
-                [(key, time, held) for key, history in histories for time, held in history[self._num_ended(history) :]]
+                [
+                    (key, time, live_value)
+                    for key, history in histories
+                    for time, live_value in history[self._num_ended(history) :]
+                ]
             )
         )
 

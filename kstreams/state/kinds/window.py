@@ -98,18 +98,18 @@ class LiveWindowStore(LiveStore):
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The values of many windows, in their order."""
-        found: list[Any] = [None] * len(keys)
+        results: list[Any] = [None] * len(keys)
         live = self._keys.live
         hidden_ms = self._hidden_ms()
         for start_ms, places in places_by_start(starts_ms):
             frame = self._known(start_ms) if start_ms > hidden_ms else None
             if frame is None:
                 continue
-            wanted = [keys[place] for place in places]
-            values = frame.read_many(wanted if live is None else list(map(live, wanted)))
+            frame_keys = [keys[place] for place in places]
+            values = frame.read_many(frame_keys if live is None else list(map(live, frame_keys)))
             for place, value in zip(places, values, strict=True):
-                found[place] = value
-        return self._values.shown(found)
+                results[place] = value
+        return self._values.shown(results)
 
     def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None:
         """Put many, in order; the latest window first, since what it lets expire is gone either way."""
@@ -118,18 +118,20 @@ class LiveWindowStore(LiveStore):
         lives = keys if live_key is None else list(map(live_key, keys))
         if live_key is None and None in lives:
             raise self._keys.missing()
-        held = values if live is None else [None if value is None else live(value) for value in values]
+        live_values = values if live is None else [None if value is None else live(value) for value in values]
         for start_ms, places in sorted(places_by_start(starts_ms), reverse=True):
             frame = self._open(start_ms)
             if frame is None:
                 break
-            self._put_frame(frame, start_ms, [lives[place] for place in places], [held[place] for place in places])
+            self._put_frame(
+                frame, start_ms, [lives[place] for place in places], [live_values[place] for place in places]
+            )
 
-    def _put_frame(self, frame: Entries, start_ms: int, lives: list[Any], held: list[Any]) -> None:
+    def _put_frame(self, frame: Entries, start_ms: int, lives: list[Any], live_values: list[Any]) -> None:
         if self._starts_of is not None:
             for key in lives:
                 self._starts_of.note(key, start_ms)
-        frame.update(zip(lives, held, strict=True))
+        frame.update(zip(lives, live_values, strict=True))
         frame.changed.update(dict.fromkeys(lives))
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
@@ -226,8 +228,8 @@ class LiveWindowStore(LiveStore):
         in_order = scan_order(self.builder)
         to_bytes = self._keys.to_bytes
         for _, starts in groupby(self._known_starts(from_ms, to_ms, reverse), lambda start_ms: start_ms // length_ms):
-            found = [(key, start_ms, value) for start_ms in starts for key, value in self._frame_rows(start_ms, span)]
-            for row in sorted(found, key=lambda row: in_order(to_bytes(row[0]), row[1], 0), reverse=reverse):
+            rows = [(key, start_ms, value) for start_ms in starts for key, value in self._frame_rows(start_ms, span)]
+            for row in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), row[1], 0), reverse=reverse):
                 yield self._shown(*row)
 
     def _known_starts(self, from_ms: int, to_ms: int, reverse: bool) -> list[int]:
@@ -245,8 +247,8 @@ class LiveWindowStore(LiveStore):
         key_of = self._keys.public
         value_of = self._values.public
         window = Window(start_ms, start_ms + self._size_ms)
-        shown = Windowed(key if key_of is None else key_of(key), window)
-        return shown, value if value_of is None else value_of(value)
+        windowed = Windowed(key if key_of is None else key_of(key), window)
+        return windowed, value if value_of is None else value_of(value)
 
     def _limit_ms(self) -> int:
         """Windows that start here or before have expired: nobody finds them any more."""
@@ -299,9 +301,9 @@ class LiveWindowStore(LiveStore):
         values = []
         for start_ms, frame in self._frames.items():
             if frame.changed or frame.num_pending():
-                changed, held = frame.take_changes()
+                changed, live_values = frame.take_changes()
                 keys += changed
-                values += held
+                values += live_values
                 starts += [start_ms] * len(changed)
         return self._records(keys, starts, values, timestamp_ms)
 
@@ -379,8 +381,8 @@ class LiveWindowStore(LiveStore):
 
     def _note_starts(self, low: bytes) -> None:
         """Make frames for what is persisted: the first key of a start leads to the next start."""
-        while (found := self.family.first_from(low)) is not None:
-            start_ms = int.from_bytes(found[:8], "big")
+        while (first_row := self.family.first_from(low)) is not None:
+            start_ms = int.from_bytes(first_row[:8], "big")
             if start_ms not in self._frames:
                 self._add_frame(start_ms, complete=False)
             low = (start_ms + 1).to_bytes(8, "big")
@@ -389,8 +391,12 @@ class LiveWindowStore(LiveStore):
         hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
         if self.family.frozen:
             return self._persisted_from(max(0, hidden_ms + 1))
-        kept = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
-        rows = [(key, start_ms, value) for start_ms in kept for key, value in self._frame_rows(start_ms, (b"", None))]
+        visible_starts = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
+        rows = [
+            (key, start_ms, value)
+            for start_ms in visible_starts
+            for key, value in self._frame_rows(start_ms, (b"", None))
+        ]
         keys, starts, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, starts, values, 0)
 

@@ -100,9 +100,9 @@ class RocksDatabase:
         if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
             raise damaged(path, "the file CURRENT is missing")
         try:
-            known = rocksdict.Rdict.list_cf(str(path), options) if is_known else []
+            existing_families = rocksdict.Rdict.list_cf(str(path), options) if is_known else []
             families = {_family_name(store): options for store in stores}
-            families |= {name: options for name in known if name != "default"}
+            families |= {name: options for name in existing_families if name != "default"}
             path.mkdir(mode=0o700, exist_ok=True)
             _Threads.process = os.getpid()
             return rocksdict.Rdict(str(path), options, column_families=families)
@@ -167,15 +167,15 @@ class RocksColumnFamily:
     def get(self, key: bytes) -> bytes | None:
         self._settle()
         try:
-            found: bytes | None = self._rows.get(DATA + key)
+            data: bytes | None = self._rows.get(DATA + key)
         except Exception as error:
             raise unreadable(self._path, error) from error
-        return found
+        return data
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         self._settle()
-        found: list[bytes | None] = self._guarded(self._rows.get, [DATA + key for key in keys])
-        return found
+        rows: list[bytes | None] = self._guarded(self._rows.get, [DATA + key for key in keys])
+        return rows
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
         self._settle()
@@ -186,10 +186,10 @@ class RocksColumnFamily:
         self._settle()
         return first(self._guarded(read, self._rows.iter(), low, None, 1))
 
-    def view(self, rest: Callable[[float], None]) -> RocksView:
-        """The bytes as they are now, whatever is written later; `rest` is called between parts of a scan."""
+    def view(self, pause: Callable[[float], None]) -> RocksView:
+        """The bytes as they are now, whatever is written later; `pause` is called between parts of a scan."""
         self._settle()
-        return self._guarded(RocksView, self._rows.iter(), self._path, self.estimated_rows(), rest)
+        return self._guarded(RocksView, self._rows.iter(), self._path, self.estimated_rows(), pause)
 
     def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         self._settle()

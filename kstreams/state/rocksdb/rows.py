@@ -109,8 +109,8 @@ def first(part: Part) -> bytes | None:
     return _key(keys[0]) if keys else None
 
 
-def _key(kept: bytes) -> bytes:
-    return kept[len(DATA) :]
+def _key(stored_key: bytes) -> bytes:
+    return stored_key[len(DATA) :]
 
 
 def _end(high: bytes | None) -> bytes:

@@ -38,11 +38,11 @@ class RocksView:
     frozen = True
     durable = True
 
-    def __init__(self, rows: Any, path: Path, estimated_rows: int, rest: Callable[[float], None]) -> None:
+    def __init__(self, rows: Any, path: Path, estimated_rows: int, pause: Callable[[float], None]) -> None:
         self._rows = rows
         self._path = path
         self._estimated_rows = estimated_rows
-        self._rest = rest
+        self._rest = pause
         self._lock = threading.Lock()
         self.offset, self.observed_ms = marked(read_one(rows, ABOUT))
 

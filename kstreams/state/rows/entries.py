@@ -117,10 +117,10 @@ class Entries(dict[Any, Any]):
         with self._lock:
             if self.complete or self._is_all(sum(key not in self for key in keys)):
                 return list(map(self.get, keys))
-            missing = [key for key in dict.fromkeys(keys) if key not in self]
-            found = dict(zip(missing, self._read_persisted(missing), strict=True))
-            values = [found[key] if key in found else self.get(key) for key in keys]
-            self.update((key, value) for key, value in found.items() if value is not None)
+            absent_keys = [key for key in dict.fromkeys(keys) if key not in self]
+            persisted = dict(zip(absent_keys, self._read_persisted(absent_keys), strict=True))
+            values = [persisted[key] if key in persisted else self.get(key) for key in keys]
+            self.update((key, value) for key, value in persisted.items() if value is not None)
             return values
 
     def _read_persisted(self, keys: list[Any]) -> list[Any]:
@@ -185,8 +185,8 @@ class Entries(dict[Any, Any]):
     def _in_order(self) -> SortedKeys:
         to_bytes = self._keys.to_bytes
         if self._ordered is None:
-            known = self if self.complete else self._pending()
-            self._ordered = SortedKeys(map(to_bytes, known))
+            rows = self if self.complete else self._pending()
+            self._ordered = SortedKeys(map(to_bytes, rows))
         else:
             for key in self.changed:
                 self._ordered.add(to_bytes(key))
@@ -202,14 +202,14 @@ class Entries(dict[Any, Any]):
         """Keys and live values that changed since the last call; also these, which come last and in their order."""
         if self._ordered is not None:
             self._in_order()
-        taken = self._earlier | self.changed if self._earlier else self.changed
+        changed = self._earlier | self.changed if self._earlier else self.changed
         for key in last:
-            taken.pop(key, None)
-            taken[key] = None
+            changed.pop(key, None)
+            changed[key] = None
         self._earlier = {}
         self.changed = {}
-        self._handed = self._handed | taken if self._handed else taken
-        keys = list(taken)
+        self._handed = self._handed | changed if self._handed else changed
+        keys = list(changed)
         values = list(map(self.get, keys))
         if None in values:
             self._deleted += [key for key, value in zip(keys, values, strict=True) if value is None]

@@ -15,13 +15,13 @@ SLOT_BYTES = 64
 """What a dict takes for an entry, beside the key and the value: between 36 and 105, as full as it is."""
 
 
-def footprint(objects: Iterable[Any], seen: set[int] | None = None) -> int:
+def footprint(objects: Iterable[Any], counted: set[int] | None = None) -> int:
     """Bytes that objects take with all they hold.
 
     Parameters
     ----------
     objects : iterable
-    seen : set of int, optional
+    counted : set of int, optional
         Identities of what was counted before, and counts no more; those of the objects are added.
 
     Examples
@@ -31,14 +31,18 @@ def footprint(objects: Iterable[Any], seen: set[int] | None = None) -> int:
     """
     todo = list(objects)
     size = 0
-    seen = set() if seen is None else seen
+    counted = set() if counted is None else counted
     while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(one, _SHARED) or (type(one) is int and one in _KEPT_BY_PYTHON):
+        current = todo.pop()
+        if (
+            id(current) in counted
+            or isinstance(current, _SHARED)
+            or (type(current) is int and current in _KEPT_BY_PYTHON)
+        ):
             continue
-        seen.add(id(one))
-        size += sys.getsizeof(one) + 15 & ~15
-        todo += gc.get_referents(one)
+        counted.add(id(current))
+        size += sys.getsizeof(current) + 15 & ~15
+        todo += gc.get_referents(current)
     return size
 
 
@@ -73,13 +77,13 @@ class RowWeight:
 
     def weigh(self, count: int) -> None:
         """Weigh anew."""
-        seen = set[int]()
+        counted = set[int]()
         weighed = 0
         size = 0
         for row in self._sample():
-            size = size + footprint(row, seen)
+            size = size + footprint(row, counted)
             weighed = weighed + 1
-            if len(seen) > _MOST_OBJECTS:
+            if len(counted) > _MOST_OBJECTS:
                 break
         if weighed:
             self._bytes = self._fixed + size // weighed

@@ -26,13 +26,13 @@ def packed(part: bytes | None) -> bytes:
 
 def unpacked(data: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:
     """`count` parts from `at` on, and where they end."""
-    found: list[bytes | None] = []
+    parts: list[bytes | None] = []
     for _ in range(count):
         length = _LENGTH.unpack_from(data, at)[0]
         at += _LENGTH.size
-        found.append(None if length < 0 else data[at : at + length])
+        parts.append(None if length < 0 else data[at : at + length])
         at += max(0, length)
-    return found, at
+    return parts, at
 
 
 def packed_headers(headers: Headers) -> bytes:
@@ -46,5 +46,5 @@ def packed_headers(headers: Headers) -> bytes:
 def unpacked_headers(data: bytes, at: int) -> Headers:
     """The headers that begin at a place."""
     count = _LENGTH.unpack_from(data, at)[0]
-    found, _ = unpacked(data, at + _LENGTH.size, 2 * count)
-    return tuple(((name or b"").decode(), value) for name, value in zip(found[::2], found[1::2], strict=True))
+    parts, _ = unpacked(data, at + _LENGTH.size, 2 * count)
+    return tuple(((name or b"").decode(), value) for name, value in zip(parts[::2], parts[1::2], strict=True))

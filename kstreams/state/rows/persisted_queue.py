@@ -32,8 +32,8 @@ class PersistedRow(NamedTuple):
     @property
     def time_ms(self) -> int:
         """The time that decides when it leaves."""
-        found: int = _TIME.unpack_from(self.place)[0]
-        return found
+        time_ms: int = _TIME.unpack_from(self.place)[0]
+        return time_ms
 
 
 Read: TypeAlias = Callable[[bytes, bytes | None], Iterator[list[PersistedRow]]]
@@ -119,9 +119,9 @@ class PersistedQueue:
 
     def take_popped(self) -> Iterator[list[bytes]]:
         """The keys of the rows that have left since the last call, in parts; without those that memory knows."""
-        taken, self._popped = self._popped, (self._popped[1], self._popped[1])
-        self._handed = taken[0] if self._handed[0] == self._handed[1] else self._handed[0], taken[1]
-        for part in self._between(*taken):
+        popped, self._popped = self._popped, (self._popped[1], self._popped[1])
+        self._handed = popped[0] if self._handed[0] == self._handed[1] else self._handed[0], popped[1]
+        for part in self._between(*popped):
             yield [row.key for row in part if not self._is_known(row.key)]
 
     def written(self) -> Iterator[list[bytes]]:
@@ -177,6 +177,6 @@ class PersistedOrder:
         for chunk in self._order.chunks(low, high):
             keys = [place[_TIME.size :] for place in chunk.keys]
             values = self._family.get_many(keys) if keys else []
-            found = zip(chunk.keys, keys, values, strict=True)
-            rows = [PersistedRow(place, key, value) for place, key, value in found if value is not None]
+            persisted_rows = zip(chunk.keys, keys, values, strict=True)
+            rows = [PersistedRow(place, key, value) for place, key, value in persisted_rows if value is not None]
             yield [row for row in rows if row.value[: _TIME.size] == row.place[: _TIME.size]]

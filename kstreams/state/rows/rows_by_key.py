@@ -127,9 +127,9 @@ class RowsByKey(dict[Any, RowsOfKey]):
         with self._lock:
             if not self.complete:
                 self._on_read()
-            found = self.get(key)
-            if found is not None:
-                return found
+            rows = self.get(key)
+            if rows is not None:
+                return rows
             group = self[key] = RowsOfKey() if self.complete else self._read(key)
             return group
 
@@ -142,18 +142,18 @@ class RowsByKey(dict[Any, RowsOfKey]):
         low = self.place.pack(max(0, first_ms), 0)
         high = self.place.pack(last_ms + 1, 0)
         for chunk in self._family.chunks(data + low, data + high):
-            for found, value in chunk.rows():
-                if len(found) == len(data) + size:
-                    group.add(self.place.unpack(found[-size:]), self._values.of_bytes(value))
+            for row_key, value in chunk.rows():
+                if len(row_key) == len(data) + size:
+                    group.add(self.place.unpack(row_key[-size:]), self._values.of_bytes(value))
         self.num_rows += len(group)
         return group
 
     def peek(self, key: Any) -> RowsOfKey:
         """The group of a key, to be read only: a key that has none gets none."""
         was_complete = self.complete
-        found = self.get(key)
-        if found is not None:
-            return found
+        rows = self.get(key)
+        if rows is not None:
+            return rows
         return _NOTHING if was_complete and self.complete else self[key]
 
     def put(self, key: Any, place: RowPosition, value: Any) -> None:
@@ -189,11 +189,11 @@ class RowsByKey(dict[Any, RowsOfKey]):
 
         Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
         """
-        taken = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
+        changed = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
         self._changed = {}
         self._fresh = set()
-        self._handed = self._handed | taken if self._handed else taken
-        return [key for key, _ in taken], [place for _, place in taken], list(taken.values())
+        self._handed = self._handed | changed if self._handed else changed
+        return [key for key, _ in changed], [place for _, place in changed], list(changed.values())
 
     def written(self) -> None:
         """The changes that were handed out are persisted."""
@@ -213,8 +213,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
         of_bytes = self._keys.of_bytes
         low = self.place.pack(max(0, from_time), 0)
         high = self.place.pack(max(0, to_time + 1), 0)
-        found = self._in_time_order().between(low, high)
-        return [(of_bytes(data[size:]), self.place.unpack(data[:size])) for data in found]
+        rows = self._in_time_order().between(low, high)
+        return [(of_bytes(data[size:]), self.place.unpack(data[:size])) for data in rows]
 
     def _in_time_order(self) -> SortedKeys:
         to_bytes = self._keys.to_bytes
@@ -232,13 +232,13 @@ class RowsByKey(dict[Any, RowsOfKey]):
         """All keys, live or persisted, in no order."""
         if not self.complete:
             self._on_read()
-        found = dict.fromkeys(self)
+        keys = dict.fromkeys(self)
         if not self.complete:
             size = self.place.size
             of_bytes = self._keys.of_bytes
             for chunk in self._family.chunks(b"", None):
-                found.update((of_bytes(data), None) for data in {data[:-size] for data in chunk.keys})
-        return list(found)
+                keys.update((of_bytes(data), None) for data in {data[:-size] for data in chunk.keys})
+        return list(keys)
 
     def load(self, keys: list[Any], places: list[RowPosition], values: list[Any]) -> None:
         """Take over rows; None removes."""

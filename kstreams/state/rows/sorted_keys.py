@@ -46,14 +46,14 @@ class SortedKeys:
 
     def between(self, low: bytes, high: bytes | None) -> list[bytes]:
         """The keys in [low, high), in order; high None = open end."""
-        found: list[bytes] = []
+        keys: list[bytes] = []
         for chunk in self._chunks[self._chunk_of(low) :]:
             start = bisect_left(chunk, low)
             stop = len(chunk) if high is None else bisect_left(chunk, high)
-            found += chunk[start:stop]
+            keys += chunk[start:stop]
             if stop < len(chunk):
                 break
-        return found
+        return keys
 
     def _chunk_of(self, key: bytes) -> int:
         return max(0, bisect_right(self._firsts, key) - 1)

@@ -56,8 +56,8 @@ class SortedRows:
     def after(self, row: Row) -> Row | None:
         """The lowest row above a given one, or above all that begin like it."""
         place = bisect_right(self._rows, row, lo=self._start, key=lambda other: other[: len(row)])
-        found = (self._rows[later] for later in range(place, len(self._rows)))
-        return next(filter(self._is_there, found), None)
+        rows = (self._rows[later] for later in range(place, len(self._rows)))
+        return next(filter(self._is_there, rows), None)
 
     def last(self) -> Row | None:
         """The highest row."""

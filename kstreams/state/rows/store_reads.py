@@ -33,5 +33,5 @@ class StoreReads:
 
     def hits_since(self, before: StoreReads) -> tuple[int, int]:
         """Look-ups since then, and how many of them live values have answered."""
-        asked = self.look_ups - before.look_ups
-        return asked, max(0, asked - (self.misses - before.misses))
+        look_ups = self.look_ups - before.look_ups
+        return look_ups, max(0, look_ups - (self.misses - before.misses))

@@ -78,13 +78,13 @@ class UnmatchedSide:
         """Add a value; the key as it lives in memory."""
         row = (timestamp, key)
         live = self._values.live
-        held = value if live is None else live(value)
+        live_value = value if live is None else live(value)
         if row in self.rows:
-            self.rows[row].append(held)
+            self.rows[row].append(live_value)
         else:
             data = self._below(self._place(row)) if self.persisted.count else None
             self.persisted.count -= data is not None
-            self.rows[row] = [held] if data is None else [*self._of_bytes(data), held]
+            self.rows[row] = [live_value] if data is None else [*self._of_bytes(data), live_value]
             self._queue.add((timestamp, self._keys.to_bytes(key), key))
         self._changed[row] = None
 
@@ -103,8 +103,8 @@ class UnmatchedSide:
         below = self.persisted.first() if self.persisted.count else None
         if below is None:
             return here
-        there = _row_at(below.place)
-        return there if here is None else min(here, there)
+        below_row = _row_at(below.place)
+        return below_row if here is None else min(here, below_row)
 
     def after(self, row: UnmatchedRow) -> UnmatchedRow | None:
         """The row after a row of either side."""
@@ -112,26 +112,26 @@ class UnmatchedSide:
             here = self._queue.after((row.timestamp, row.key))
         else:  # of one time, right rows come before left ones
             here = self._queue.after((row.timestamp - 1 if self._left else row.timestamp,))
-        found = [self._shape(here)]
+        rows = [self._shape(here)]
         if self.persisted.count:
             low = PLACE.pack(row.timestamp, row.left_side) + row.key + b"\x00"
-            found += [_row_at(below.place) for below in islice(self.persisted.rows(low), 1)]
-        return min((next_row for next_row in found if next_row is not None), default=None)
+            rows += [_row_at(below.place) for below in islice(self.persisted.rows(low), 1)]
+        return min((next_row for next_row in rows if next_row is not None), default=None)
 
     def last(self) -> UnmatchedRow | None:
         """The last row."""
-        found = [self._shape(self._queue.last())]
+        rows = [self._shape(self._queue.last())]
         if self.persisted.count:
             chunks = self._family.chunks(self.persisted.front, None, reverse=True)
             below = (place for chunk in chunks for place in self.own(chunk.keys))
-            found += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
-        return max((last_row for last_row in found if last_row is not None), default=None)
+            rows += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
+        return max((last_row for last_row in rows if last_row is not None), default=None)
 
     def num_values(self, row: UnmatchedRow) -> int:
         """How many values one row has."""
-        held = self.rows.get((row.timestamp, self._keys.of_bytes(row.key)))
-        if held is not None:
-            return len(held)
+        live_values = self.rows.get((row.timestamp, self._keys.of_bytes(row.key)))
+        if live_values is not None:
+            return len(live_values)
         data = self._below(PLACE.pack(row.timestamp, row.left_side) + row.key)
         return 0 if data is None else len(self._of_bytes(data))
 
@@ -143,25 +143,27 @@ class UnmatchedSide:
             self.persisted.pop()
             timestamp = below.time_ms
             key = self._keys.of_bytes(below.key[PLACE.size :])
-            held = self._of_bytes(below.value)
+            live_values = self._of_bytes(below.value)
         else:
             assert here is not None
             timestamp, _, key = here
-            held = self.rows.pop((timestamp, key))
+            live_values = self.rows.pop((timestamp, key))
             self._changed[timestamp, key] = None
         key_of = self._keys.public
         value_of = self._values.public
-        shown = key if key_of is None else key_of(key)
-        return ((shown, value if value_of is None else value_of(value), timestamp, self._left) for value in held)
+        key_shown = key if key_of is None else key_of(key)
+        return (
+            (key_shown, value if value_of is None else value_of(value), timestamp, self._left) for value in live_values
+        )
 
     def _shape(self, row: tuple[Any, ...] | None) -> UnmatchedRow | None:
         return None if row is None else UnmatchedRow(row[0], self._left, row[1])
 
     def take_changes(self) -> Changes:
         """What changed since the last call, as changelog records."""
-        taken, self._changed = self._changed, {}
-        self._handed |= taken
-        return self._records(list(taken))
+        changed, self._changed = self._changed, {}
+        self._handed |= changed
+        return self._records(list(changed))
 
     def dump(self) -> Changes:
         """Every row, as changelog records."""
@@ -170,27 +172,27 @@ class UnmatchedSide:
         keys = [row.place for row in below]
         values = [row.value for row in below]
         times = pa.array([row.time_ms for row in below], pa.int64())
-        there = Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), times)
-        return Changes(*map(pa.concat_arrays, zip(here, there, strict=True)))
+        persisted_changes = Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), times)
+        return Changes(*map(pa.concat_arrays, zip(here, persisted_changes, strict=True)))
 
     def _records(self, rows: list[Row]) -> Changes:
         keys = pa.array([self._place(row) for row in rows], pa.binary())
         values = pa.array([self._to_bytes(self.rows.get(row)) for row in rows], pa.binary())
         return Changes(keys, values, pa.array([row[0] for row in rows], pa.int64()))
 
-    def _to_bytes(self, held: list[Any] | None) -> bytes | None:
-        if held is None:
+    def _to_bytes(self, live_values: list[Any] | None) -> bytes | None:
+        if live_values is None:
             return None
-        return b"".join(_LENGTH.pack(len(data)) + data for data in self._values.to_bytes(held).to_pylist())
+        return b"".join(_LENGTH.pack(len(data)) + data for data in self._values.to_bytes(live_values).to_pylist())
 
     def _of_bytes(self, data: bytes) -> list[Any]:
-        held = []
+        live_values = []
         at = 0
         while at < len(data):
             start = at + _LENGTH.size
             at = start + _LENGTH.unpack_from(data, at)[0]
-            held.append(self._values.of_bytes(data[start:at]))
-        return held
+            live_values.append(self._values.of_bytes(data[start:at]))
+        return live_values
 
     def take(self, timestamp: int, key: bytes, data: bytes | None) -> None:
         """Take over a row of a changelog or of the persisted bytes."""

@@ -77,6 +77,6 @@ def in_rows(records: Changes) -> Changes:
     are_rows = pc.ends_with(records.keys, MARK)
     if pc.all(are_rows, min_count=0).as_py():
         return records
-    there = pa.repeat(False, len(records))
-    turned = version_rows(Versions(records.keys, records.timestamps, records.values, there))
-    return Changes(*(pc.if_else(are_rows, one, other) for one, other in zip(records, turned, strict=True)))
+    no_rows = pa.repeat(False, len(records))
+    turned = version_rows(Versions(records.keys, records.timestamps, records.values, no_rows))
+    return Changes(*(pc.if_else(are_rows, column, other) for column, other in zip(records, turned, strict=True)))

@@ -26,36 +26,36 @@ def completed(column: pa.ChunkedArray, kind: Any) -> pa.ChunkedArray:
     >>> print(completed(pa.chunked_array([], pa.null()), list[int]).type)
     list<item: int64>
     """
-    wanted = _filled(column.type, _declared(kind))
-    return column if wanted == column.type else column.cast(wanted)
+    arrow_type = _filled(column.type, _declared(kind))
+    return column if arrow_type == column.type else column.cast(arrow_type)
 
 
 def in_utc(column: pa.Array) -> pa.Array:
     """A column whose aware datetimes are in UTC, whatever offsets they came with: columns of two go together so."""
-    wanted = _in_utc(column.type)
-    return column if wanted == column.type else column.cast(wanted)
+    arrow_type = _in_utc(column.type)
+    return column if arrow_type == column.type else column.cast(arrow_type)
 
 
-def _in_utc(found: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(found):
-        return found if found.tz is None else pa.timestamp(found.unit, "UTC")
-    if pa.types.is_list(found):
-        return pa.list_(_in_utc(found.value_type))
-    if pa.types.is_struct(found):
-        return pa.struct([(field.name, _in_utc(field.type)) for field in found])
-    return found
+def _in_utc(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow_type):
+        return arrow_type if arrow_type.tz is None else pa.timestamp(arrow_type.unit, "UTC")
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_in_utc(arrow_type.value_type))
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([(field.name, _in_utc(field.type)) for field in arrow_type])
+    return arrow_type
 
 
-def _filled(found: pa.DataType, declared: pa.DataType) -> pa.DataType:
-    if pa.types.is_null(found):
+def _filled(arrow_type: pa.DataType, declared: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(arrow_type):
         return declared
-    if pa.types.is_list(found) and pa.types.is_list(declared):
-        return pa.list_(_filled(found.value_type, declared.value_type))
-    if pa.types.is_struct(found) and pa.types.is_struct(declared):
-        known = {field.name: field.type for field in found}
-        fields = {field.name: _filled(known.get(field.name, pa.null()), field.type) for field in declared}
-        return pa.struct(list((fields | {name: kind for name, kind in known.items() if name not in fields}).items()))
-    return found
+    if pa.types.is_list(arrow_type) and pa.types.is_list(declared):
+        return pa.list_(_filled(arrow_type.value_type, declared.value_type))
+    if pa.types.is_struct(arrow_type) and pa.types.is_struct(declared):
+        types = {field.name: field.type for field in arrow_type}
+        fields = {field.name: _filled(types.get(field.name, pa.null()), field.type) for field in declared}
+        return pa.struct(list((fields | {name: kind for name, kind in types.items() if name not in fields}).items()))
+    return arrow_type
 
 
 def _declared(kind: Any) -> pa.DataType:
@@ -69,11 +69,11 @@ def _declared(kind: Any) -> pa.DataType:
 def _of(info: Any, within: tuple[Any, ...]) -> pa.DataType:
     if type(info) in _PLAIN:
         return _PLAIN[type(info)]
-    made = _MADE.get(type(info))
+    convert = _MADE.get(type(info))
     kind = getattr(info, "cls", None)
-    if made is None or (kind is not None and kind in within):  # a tree of no known depth
+    if convert is None or (kind is not None and kind in within):  # a tree of no known depth
         return pa.null()
-    return made(info, (*within, kind))
+    return convert(info, (*within, kind))
 
 
 def _of_fields(info: Any, within: tuple[Any, ...]) -> pa.DataType:
@@ -104,8 +104,8 @@ def _of_enum(info: inspect.EnumType, within: tuple[Any, ...]) -> pa.DataType:
 
 def _of_model(info: inspect.CustomType, within: tuple[Any, ...]) -> pa.DataType:
     fields: Mapping[str, Any] = getattr(info.cls, "model_fields", {})  # of pydantic
-    found = {field.alias or name: _of(type_info(field.annotation), within) for name, field in fields.items()}
-    return pa.struct(list(found.items())) if found else pa.null()
+    types = {field.alias or name: _of(type_info(field.annotation), within) for name, field in fields.items()}
+    return pa.struct(list(types.items())) if types else pa.null()
 
 
 _PLAIN: dict[Any, pa.DataType] = {

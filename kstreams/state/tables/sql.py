@@ -51,16 +51,16 @@ def answer(query: str, stores: Collection[str], table_of: Callable[[str], pa.Tab
 
 def _told_apart(names: list[str]) -> Iterator[str]:
     """The names, with numbers where one is there already: who makes a dict of a row would lose its column."""
-    taken = set(names)
-    seen = set[str]()
+    used_names = set(names)
+    folded_names = set[str]()
     for name in names:
         number = 0
-        given = name
-        while given in seen or (number and given in taken):
+        original = name
+        while original in folded_names or (number and original in used_names):
             number += 1
-            given = f"{name}_{number}"
-        seen.add(given)
-        yield given
+            original = f"{name}_{number}"
+        folded_names.add(original)
+        yield original
 
 
 def _with_integers(table: pa.Table) -> pa.Table:
@@ -89,11 +89,11 @@ def _named(connection: Any, query: str, stores: Collection[str]) -> list[str]:
     if len(parsed["statements"]) != 1:
         raise _unanswered(f"it has {len(parsed['statements'])} statements: give one SELECT", stores)
     tables = {name.casefold() for name in _tables(parsed)}
-    found = {name: name.casefold() for name in stores if name.casefold() in tables}
-    alike = [name for name, folded in found.items() if list(found.values()).count(folded) > 1]
+    table_names = {name: name.casefold() for name in stores if name.casefold() in tables}
+    alike = [name for name, folded in table_names.items() if list(table_names.values()).count(folded) > 1]
     if alike:
         raise _unanswered(f"{' and '.join(alike)} are one name in SQL: read them by to_arrow()", stores)
-    return list(found)
+    return list(table_names)
 
 
 def _tables(part: Any) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _tables(part: Any) -> Iterator[str]:
     within = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     if isinstance(part, dict) and part.get("type") == "BASE_TABLE":
         yield part["table_name"]
-    for each in within:
-        yield from _tables(each)
+    for scope in within:
+        yield from _tables(scope)
 
 
 def _unanswered(reason: str, stores: Collection[str]) -> StateError:

@@ -147,7 +147,7 @@ def _table(builder: StoreBuilder, keys: pa.Array, rows: Changes, places: dict[st
 
 def _headers_apart(column: pa.Array) -> tuple[pa.Array, dict[str, pa.Array]]:
     data, headers = parted(column)
-    return data, {"headers": pa.array([[*each] for each in headers], HEADERS_TYPE)}
+    return data, {"headers": pa.array([[*row_headers] for row_headers in headers], HEADERS_TYPE)}
 
 
 def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
@@ -155,7 +155,7 @@ def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
     serde = builder.value
     if result is None or serde is None:
         return _decoded(builder, serde, data)
-    return _column(builder, (None if kept is None else result(kept) for kept in serde.decode_rows(data)))
+    return _column(builder, (None if row is None else result(row) for row in serde.decode_rows(data)))
 
 
 def _inner(serde: Serde[Any] | None) -> Serde[Any] | None:

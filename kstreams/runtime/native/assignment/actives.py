@@ -59,8 +59,8 @@ class _Placement:
 
     def _choose(self, giver: str, taker: str) -> TaskId | None:
         """The task that the taker is readiest for, of the sub-topology of which it has least beside the giver."""
-        held = [task for task, owner in self._owners.items() if owner == giver]
-        return min(held, key=lambda task: self._cost(task, giver, taker), default=None)
+        tasks = [task for task, owner in self._owners.items() if owner == giver]
+        return min(tasks, key=lambda task: self._cost(task, giver, taker), default=None)
 
     def _cost(self, task: TaskId, giver: str, taker: str) -> tuple[bool, int, int, TaskId]:
         former = self._clients.former_owner(task)

@@ -50,12 +50,12 @@ def assign_tasks(
     >>> second.is_final
     True
     """
-    known = Clients(clients, rules or AssignmentRules())
+    placed_clients = Clients(clients, rules or AssignmentRules())
     stateful = {task for task, has_state in tasks.items() if has_state}
-    target = place_active(stateful, known, {})
-    others = place_active(tasks.keys() - stateful, known, Counter(target.values()))
-    standbys = place_standbys(target, known, Counter([*target.values(), *others.values()]))
-    return _Transition(known, target, standbys).shares(others)
+    target = place_active(stateful, placed_clients, {})
+    stateless = place_active(tasks.keys() - stateful, placed_clients, Counter(target.values()))
+    standbys = place_standbys(target, placed_clients, Counter([*target.values(), *stateless.values()]))
+    return _Transition(placed_clients, target, standbys).shares(stateless)
 
 
 class _Transition:
@@ -69,23 +69,23 @@ class _Transition:
         self._runs = {task: self._runner(task) for task in target}
         self._warmups: list[tuple[TaskId, str]] = []
 
-    def shares(self, others: Mapping[TaskId, str]) -> TaskShares:
+    def shares(self, stateless: Mapping[TaskId, str]) -> TaskShares:
         """What each client gets now."""
         moved = [task for task in self._target if self._runs[task] != self._target[task]]
         for task in moved:
             self._trade(task)
         self._warm_up([task for task in moved if self._target[task] not in self._keepers[task]])
-        active = {**self._runs, **others}
+        active = {**self._runs, **stateless}
         shares = {name: self._share(name, active) for name in self._clients.states}
         return TaskShares(shares, is_final=not moved and not self._wishes)
 
     def _runner(self, task: TaskId) -> str:
         """Who runs a task now: its client if nobody is readier, else whoever is, best one that has it or keeps it."""
-        wanted = self._target[task]
+        target = self._target[task]
         ready = self._clients.readiness
         least = min(ready(name, task) for name in self._clients.states)
-        if ready(wanted, task) == least:
-            return wanted
+        if ready(target, task) == least:
+            return target
         able = [name for name in self._clients.states if ready(name, task) == least]
         former = self._clients.former_owner(task)
         return min(able, key=lambda name: (name != former, name not in self._keepers[task], name))

@@ -44,8 +44,8 @@ class Loads:
 
     def level(self, choose: Choose, move: Callable[[TaskId, str, str], None]) -> None:
         """Move tasks, one after the other, as long as one makes the loads more equal."""
-        while (found := self._step(choose)) is not None:
-            task, giver, taker = found
+        while (step := self._step(choose)) is not None:
+            task, giver, taker = step
             move(task, giver, taker)
             self.add(giver, -1)
             self.add(taker)

@@ -76,12 +76,12 @@ class _StandbyPlacement:
 
     def _choose(self, giver: str, taker: str, *, warm: bool) -> TaskId | None:
         """A standby that may move, with or without a warm-up."""
-        held = (task for task, keepers in self._keepers.items() if giver in keepers)
-        return next((task for task in held if self._may_move(task, giver, taker, warm=warm)), None)
+        tasks = (task for task, keepers in self._keepers.items() if giver in keepers)
+        return next((task for task in tasks if self._may_move(task, giver, taker, warm=warm)), None)
 
     def _may_move(self, task: TaskId, giver: str, taker: str, *, warm: bool) -> bool:
-        others = self._replicas(task) - {giver}
-        if taker in others or self._distance(taker, others) < self._distance(giver, others):
+        other_clients = self._replicas(task) - {giver}
+        if taker in other_clients or self._distance(taker, other_clients) < self._distance(giver, other_clients):
             return False
         must_warm_up = self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
         return must_warm_up == warm
@@ -96,11 +96,13 @@ class _StandbyPlacement:
     def _replicas(self, task: TaskId) -> set[str]:
         return {self._active[task]} | self._keepers[task]
 
-    def _distance(self, client: str, others: Collection[str]) -> int:
+    def _distance(self, client: str, other_clients: Collection[str]) -> int:
         """How many of the tags set a client apart from all others that have the task."""
         tags = self._clients.rules.rack_tags
         states = self._clients.states
-        return sum(all(states[client].tags.get(tag) != states[each].tags.get(tag) for each in others) for tag in tags)
+        return sum(
+            all(states[client].tags.get(tag) != states[other].tags.get(tag) for other in other_clients) for tag in tags
+        )
 
     def _familiarity(self, client: str, task: TaskId) -> int:
         """Whether a client is caught up, and whether it had the task."""

@@ -50,15 +50,15 @@ class FormerThreads:
             self._keep(of_task(thread, task))
             yield
 
-    def added_to(self, found: dict[MetricName, Value]) -> dict[MetricName, Value]:
+    def added_to(self, values: dict[MetricName, Value]) -> dict[MetricName, Value]:
         """The metrics of those that are there: counters go on from where they were; call it with the lock held."""
-        for name, reached in self._reached.items():
-            now = found.get(name, 0)
-            found[name] = reached if isinstance(now, str) else now + reached
-        return found
+        for name, total in self._reached.items():
+            now = values.get(name, 0)
+            values[name] = total if isinstance(now, str) else now + total
+        return values
 
-    def _keep(self, found: Found) -> None:
-        for name, value in found:
+    def _keep(self, values: Found) -> None:
+        for name, value in values:
             if value is not None and not isinstance(value, str) and _adds_up(name):
                 self._reached[name] += value  # type: ignore[assignment]  # seconds and sums of sensors are floats
 

@@ -39,6 +39,8 @@ def _of_memory(debug: DebugSensors, tags: Tags) -> Found:
         of_cache = (*tags, ("record-cache-id", store))
         yield from extremes(CACHE, "hit-ratio", hits, of_cache, now)
         yield MetricName(CACHE, "hit-ratio-min", of_cache), hits.lowest(now)
-    for held in debug.suppress:
-        for what, samples in held.extents.items():
-            yield from extremes(STATE, f"suppression-buffer-{what}", samples, (*tags, ("state-id", held.store)), now)
+    for buffer in debug.suppress:
+        for extent, samples in buffer.extents.items():
+            yield from extremes(
+                STATE, f"suppression-buffer-{extent}", samples, (*tags, ("state-id", buffer.store)), now
+            )

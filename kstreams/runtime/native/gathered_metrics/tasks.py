@@ -37,7 +37,7 @@ def of_task(thread: StreamThread, active: ActiveTask) -> Found:
 
 def _seconds_in_tasks(thread: StreamThread, now: float) -> float:
     debug = [task.sensors.debug for task in list(thread.tasks)]
-    return sum(each.process.seconds.sum(now) for each in debug if each is not None)
+    return sum(sensors.process.seconds.sum(now) for sensors in debug if sensors is not None)
 
 
 def _of_sources(active: ActiveTask, tags: Tags) -> Found:

@@ -27,14 +27,14 @@ def of_updater(manager: TaskManager | None, restores: Iterable[RestoreProgress],
 
 def _of_restores(restores: Sequence[RestoreProgress], restoring: Collection[str], tags: Tags) -> Found:
     """What they lack; nothing where a restore was given up because the task runs elsewhere now."""
-    lacking = Counter[str]()
+    remaining_records = Counter[str]()
     for restore in restores:
-        left = max(0, restore.total - restore.restored) if restore.task in restoring else 0
-        lacking[restore.task] += left
+        remaining = max(0, restore.total - restore.restored) if restore.task in restoring else 0
+        remaining_records[restore.task] += remaining
         of_store = (*tags, ("task-id", restore.task), ("store", restore.store))
-        yield MetricName(UPDATER, "restore-remaining-records-total", of_store), left
-    for task, left in lacking.items():
-        yield MetricName(TASK, "restore-remaining-records-total", (*tags, ("task-id", task))), left
+        yield MetricName(UPDATER, "restore-remaining-records-total", of_store), remaining
+    for task, remaining in remaining_records.items():
+        yield MetricName(TASK, "restore-remaining-records-total", (*tags, ("task-id", task))), remaining
 
 
 def of_updating(sensors: UpdaterSensors, tags: Tags) -> Found:

@@ -99,9 +99,9 @@ class AssignmentTopic:
         """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
         self._send(_ASSIGNMENT, process, msgspec.json.encode(assignment))
 
-    def cut(self, sub_topology: int, found: Slice, process: str) -> None:
+    def cut(self, sub_topology: int, slice_: Slice, process: str) -> None:
         """Let all know a slice; each leader has a key of its own here, too."""
-        self._send(f"{_SLICE}-{sub_topology}", process, msgspec.json.encode(found))
+        self._send(f"{_SLICE}-{sub_topology}", process, msgspec.json.encode(slice_))
 
     def shut_down(self, process: str) -> None:
         """Let a process ask all others to stop."""
@@ -144,19 +144,19 @@ class AssignmentTopic:
         if value is None:
             self._made.pop(process, None)
             return
-        found = decode_json(value, Assignment)
-        if found.version > self.latest.version:
-            self.latest = found
-            self._made[process] = found.version
+        assignment = decode_json(value, Assignment)
+        if assignment.version > self.latest.version:
+            self.latest = assignment
+            self._made[process] = assignment.version
 
     def _take_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
         if value is None:
             self._cut.pop((sub_topology, process), None)
             return
-        found = decode_json(value, Slice)
-        if found.number > self.slices.get(sub_topology, Slice()).number:
-            self.slices[sub_topology] = found
-            self._cut[sub_topology, process] = found.number
+        slice_ = decode_json(value, Slice)
+        if slice_.number > self.slices.get(sub_topology, Slice()).number:
+            self.slices[sub_topology] = slice_
+            self._cut[sub_topology, process] = slice_.number
 
     def _send(self, kind: str, process: str, value: bytes | None) -> None:
         self._producer.send(self.name, f"{kind} {process}".encode(), value, partition=0)

@@ -178,13 +178,13 @@ class GroupMember:
         It is the same object as long as nothing has changed.
         """
         latest = self._topic.latest
-        told = list(self._topic.states.values())
-        seen_latest, seen_told, known = self._known
-        if latest is not seen_latest or told != seen_told:
-            states = {state.member: state for state in told}
-            known = owners(latest, states), states
-            self._known = latest, told, known
-        return known
+        current_states = list(self._topic.states.values())
+        seen_latest, seen_told, alive = self._known
+        if latest is not seen_latest or current_states != seen_told:
+            states = {state.member: state for state in current_states}
+            alive = owners(latest, states), states
+            self._known = latest, current_states, alive
+        return alive
 
     def shut_down_others(self) -> None:
         """Ask all other processes of the application to stop."""
@@ -308,8 +308,8 @@ class GroupMember:
             return False
         if self._id in latest.shares or self._holder.active():
             share = latest.shares.get(self._id, ProcessShare())
-            told = (self._application_id, latest.version, ", ".join(share.active), ", ".join(share.standby))
-            logger.info("%s: assignment %d: this process runs %s and has standbys of %s", *told)
+            announced = (self._application_id, latest.version, ", ".join(share.active), ", ".join(share.standby))
+            logger.info("%s: assignment %d: this process runs %s and has standbys of %s", *announced)
             self._holder.assign(*(frozenset(map(TaskId.parse, tasks)) for tasks in (share.active, share.standby)))
         self._version = latest.version
         return True
@@ -347,49 +347,49 @@ class GroupMember:
         """As the leader, assign the tasks to those that are in the group."""
         if TopicPartition(self._topic.name, 0) not in self._consumer.assignment():
             return False
-        told = list(self._topic.states.values())
-        members = self._current_members({state.member for state in told})
-        dead = [state for state in told if state.member not in members]
+        states = list(self._topic.states.values())
+        members = self._current_members({state.member for state in states})
+        dead = [state for state in states if state.member not in members]
         for state in dead:
             logger.warning(
                 "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
             )
             bury(self._log, self._application_id, self._topic, state)
-        alive = {state.member: state for state in told if state.member in members}
-        found = self._next({member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()})
-        if found is not None:
-            self._topic.assign(found, self._process.process)
+        alive = {state.member: state for state in states if state.member in members}
+        assignment = self._next({member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()})
+        if assignment is not None:
+            self._topic.assign(assignment, self._process.process)
         has_cut = self._cut(alive.values())
-        if found is not None or dead or has_cut:
+        if assignment is not None or dead or has_cut:
             self._topic.catch_up()
-        return found is not None or has_cut
+        return assignment is not None or has_cut
 
     def _cut(self, states: Collection[ProcessState]) -> bool:
         """Let writers go on that have all come to the end of their slice; whether there were some."""
         latest = self._topic.slices
         writers = self._holder.alignment.writers
-        found = {sub: next_slice(latest.get(sub, Slice()), states, tasks) for sub, tasks in writers.items()}
-        new = {sub: slice for sub, slice in found.items() if slice is not None}
+        slices = {sub: next_slice(latest.get(sub, Slice()), states, tasks) for sub, tasks in writers.items()}
+        new = {sub: slice for sub, slice in slices.items() if slice is not None}
         for sub, slice in new.items():
             self._topic.cut(sub, slice, self._process.process)
         return bool(new)
 
     def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:
         """The assignment that follows; worked out only when there is something new."""
-        known = self._topic.latest.version, self._holder.tasks, states
-        if known == self._final:
+        inputs = self._topic.latest.version, self._holder.tasks, states
+        if inputs == self._final:
             return None
-        found = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
-        self._final = known if found is None else None
-        return found
+        assignment = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
+        self._final = inputs if assignment is None else None
+        return assignment
 
-    def _current_members(self, told: Collection[str]) -> frozenset[str]:
+    def _current_members(self, announced_members: Collection[str]) -> frozenset[str]:
         """The members of the group; asked for when one is not known, the group has changed, or now and then."""
         generation = self._consumer.group_metadata().generation
         is_old = generation != self._members_of or monotonic() - self._asked_s > _MEMBERS_S
-        if is_old or not self._members.issuperset(told):
-            found = self._admin.describe_group(self._application_id).members
-            self._members = frozenset(one.id for one in found)
+        if is_old or not self._members.issuperset(announced_members):
+            members = self._admin.describe_group(self._application_id).members
+            self._members = frozenset(member.id for member in members)
             self._members_of = generation
             self._asked_s = monotonic()
         return self._members

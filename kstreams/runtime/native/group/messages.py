@@ -143,8 +143,8 @@ def owners(latest: Assignment, states: Mapping[str, ProcessState]) -> dict[TaskI
     >>> owners(latest, {"a": ProcessState("p", "a"), "b": ProcessState("q", "b", active=("0_1",))})
     {TaskId(sub_topology=0, partition=0): 'a', TaskId(sub_topology=0, partition=1): 'b'}
     """
-    given = {TaskId.parse(task): member for member in states for task in _share(latest, member).active}
-    return given | {TaskId.parse(task): member for member, state in states.items() for task in state.active}
+    owners = {TaskId.parse(task): member for member in states for task in _share(latest, member).active}
+    return owners | {TaskId.parse(task): member for member, state in states.items() for task in state.active}
 
 
 def _share(latest: Assignment, member: str) -> ProcessShare:

@@ -48,14 +48,14 @@ def next_assignment(
     owner = owners(latest, states)
     owned = {member: frozenset(task for task, at in owner.items() if at == member) for member in states}
     clients = {member: state.as_client(owned[member]) for member, state in states.items()}
-    wanted = assign_tasks(tasks, clients, rules).shares
-    shares = {member: _now(member, wanted[member], owner) for member in states}
+    target_shares = assign_tasks(tasks, clients, rules).shares
+    shares = {member: _now(member, target_shares[member], owner) for member in states}
     return Assignment(latest.version + 1, shares) if shares != latest.shares else None
 
 
-def _now(member: str, wanted: ClientShare, owner: Mapping[TaskId, str]) -> ProcessShare:
+def _now(member: str, share: ClientShare, owner: Mapping[TaskId, str]) -> ProcessShare:
     """What a process gets at once: what another still owns it keeps up to date meanwhile."""
-    waiting = [task for task in wanted.active if owner.get(task, member) != member]
-    active = [task for task in wanted.active if task not in waiting]
-    standby = {*wanted.standby, *wanted.warmup, *waiting}
+    blocked = [task for task in share.active if owner.get(task, member) != member]
+    active = [task for task in share.active if task not in blocked]
+    standby = {*share.standby, *share.warmup, *blocked}
     return ProcessShare(tuple(map(str, sorted(active))), tuple(map(str, sorted(standby))))

@@ -40,8 +40,8 @@ class CacheHits:
     def after_run(self) -> None:
         """Records were processed."""
         for store, reads in self._reads.items():
-            asked, hits = reads.hits_since(self._before[store])
-            if asked:
+            lookups, hits = reads.hits_since(self._before[store])
+            if lookups:
                 self._before[store] = reads.copy()
                 samples = self.by_store.setdefault(store, self._windows.samples())
-                samples.record_many(asked, hits, hits / asked, hits / asked, monotonic())
+                samples.record_many(lookups, hits, hits / lookups, hits / lookups, monotonic())

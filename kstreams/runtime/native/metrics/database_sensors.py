@@ -53,25 +53,25 @@ class DatabaseSensors:
         """Whether the last look is long ago."""
         return monotonic() >= self._due_s
 
-    def look(self, found: Mapping[str, Statistic]) -> None:
+    def look(self, statistics: Mapping[str, Statistic]) -> None:
         """Take what the database says now."""
-        now, before, self._latest, self._due_s = monotonic(), self._latest, found, monotonic() + _LOOK_S
+        now, before, self._latest, self._due_s = monotonic(), self._latest, statistics, monotonic() + _LOOK_S
 
         def grown(name: str) -> int:
-            return found.get(name, _NONE).times - before.get(name, _NONE).times
+            return statistics.get(name, _NONE).times - before.get(name, _NONE).times
 
         for name, ticker in RATES.items():
             self._rates[name].record(grown(ticker), now)
         for name, (hit, missed) in RATIOS.items():
             hits = grown(hit)
-            asked = grown(hit) + grown(missed)
-            if asked:
-                self._ratios[name].record_many(asked, hits, hits / asked, hits / asked, now)
+            lookups = grown(hit) + grown(missed)
+            if lookups:
+                self._ratios[name].record_many(lookups, hits, hits / lookups, hits / lookups, now)
         for name, timed in TIMES.items():
             count = grown(timed)
-            total = found.get(timed, _NONE).total - before.get(timed, _NONE).total
+            total = statistics.get(timed, _NONE).total - before.get(timed, _NONE).total
             if count:
-                self._times[name].record_many(count, total / 1000, 0, found[timed].highest / 1000, now)
+                self._times[name].record_many(count, total / 1000, 0, statistics[timed].highest / 1000, now)
 
     def values(self, now: float) -> Iterator[tuple[str, float | None]]:
         """Metrics by name."""

@@ -74,5 +74,5 @@ class DebugSensors:
     def _look(self, task: Task) -> None:
         self.operations.look()
         self.emissions.look(task.forwarded)
-        for each in self.suppress:
-            each.look()
+        for sensors in self.suppress:
+            sensors.look()

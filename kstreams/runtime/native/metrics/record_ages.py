@@ -44,6 +44,6 @@ class RecordAges:
             self.by_topic[topic] = self._windows.samples()
         self.last_ms[topic] = int(times[-1])
         step = count // _LOOKED_AT + 1
-        seen = times[step // 2 :: step].tolist()  # builtins are faster than numpy for so few
-        total = count * (now_ms - sum(seen) / len(seen))
-        self.by_topic[topic].record_many(count, total, now_ms - max(seen), now_ms - min(seen), monotonic())
+        sample = times[step // 2 :: step].tolist()  # builtins are faster than numpy for so few
+        total = count * (now_ms - sum(sample) / len(sample))
+        self.by_topic[topic].record_many(count, total, now_ms - max(sample), now_ms - min(sample), monotonic())

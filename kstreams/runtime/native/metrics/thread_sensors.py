@@ -48,4 +48,4 @@ class ThreadSensors:
     def shares(self, now: float) -> dict[str, float]:
         """Which part of the thread's time each operator takes, by the looks of late."""
         looks = self._looks.seen(now)
-        return {name: found.seen(now) / looks for name, found in list(self._operators.items()) if looks}
+        return {name: samples.seen(now) / looks for name, samples in list(self._operators.items()) if looks}

@@ -39,11 +39,11 @@ class CurrentPartition:
         """Put a question to the thread; what is returned waits, and raises StoreNotAvailableError when it hangs."""
         return partial(self._wait, self.queries.put(partial(self._answer, question)))
 
-    def _wait(self, asked: Future[Answer]) -> Answer:
+    def _wait(self, future: Future[Answer]) -> Answer:
         try:
-            return asked.result(_WAIT_S)
+            return future.result(_WAIT_S)
         except TimeoutError:
-            if asked.done():
+            if future.done():
                 raise  # of the question itself
             raise StoreNotAvailableError(
                 f"the task of this store has not answered for {_WAIT_S:.0f} s: it is at work. Ask again, or with "

@@ -69,8 +69,8 @@ class StoreQueries:
         return self._runs_asked > 0
 
     def _answer_next(self) -> None:
-        if (waiting := self._next()) is not None:
-            query, future = waiting
+        if (pending := self._next()) is not None:
+            query, future = pending
             try:
                 future.set_result(query())
             except CorruptStateError as damage:
@@ -85,8 +85,8 @@ class StoreQueries:
         self._refuse()
 
     def _refuse(self) -> None:
-        while (waiting := self._next()) is not None:
-            waiting[1].set_exception(StoreNotAvailableError(_CLOSED))
+        while (query := self._next()) is not None:
+            query[1].set_exception(StoreNotAvailableError(_CLOSED))
 
     def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
         try:

@@ -90,24 +90,24 @@ class StoppedApplication:
             return []
         within = _within(layout)
         behind = self._behind(layout)
-        waiting = [source for source in behind if source.topic in within]
+        unread = [source for source in behind if source.topic in within]
         beside = [source for source in behind if source.topic not in within]
         meets = any(len(topics) > 1 and not within.isdisjoint(topics) for topics in layout.inputs.values())
-        if waiting and beside and meets:
+        if unread and beside and meets:
             raise StateError(
-                f"Records wait in {waiting[0]} and in {beside[0]}, and their order may count: run it once with --once, "
+                f"Records wait in {unread[0]} and in {beside[0]}, and their order may count: run it once with --once, "
                 "then export."
             )
-        return waiting
+        return unread
 
     def _behind(self, layout: Layout) -> list[TopicPartition]:
         """The partitions that hold records which are not processed."""
         existing = self._admin.topics()
         inputs = [source for plan in layout.tasks for source in plan.inputs if source.topic in existing]
         committed = self._admin.committed(self._config.application_id, inputs)
-        done = {source: committed[source].offset if source in committed else 0 for source in inputs}
-        ends = readable_ends(self._log, done, self._admin.end_offsets(inputs))
-        return [source for source, end in ends.items() if end > done[source]]
+        processed = {source: committed[source].offset if source in committed else 0 for source in inputs}
+        ends = readable_ends(self._log, processed, self._admin.end_offsets(inputs))
+        return [source for source, end in ends.items() if end > processed[source]]
 
     def write(self, folder: Path) -> Bundle:
         """Write its state.
@@ -122,12 +122,12 @@ class StoppedApplication:
         name = self._config.application_id
         if name not in self._admin.groups():
             raise StateError(f"The application {name!r} has processed nothing: there is no state.")
-        if waiting := self.waiting():
-            raise StateError(f"Records still wait in {waiting[0]}: run it once with --once, then export.")
-        known = TopologyFile(self._folder)
-        known.check(self._shape, name, self._admin)
+        if unread := self.waiting():
+            raise StateError(f"Records still wait in {unread[0]}: run it once with --once, then export.")
+        topology_file = TopologyFile(self._folder)
+        topology_file.check(self._shape, name, self._admin)
         layout = prepare_topics(self._topology, self._config, self._admin)
-        known.accept(self._shape)
+        topology_file.accept(self._shape)
         committed = self._admin.committed(name, [at for plan in layout.tasks for at in metadata_places(plan, name)])
         own = set(layout.topic_names.values())
         own |= set(internal_topics(self._topology, name))
@@ -219,7 +219,7 @@ class StoppedApplication:
 
     def _write_to_disk(self, plan: TaskPlan, store: StoreBuilder, changes: Changes) -> None:
         """Write a store that nothing else keeps; its folder is moved into its place when the import counts."""
-        stores = [one for one in plan.sub_topology.stores if one.store == "rocksdb"]
+        stores = [builder for builder in plan.sub_topology.stores if builder.store == "rocksdb"]
         state = open_task_state(stores, TopologyFile(self._folder).waiting(str(plan.id)))
         for part in in_parts(changes):
             state.restore_changes(store.name, part, len(part))

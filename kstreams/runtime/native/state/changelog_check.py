@@ -63,19 +63,19 @@ def check_changelog(changelog: Changelog, admin: Admin) -> None:
         When records are gone that the store or the committed offsets depend on; says what to do.
     """
     source = changelog.source
-    known = changelog.known or 0
+    last_offset = changelog.known or 0
     begin = admin.beginning_offsets([source])[source]
     end = admin.end_offsets([source])[source]
-    written = max(known, changelog.written)
+    written = max(last_offset, changelog.written)
     if end < written:
         raise _lost(changelog, f"ends at offset {end}, but was written up to {written}")
-    if begin > known and admin.describe_topic(source.topic).config["cleanup.policy"] == "compact":
+    if begin > last_offset and admin.describe_topic(source.topic).config["cleanup.policy"] == "compact":
         raise _lost(changelog, f"begins at offset {begin}, but is never cut at its beginning")
 
 
-def _lost(changelog: Changelog, what: str) -> StateError:
+def _lost(changelog: Changelog, reason: str) -> StateError:
     return StateError(
-        f"The changelog {changelog.source} of the store {changelog.store} {what}: it was deleted, emptied or belongs "
+        f"The changelog {changelog.source} of the store {changelog.store} {reason}: it was deleted, emptied or belongs "
         "to another log, and the store cannot be made whole. Put the topic back from a copy of the log, or run once "
         "with --reset to process the input again from its beginning."
     )

@@ -27,12 +27,12 @@ def remains(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]
     name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
     own = {*internal_topics(topology, name), *before, assignment_topic(name)}
-    found = [Forgotten(_TOPIC, topic) for topic in sorted(own & existing.keys())]
+    topics = [Forgotten(_TOPIC, topic) for topic in sorted(own & existing.keys())]
     if any(_stores(config)):
-        found.append(Forgotten("state", str(state_folder(config))))
+        topics.append(Forgotten("state", str(state_folder(config))))
     if name in admin.groups():
-        found.append(Forgotten("offsets", name))
-    return found
+        topics.append(Forgotten("offsets", name))
+    return topics
 
 
 def forget(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
@@ -41,17 +41,17 @@ def forget(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
     That counts as one: if it is interrupted, the application does not start before it is finished. The offsets go after
     all that belongs to them, so that a process elsewhere does not begin anew on old state either.
     """
-    found = remains(topology, config, admin)
+    deletions = remains(topology, config, admin)
     write_private(_begun(config), b"")
-    for each in found:
-        if each.what == _TOPIC:
-            admin.delete_topic(each.name)
+    for deletion in deletions:
+        if deletion.what == _TOPIC:
+            admin.delete_topic(deletion.name)
     for folder in _stores(config):
         shutil.rmtree(folder)
     admin.delete_group(config.application_id)
     TopologyFile(state_folder(config)).delete()
     _begun(config).unlink()
-    return found
+    return deletions
 
 
 def refuse_half_forgotten(config: Config) -> None:

@@ -84,10 +84,10 @@ class DescribedStores:
         return lock_folder(config)
 
     def builder(self, name: str) -> StoreBuilder:
-        known = self._described.get(name)
-        if known is None:
+        description = self._described.get(name)
+        if description is None:
             raise StateError(f"there is no store {name!r}; there are: {', '.join(sorted(self._described)) or 'none'}")
-        if (builder := _builder(known)) is None:
+        if (builder := _builder(description)) is None:
             raise StateError(f"the store {name!r} is of types that only the application knows: name its file by --app")
         return self._binding.store(builder)
 

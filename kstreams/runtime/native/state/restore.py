@@ -87,17 +87,17 @@ class StoreRestorer:
             When a changelog has lost records that the store or the committed offsets stand for.
         """
         stores = plan.sub_topology.stores
-        found = {store.name: changelog_of(store, plan, self.application.id) for store in stores}
-        sources = {store: source for store, source in found.items() if source is not None}
+        changelogs = {store.name: changelog_of(store, plan, self.application.id) for store in stores}
+        sources = {store: source for store, source in changelogs.items() if source is not None}
         begins, ends = self._begins_and_ends(plan, list(sources.values()), committed)
         logged = {store.name for store in stores if store.logging and store.name in sources}
         written = decode_changelog_ends(committed_task_metadata(plan, committed, self.application.id))
         for store in logged:
-            known = state.changelog_offset(store)
-            check_changelog(Changelog(store, sources[store], known, written.get(store, 0)), self.admin)
+            local_offset = state.changelog_offset(store)
+            check_changelog(Changelog(store, sources[store], local_offset, written.get(store, 0)), self.admin)
         for store, source in sources.items():
-            held = max(state.changelog_offset(store) or 0, (read_to or {}).get(source, 0))
-            start = max(begins[source], held)
+            restored_offset = max(state.changelog_offset(store) or 0, (read_to or {}).get(source, 0))
+            start = max(begins[source], restored_offset)
             end = ends[source]
             if start < end and not self.is_stopping():
                 self._restore_store(plan, state, store, source, (start, end))

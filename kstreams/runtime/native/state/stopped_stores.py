@@ -30,15 +30,15 @@ class StoppedStores:
         When the application runs, or has no state here.
     """
 
-    def __init__(self, kept: KeptStores, config: Config) -> None:
-        self._kept = kept
+    def __init__(self, stores: KeptStores, config: Config) -> None:
+        self._kept = stores
         self._folder = state_folder(config)
         self._limits = StateLimits.of(MemoryShares.of(config))
         self._open: dict[Path, TaskState] = {}
         self._resources = ExitStack()
         if not TopologyFile(self._folder).exists:
             raise StateError(f"the application {config.application_id!r} has no state in {self._folder}")
-        self._resources.callback(kept.locked(config).release)
+        self._resources.callback(stores.locked(config).release)
 
     def __enter__(self) -> StoppedStores:
         return self
@@ -48,8 +48,8 @@ class StoppedStores:
 
     def store(self, name: str) -> ReadOnlyStore:
         """A store, all its partitions that are here; raises as `partitions`."""
-        found: ReadOnlyStore = self._kept.builder(name).read_only(self.partitions(name))
-        return found
+        store: ReadOnlyStore = self._kept.builder(name).read_only(self.partitions(name))
+        return store
 
     def partitions(self, name: str) -> list[CommittedPartition]:
         """The partitions of a store that are here, in their order.
@@ -78,7 +78,11 @@ class StoppedStores:
     def _tasks(self, name: str, folder: Path) -> list[tuple[int, TaskState]]:
         """The tasks with a store that a process has kept, by partition."""
         sub_topology, stores = self._kept.tasks_in(folder, name)
-        places = [each for each in folder.glob(f"{sub_topology}_*") if (each / "rocksdb" / "CURRENT").exists()]
+        places = [
+            folder_of_task
+            for folder_of_task in folder.glob(f"{sub_topology}_*")
+            if (folder_of_task / "rocksdb" / "CURRENT").exists()
+        ]
         return [(int(place.name.rpartition("_")[2]), self._state(stores, place)) for place in places]
 
     def _state(self, stores: Sequence[StoreBuilder], place: Path) -> TaskState:

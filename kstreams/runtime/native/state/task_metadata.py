@@ -70,13 +70,13 @@ def with_task_metadata(
     ends : mapping of str to int or None
         Where these end, by store.
     """
-    text, *others = encode_task_metadata(metadata, 1 + len(changelogs))
+    text, *further_texts = encode_task_metadata(metadata, 1 + len(changelogs))
     with_inputs = {
         source: OffsetAndMetadata(offset, "" if at else text) for at, (source, offset) in enumerate(offsets.items())
     }
     with_changelogs = {
         changelog: OffsetAndMetadata(ends.get(store) or 0, other)
-        for (store, changelog), other in zip(changelogs.items(), others, strict=False)
+        for (store, changelog), other in zip(changelogs.items(), further_texts, strict=False)
     }
     return with_inputs | with_changelogs
 
@@ -99,10 +99,10 @@ def committed_task_metadata(plan: TaskPlan, committed: Offsets, application_id: 
     with_text = (committed[source] for source in plan.inputs if source in committed and committed[source].metadata)
     first = next(with_text, None)
     read = _decoded(first)
-    found = dict(read["memo"])
+    memo = dict(read["memo"])
     for place in list(changelogs_of(plan, application_id).values())[: read.get("parts", 1) - 1]:
-        found |= _decoded(committed.get(place))["memo"]
-    return found
+        memo |= _decoded(committed.get(place))["memo"]
+    return memo
 
 
 def changelogs_of(plan: TaskPlan, application_id: str) -> dict[str, TopicPartition]:

@@ -54,11 +54,11 @@ class TopologyFile:
             When the state does not fit the new topology: lists what has changed.
         """
         old = _with_state(self.read(), application_id, admin)
-        found = changes(old, new) if old.stores else []
-        refused = refusal(found, str(self._folder))
+        differences = changes(old, new) if old.stores else []
+        refused = refusal(differences, str(self._folder))
         if refused is not None:
             raise TopologyError(refused)
-        for change in found:
+        for change in differences:
             logger.warning("the topology has changed: %s", change.text)
 
     def accept(self, new: TopologyFingerprint) -> None:
@@ -98,24 +98,28 @@ def _with_state(shape: TopologyFingerprint, application_id: str, admin: Admin) -
     """The shape without what is empty: an application that has processed nothing may change as it likes."""
     if application_id not in admin.groups():
         return TopologyFingerprint()
-    kept = tuple(
+    stores = tuple(
         store
         for store in shape.stores
         if store.restored_from != f"{store.name}-changelog" or _ends(store.restored_from, application_id, admin)
     )
-    waiting = tuple(topic for topic in shape.repartition_topics if _is_waiting(topic, application_id, admin))
-    return TopologyFingerprint(stores=kept, repartition_topics=waiting)
+    unread_topics = tuple(topic for topic in shape.repartition_topics if _is_waiting(topic, application_id, admin))
+    return TopologyFingerprint(stores=stores, repartition_topics=unread_topics)
 
 
 def _ends(topic: str, application_id: str, admin: Admin) -> dict[TopicPartition, int]:
     """Where the partitions of an internal topic end that hold something."""
-    found = admin.topics().get(f"{application_id}-{topic}")
-    sources = [] if found is None else [TopicPartition(found.name, number) for number in range(found.partitions)]
+    description = admin.topics().get(f"{application_id}-{topic}")
+    sources = (
+        []
+        if description is None
+        else [TopicPartition(description.name, number) for number in range(description.partitions)]
+    )
     return {source: end for source, end in admin.end_offsets(sources).items() if end}
 
 
 def _is_waiting(topic: str, application_id: str, admin: Admin) -> bool:
     """Whether an internal topic holds records that are not processed."""
     ends = _ends(topic, application_id, admin)
-    done = admin.committed(application_id, list(ends))
-    return any(source not in done or done[source].offset < end for source, end in ends.items())
+    committed = admin.committed(application_id, list(ends))
+    return any(source not in committed or committed[source].offset < end for source, end in ends.items())

@@ -118,13 +118,15 @@ class AskedStores:
         if view is not None and not issubclass(kind.view, view):
             raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
         partitions = local.partitions(builder, self._level(isolation), stale=stale)
-        wanted = [each for each in partitions if partition is None or each.number == partition]
-        if not wanted:
+        selected = [
+            partition_view for partition_view in partitions if partition is None or partition_view.number == partition
+        ]
+        if not selected:
             which = "no partition" if partition is None else f"not the partition {partition}"
             raise StoreNotAvailableError(f"this process has {which} of the store {name!r} now: others may have it")
-        found: ReadOnlyStore = builder.read_only(wanted, partition_of=local.partition_of(builder))
-        of_one_process(found, f"The store {name!r}", StateError)
-        return found
+        store: ReadOnlyStore = builder.read_only(selected, partition_of=local.partition_of(builder))
+        of_one_process(store, f"The store {name!r}", StateError)
+        return store
 
     def sql(self, query: str, *, isolation: Isolation | None = None, as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
@@ -292,9 +294,12 @@ class AskedStores:
         active = dict[HostInfo, set[int]]()
         standby = dict[HostInfo, set[int]]()
         for number, holders in self.holders(store).items():
-            for hosts, found in ((holders.standbys, standby), ([holders.active] if holders.active else [], active)):
+            for hosts, partitions in (
+                (holders.standbys, standby),
+                ([holders.active] if holders.active else [], active),
+            ):
                 for host in hosts:
-                    found.setdefault(host, set()).add(number)
+                    partitions.setdefault(host, set()).add(number)
         return [
             StreamsMetadata(host, frozenset(active.get(host, ())), frozenset(standby.get(host, ())))
             for host in sorted(active.keys() | standby.keys())

@@ -64,19 +64,19 @@ class LookUpsAtOnce:
     def ask(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
         """See `AskedStores.committed_at_once`."""
         here = self._here(store)
-        found = dict[int, Answer]()
+        answers = dict[int, Answer]()
         for number in here.order(key):
             views = here.partitions.get(number)
             view = None if views is None else views.acquire_at_once()
             if views is None or view is None:
                 return None
             try:
-                found[number] = Answer(question(view.store(store)), view.position)
+                answers[number] = Answer(question(view.store(store)), view.position)
             finally:
                 views.give_back(view)
-            if found[number].value is not None:
+            if answers[number].value is not None:
                 break
-        return found
+        return answers
 
     @contextmanager
     def woken(self, store: str, wake: Callable[[], None]) -> Iterator[bool]:
@@ -93,10 +93,10 @@ class LookUpsAtOnce:
     def _here(self, store: str) -> _Here:
         client = self._client
         before = self._remembered
-        known = None if client.member is None else client.member.known()
+        assignment = None if client.member is None else client.member.known()
         tasks = [task for thread in client.threads for task in thread.tasks]
-        if known is not before.known or client.job is not before.job or tasks != before.tasks:
-            self._remembered = before = _Remembered(client.job, tasks, known, {})
+        if assignment is not before.known or client.job is not before.job or tasks != before.tasks:
+            self._remembered = before = _Remembered(client.job, tasks, assignment, {})
         if store not in before.stores:
             before.stores[store] = self._found(store_named(self._topology.stores, store), tasks)
         return before.stores[store]
@@ -111,5 +111,5 @@ class LookUpsAtOnce:
         if store.name in job.global_tables.committed:
             views = {-1: job.global_tables.committed[store.name]}
         own = HostInfo.of(job.config["application.server"] or "")
-        here = {n: each for n, each in views.items() if store.name in each and holders[n].active in (None, own)}
+        here = {n: view for n, view in views.items() if store.name in view and holders[n].active in (None, own)}
         return _Here(here, len(holders), store.key)

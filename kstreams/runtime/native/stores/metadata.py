@@ -31,8 +31,8 @@ class HostInfo(NamedTuple):
         >>> HostInfo.of("10.0.0.1:8080/stores/").path
         '/stores'
         """
-        found = ADDRESS_PATTERN.fullmatch(address)
-        return HostInfo(found[1], int(found[2]), found[3] or "") if found else None
+        match = ADDRESS_PATTERN.fullmatch(address)
+        return HostInfo(match[1], int(match[2]), match[3] or "") if match else None
 
 
 class PartitionHolders(NamedTuple):

@@ -55,30 +55,30 @@ class StorePlaces:
         servers: Mapping[str, HostInfo | None],
         standbys: Mapping[str, set[str]],
     ) -> PartitionHolders:
-        others = [servers[member] for member, tasks in standbys.items() if str(plan.id) in tasks]
+        standby_hosts = [servers[member] for member, tasks in standbys.items() if str(plan.id) in tasks]
         active = servers.get(owners.get(plan.id, ""))
-        return PartitionHolders(active, tuple(sorted(host for host in others if host is not None)))
+        return PartitionHolders(active, tuple(sorted(host for host in standby_hosts if host is not None)))
 
     def hosts(self) -> set[HostInfo]:
         """Where processes of the application answer, as far as they have told."""
-        told = [] if self.member is None else [state.server for state in self.member.known()[1].values()]
-        found = (HostInfo.of(each) for each in (*told, self.job.config["application.server"] or ""))
-        return {host for host in found if host is not None}
+        addresses = [] if self.member is None else [state.server for state in self.member.known()[1].values()]
+        hosts = (HostInfo.of(address) for address in (*addresses, self.job.config["application.server"] or ""))
+        return {host for host in hosts if host is not None}
 
     def local_lags(self) -> dict[str, dict[int, LagInfo]]:
         """How far the stores of this process are in their changelogs, by store and partition."""
         tasks = [task for thread in self.threads for task in list(thread.tasks)]
-        held = [(task.plan, task.state) for task in tasks]
-        held += [(standby.plan, standby.state) for standby in self.manager.standby_tasks()]
+        states = [(task.plan, task.state) for task in tasks]
+        states += [(standby.plan, standby.state) for standby in self.manager.standby_tasks()]
         places = {
             (store.name, plan.partition): (source, state.changelog_offset(store.name) or 0)
-            for plan, state in held
+            for plan, state in states
             for store in plan.sub_topology.stores
             if (source := changelog_of(store, plan, self.job.config.application_id)) is not None
         }
-        reached = dict(places.values())
-        ends = readable_ends(self.job.log, reached, self.job.admin.end_offsets(reached))
-        found: dict[str, dict[int, LagInfo]] = {}
+        offsets = dict(places.values())
+        ends = readable_ends(self.job.log, offsets, self.job.admin.end_offsets(offsets))
+        lags: dict[str, dict[int, LagInfo]] = {}
         for (name, number), (source, offset) in sorted(places.items()):
-            found.setdefault(name, {})[number] = LagInfo(offset, ends[source])
-        return found
+            lags.setdefault(name, {})[number] = LagInfo(offset, ends[source])
+        return lags

@@ -79,7 +79,7 @@ class Alignment:
 
     def is_active(self) -> bool:
         """Whether writers read history."""
-        return not all(found.is_open_ended for found in self.slices.values())
+        return not all(slice_.is_open_ended for slice_ in self.slices.values())
 
     def report(self, task: TaskId, pace: Pace) -> None:
         """Note how far a writer is."""
@@ -95,10 +95,10 @@ class Alignment:
     def paces(self, active: Collection[TaskId]) -> dict[str, Pace]:
         """How far the writers among these tasks are, by sub-topology, where it is known of all of them."""
         with self._lock:
-            known = dict(self._paces)
-        found = {}
+            paces = dict(self._paces)
+        slices = {}
         for sub in self.writers:
             tasks = [task for task in active if task.sub_topology == sub]
-            if tasks and all(task in known for task in tasks):
-                found[str(sub)] = slowest([known[task] for task in tasks])
-        return found
+            if tasks and all(task in paces for task in tasks):
+                slices[str(sub)] = slowest([paces[task] for task in tasks])
+        return slices

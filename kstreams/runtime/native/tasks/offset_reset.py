@@ -48,16 +48,16 @@ class OffsetReset:
         """
         begins = self.admin.beginning_offsets(plan.inputs)
         ends = self.admin.end_offsets(plan.inputs, committed_only=False)
-        found = {}
+        offsets = {}
         for source in plan.inputs:
             if source not in committed:
-                found[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.default))
+                offsets[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.default))
                 continue
             next_ = committed[source].offset
             _check_end(source, next_, ends[source])
             lost = next_ < begins[source]
-            found[source] = self.after_loss(plan, source, next_, begins[source]) if lost else next_
-        return found
+            offsets[source] = self.after_loss(plan, source, next_, begins[source]) if lost else next_
+        return offsets
 
     def after_loss(self, plan: TaskPlan, source: TopicPartition, next_: int, begin: int) -> int:
         """Where to read on when the record at `next_` was deleted before it was read, as all before `begin`.

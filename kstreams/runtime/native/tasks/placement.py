@@ -37,17 +37,17 @@ def place(
     {'0_3': 2}
     """
     loads = Counter((placed or {}).values())
-    found = dict[TaskId, int]()
+    counts = dict[TaskId, int]()
     for sub in sorted(together):
         thread = min(threads, key=loads.__getitem__)
         of_sub = sorted(task for task in tasks if task.sub_topology == sub)
-        found |= dict.fromkeys(of_sub, thread)
+        counts |= dict.fromkeys(of_sub, thread)
         loads[thread] += len(of_sub)
     alone = sorted(task for task in tasks if task.sub_topology not in together)
     for turn, task in enumerate(alone, len(placed or {})):
-        found[task] = _least_loaded(threads, loads, turn)
-        loads[found[task]] += 1
-    return found
+        counts[task] = _least_loaded(threads, loads, turn)
+        loads[counts[task]] += 1
+    return counts
 
 
 def _least_loaded(threads: Sequence[int], loads: Counter[int], turn: int) -> int:

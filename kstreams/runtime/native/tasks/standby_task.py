@@ -34,15 +34,15 @@ class StandbyTask:
     ) -> None:
         self.plan = plan
         self.state = state
-        found = {store.name: changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
-        self._store_of = {source: store for store, source in found.items() if source is not None}
+        changelogs = {store.name: changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
+        self._store_of = {source: store for store, source in changelogs.items() if source is not None}
         self._accepted = {source: accepted(plan, source) for source in self._store_of}
         self._note_position()
 
     def positions(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where to read on, in each of its sources."""
-        held = {source: self.state.changelog_offset(store) or 0 for source, store in self._store_of.items()}
-        return {source: max(offset, begins.get(source, 0)) for source, offset in held.items()}
+        offsets = {source: self.state.changelog_offset(store) or 0 for source, store in self._store_of.items()}
+        return {source: max(offset, begins.get(source, 0)) for source, offset in offsets.items()}
 
     @property
     def sources(self) -> list[TopicPartition]:

@@ -137,13 +137,13 @@ class StateUpdater:
     def _work(self) -> None:
         with self._changed:
             plan = self._next()
-            wanted = self._kept if self._kept is not None else dict.fromkeys(self._standbys)
+            standbys = self._kept if self._kept is not None else dict.fromkeys(self._standbys)
         if plan is not None:
-            begun = monotonic()
+            started_at = monotonic()
             self._restore(plan)
-            self.sensors.worked(self.sensors.restoring, begun)
-        elif self._standbys.keys() != wanted.keys():
-            self._change_standbys({task: plan for task, plan in wanted.items() if plan is not None})
+            self.sensors.worked(self.sensors.restoring, started_at)
+        elif self._standbys.keys() != standbys.keys():
+            self._change_standbys({task: plan for task, plan in standbys.items() if plan is not None})
         elif self._standbys:
             self._follow()
         else:
@@ -212,9 +212,9 @@ class StateUpdater:
             logger.warning("the stores of an earlier run are not reused as standbys: %s", error)
             self._close_standbys(self._standbys)
 
-    def _change_standbys(self, wanted: Mapping[TaskId, TaskPlan]) -> None:
-        self._close_standbys([task for task in self._standbys if task not in wanted])
-        for task, plan in wanted.items():
+    def _change_standbys(self, standbys: Mapping[TaskId, TaskPlan]) -> None:
+        self._close_standbys([task for task in self._standbys if task not in standbys])
+        for task, plan in standbys.items():
             if task not in self._standbys:
                 of_task = plan, open_state(plan, self._job), self._job.application.id, self._restorer.accepted
                 self._standbys[task] = StandbyTask(*of_task)
@@ -223,12 +223,12 @@ class StateUpdater:
     def _assign(self) -> None:
         """Read what the standbys follow."""
         followed = [source for standby in self._standbys.values() for source in standby.sources]
-        kept = self._follower.assignment()
+        assigned = self._follower.assignment()
         self._follower.assign(followed)
-        begins = self._admin.beginning_offsets([source for source in followed if source not in kept])
+        begins = self._admin.beginning_offsets([source for source in followed if source not in assigned])
         for standby in self._standbys.values():
             for source, offset in standby.positions(begins).items():
-                if source not in kept:
+                if source not in assigned:
                     self._follower.seek(source, offset)
         self._look_at_inputs()
 
@@ -236,7 +236,7 @@ class StateUpdater:
         """Apply what is new in what the standbys follow."""
         standby_of = {source: standby for standby in self._standbys.values() for source in standby.sources}
         batches = self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS)
-        begun = monotonic()
+        started_at = monotonic()
         records = Counter[str]()
         for batch in batches:
             standby = standby_of[batch.source]
@@ -248,7 +248,7 @@ class StateUpdater:
                 self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
                 raise
         if batches:
-            self.sensors.worked(self.sensors.updating, begun)
+            self.sensors.worked(self.sensors.updating, started_at)
             self.sensors.followed(records)
         if monotonic() - self._looked_s > _LAGS_S:
             self._look_at_inputs()

@@ -222,8 +222,8 @@ class TaskManager:
 
     def _open(self) -> None:
         """Have everything opened that is assigned and not open."""
-        lacking = (self._wanted or frozenset()) - self._stages.keys()
-        new = place(lacking, sorted(self._staying), self._thread_of, self._together)
+        unopened = (self._wanted or frozenset()) - self._stages.keys()
+        new = place(unopened, sorted(self._staying), self._thread_of, self._together)
         self._thread_of |= new
         for task in new:
             self._stages[task] = TaskStage.RESTORING

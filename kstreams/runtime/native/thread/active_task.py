@@ -141,7 +141,7 @@ class ActiveTask:
 
     def _process(self, runs: Interleaved, is_enforced: bool) -> int:
         debug = self.sensors.debug
-        begun = monotonic()
+        started_at = monotonic()
         if debug is not None:
             debug.before_run(runs, self.task.stream_time, enforced=is_enforced)
         counts = self.task.process_interleaved(runs)
@@ -152,7 +152,7 @@ class ActiveTask:
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
         self.sensors.after_run(self.task)
         if debug is not None:
-            debug.after_run(self.task, begun, sum(counts))
+            debug.after_run(self.task, started_at, sum(counts))
         return sum(counts)
 
     def interrupt(self) -> None:
@@ -161,10 +161,10 @@ class ActiveTask:
 
     def punctuate(self) -> bool:
         """Call wall-clock punctuators that are due; whether there was one."""
-        begun = monotonic()
+        started_at = monotonic()
         fired = self.task.punctuate()
         if fired and self.sensors.debug is not None:
-            self.sensors.debug.punctuate.took(begun)
+            self.sensors.debug.punctuate.took(started_at)
         self.uncommitted |= fired
         return fired
 

@@ -74,9 +74,9 @@ class Committer:
                 self._write_changes(task, store, rows)
         self._sink_buffer.flush()  # dead letters of what changelogs refused
         self._guarantee.flush()
-        for task, known, written in zip(tasks, ends, self._changelog_ends(tasks), strict=True):
-            known.update(written)
-            task.changelogs_written(known)
+        for task, changelog_ends, written in zip(tasks, ends, self._changelog_ends(tasks), strict=True):
+            changelog_ends.update(written)
+            task.changelogs_written(changelog_ends)
         self._guarantee.commit(dict(ChainMap(*(task.offsets() for task in tasks))))
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end, task.position())
@@ -85,7 +85,10 @@ class Committer:
 
     def _write_changes(self, task: ActiveTask, store: str, changes: Changes) -> None:
         """Send changes of a store that is logged."""
-        builder = next((one for one in task.plan.sub_topology.stores if one.name == store and one.logging), None)
+        builder = next(
+            (candidate for candidate in task.plan.sub_topology.stores if candidate.name == store and candidate.logging),
+            None,
+        )
         if builder is None:
             return
         source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
@@ -118,5 +121,9 @@ def _input_ends(task: ActiveTask) -> dict[str, int]:
     """The offsets of stores that keep an input topic: up to where it was processed."""
     partition = task.plan.partition
     stores = task.plan.sub_topology.stores
-    kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}
-    return {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}
+    source_partitions = {
+        store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic
+    }
+    return {
+        store: task.next_offsets[source] for store, source in source_partitions.items() if source in task.next_offsets
+    }

@@ -65,7 +65,7 @@ class InputReader:
                 self._ends.pop(source, None)
                 if self._alignment.is_shared and source.topic in self._alignment.topics:
                     self._held[source] = SliceBuffer(task.positions.unfinished(source))
-        self._held = {source: held for source, held in self._held.items() if source in self._task_of}
+        self._held = {source: buffer for source, buffer in self._held.items() if source in self._task_of}
         self._schemas.retain(self._task_of)
 
     def poll(self, *, is_busy: bool) -> int:
@@ -83,11 +83,11 @@ class InputReader:
         for batch in self._that_fit(batches):
             if len(rows := self._within_bounds(batch)):
                 self._add(rows)
-        released = [self._release(source, held) for source, held in self._held.items() if not held.is_empty]
+        released = [self._release(source, buffer) for source, buffer in self._held.items() if not buffer.is_empty]
         for task in self._tasks:
             # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
-            asked = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
-            for source in asked:
+            empty_partitions = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
+            for source in empty_partitions:
                 task.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
         return sum(map(len, batches)) + sum(released)
 
@@ -97,8 +97,8 @@ class InputReader:
 
     def is_full(self, source: TopicPartition) -> bool:
         """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
-        waiting = self._task_of[source].group.buffered(source)
-        return waiting > self._most_buffered_records or (waiting > 0 and self._is_memory_full)
+        buffered = self._task_of[source].group.buffered(source)
+        return buffered > self._most_buffered_records or (buffered > 0 and self._is_memory_full)
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
         """Whether a partition holds no more than what was read of it: now, or in a bounded run ever."""
@@ -116,22 +116,24 @@ class InputReader:
         """Buffer rows; those of a repartition topic may have to wait for others."""
         if not self._alignment.is_shared and rows.headers is not None and rows.source.topic in self._internal:
             rows = untagged(rows).placed()
-        held = self._held.get(rows.source)
-        latest = Slice() if held is None else self._alignment.slice_of(self._alignment.topics[rows.source.topic])
-        if held is None or (held.is_empty and latest.is_open_ended and rows.headers is None):
+        buffer = self._held.get(rows.source)
+        latest = Slice() if buffer is None else self._alignment.slice_of(self._alignment.topics[rows.source.topic])
+        if buffer is None or (buffer.is_empty and latest.is_open_ended and rows.headers is None):
             return self._task_of[rows.source].add(rows)
-        held.add(rows, latest)
+        buffer.add(rows, latest)
 
-    def _release(self, source: TopicPartition, held: SliceBuffer) -> int:
+    def _release(self, source: TopicPartition, buffer: SliceBuffer) -> int:
         """Buffer what need not wait any more; how many batches that is."""
         latest = self._alignment.slice_of(self._alignment.topics[source.topic])
-        found = held.take(latest, is_read=held.last_slice >= latest.number or self._is_read(source, latest.number))
-        if not found and held.num_bytes > self._most_buffered_bytes:
+        ordered_rows = buffer.take(
+            latest, is_read=buffer.last_slice >= latest.number or self._is_read(source, latest.number)
+        )
+        if not ordered_rows and buffer.num_bytes > self._most_buffered_bytes:
             logger.warning("%s: there is no room to wait for the order of its rows", source)
-            found = held.take_all()
-        for rows, region in found:
+            ordered_rows = buffer.take_all()
+        for rows, region in ordered_rows:
             self._task_of[source].add(rows, region)
-        return len(found)
+        return len(ordered_rows)
 
     def _is_read(self, source: TopicPartition, number: int) -> bool:
         """Whether all is read that was written before a slice began.
@@ -168,9 +170,9 @@ class InputReader:
 
     def _pause_full(self) -> None:
         """Read on only from partitions that have room."""
-        held = sum([held.num_bytes for held in self._held.values()])
-        waiting = sum([task.group.buffered_bytes() for task in self._tasks])
-        self._is_memory_full = held + waiting > self._most_buffered_bytes
+        buffered_bytes = sum([buffered_bytes.num_bytes for buffered_bytes in self._held.values()])
+        group_bytes = sum([task.group.buffered_bytes() for task in self._tasks])
+        self._is_memory_full = buffered_bytes + group_bytes > self._most_buffered_bytes
         full = set(filter(self.is_full, self._task_of)) | self._schemas.paused()
         self._consumer.resume([source for source in self._task_of if source not in full])
         self._consumer.pause(full)
@@ -217,10 +219,10 @@ class InputReader:
 
     def _is_awaited(self, source: TopicPartition) -> bool:
         """Whether writers of a repartition topic read history, or some of its rows have to wait."""
-        held = self._held.get(source)
-        if held is None:
+        buffer = self._held.get(source)
+        if buffer is None:
             return False
-        return not held.is_empty or not self._alignment.slice_of(self._alignment.topics[source.topic]).is_open_ended
+        return not buffer.is_empty or not self._alignment.slice_of(self._alignment.topics[source.topic]).is_open_ended
 
     def _is_settled(self, source: TopicPartition) -> bool:
         """Whether its writers have no history to read, and what they have written of it is read."""

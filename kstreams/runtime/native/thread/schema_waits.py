@@ -58,11 +58,11 @@ class SchemaWaits:
             When the registry has not answered for the whole timeout.
         """
         with without_waiting():
-            missing = task.missing_schema(batch)
-        if missing is None:
+            missing_schema = task.missing_schema(batch)
+        if missing_schema is None:
             self._waits.pop(batch.source, None)
             return len(batch)
-        row, error = missing
+        row, error = missing_schema
         if row:
             self._waits.pop(batch.source, None)  # a wait begins when the record is the next one
         self._wait(batch.source, error)

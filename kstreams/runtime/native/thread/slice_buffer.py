@@ -56,11 +56,11 @@ class SliceBuffer:
 
     def add(self, batch: Batch, latest: Slice) -> None:
         """Take rows as they were read; `latest` is the slice that their writers are in."""
-        found = untagged(batch)
-        slices = np.where(found.slices < 0, latest.number if latest.is_open_ended else -1, found.slices)
+        rows = untagged(batch)
+        slices = np.where(rows.slices < 0, latest.number if latest.is_open_ended else -1, rows.slices)
         slices = np.maximum.accumulate(np.maximum(slices, self._latest))
         self._latest = int(slices[-1])
-        self._held.append(found._replace(slices=slices))
+        self._held.append(rows._replace(slices=slices))
         self.num_bytes += batch.keys.nbytes + batch.values.nbytes
 
     def take(self, latest: Slice, *, is_read: bool) -> list[OrderedRows]:
@@ -82,17 +82,17 @@ class SliceBuffer:
         return self._taken(self._latest + 1)
 
     def _taken(self, end: int) -> list[OrderedRows]:
-        found: list[OrderedRows] = []
+        ordered: list[OrderedRows] = []
         if self._unfinished is not None and self._held and self._has_all_of(self._unfinished):
-            found.append(self._resumed(self._unfinished))
+            ordered.append(self._resumed(self._unfinished))
         if self._unfinished is not None or not self._held or self._held[0].slices[0] >= end:
-            return found
+            return ordered
         whole = _concatenated(self._held)
         starts = [0, *(np.flatnonzero(np.diff(whole.slices)) + 1).tolist(), len(whole.slices)]
         ends = [stop for stop in starts[1:] if whole.slices[stop - 1] < end]
-        found += [_in_order(_part(whole, start, stop)) for start, stop in zip(starts, ends, strict=False)]
+        ordered += [_in_order(_part(whole, start, stop)) for start, stop in zip(starts, ends, strict=False)]
         self._keep_from(whole, ends[-1])
-        return found
+        return ordered
 
     def _has_all_of(self, unfinished: SlicePosition) -> bool:
         return int(self._held[-1].rows.offsets[-1]) + 1 >= unfinished.end
@@ -101,15 +101,15 @@ class SliceBuffer:
         """What is left of a slice of which a part is processed."""
         whole = _concatenated(self._held)
         stop = int(whole.rows.offsets.searchsorted(unfinished.end))
-        found = _in_order(_part(whole, 0, stop))
+        ordered = _in_order(_part(whole, 0, stop))
         self._keep_from(whole, stop)
         self._unfinished = None
-        return OrderedRows(found.rows.slice(unfinished.rows, len(found.rows)), found.region)
+        return OrderedRows(ordered.rows.slice(unfinished.rows, len(ordered.rows)), ordered.region)
 
     def _keep_from(self, whole: TaggedRows, start: int) -> None:
-        rest = _part(whole, start, len(whole.slices))
-        self._held = [rest] if len(rest.slices) else []
-        self.num_bytes = sum(held.rows.keys.nbytes + held.rows.values.nbytes for held in self._held)
+        later_rows = _part(whole, start, len(whole.slices))
+        self._held = [later_rows] if len(later_rows.slices) else []
+        self.num_bytes = sum(buffered.rows.keys.nbytes + buffered.rows.values.nbytes for buffered in self._held)
 
 
 def _in_order(rows: TaggedRows) -> OrderedRows:

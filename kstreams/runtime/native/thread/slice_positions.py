@@ -104,7 +104,7 @@ class SlicePositions:
 
     def metadata(self) -> dict[str, int]:
         """What to commit with the offsets."""
-        found: dict[str, int] = {}
+        memo: dict[str, int] = {}
         for topic, position in self._processed.items():
-            found |= {f"{_END} {topic}": position.end, f"{_ROWS} {topic}": position.rows}
-        return found
+            memo |= {f"{_END} {topic}": position.end, f"{_ROWS} {topic}": position.rows}
+        return memo

@@ -54,17 +54,17 @@ class StallDetector:
             self._summarize(tasks, now_ms)
 
     def _check(self, task: ActiveTask, now_ms: int) -> None:
-        seen = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
-        waiting = [source for source in task.plan.inputs if task.group.buffered(source)]
-        if task.processed != seen.records or not waiting:
+        last_progress = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
+        sources = [source for source in task.plan.inputs if task.group.buffered(source)]
+        if task.processed != last_progress.records or not sources:
             self._seen[task.id] = _Seen(task.processed, now_ms)
-        elif now_ms - seen.at_ms >= self._timeout_ms and not seen.reported:
-            seen.reported = True
+        elif now_ms - last_progress.at_ms >= self._timeout_ms and not last_progress.reported:
+            last_progress.reported = True
             self.stalls += 1
-            lacking = ", ".join(map(str, task.group.empty_partitions())) or _unseen_reason(task)
+            reason = ", ".join(map(str, task.group.empty_partitions())) or _unseen_reason(task)
             logger.warning(
                 "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
-                self._name, task.id, now_ms - seen.at_ms, ", ".join(map(str, waiting)), lacking,
+                self._name, task.id, now_ms - last_progress.at_ms, ", ".join(map(str, sources)), reason,
             )  # fmt: skip
 
     def _summarize(self, tasks: Sequence[ActiveTask], now_ms: int) -> None:

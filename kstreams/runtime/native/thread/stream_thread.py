@@ -236,9 +236,9 @@ class StreamThread:
     def round(self) -> None:
         """One turn of the loop."""
         self.round_ms = self._job.clock.uptime_ms()
-        begun = monotonic()
+        started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
-        self.sensors.poll.took(begun, polled)
+        self.sensors.poll.took(started_at, polled)
         self._slices.begin(self.tasks, self._input.is_all_buffered)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
@@ -282,13 +282,13 @@ class StreamThread:
     def place(self) -> tuple[ActiveTask, str] | None:
         """The task and the operator that the thread is in at this moment; may be called from any thread."""
         frame = None if self._ident is None else sys._current_frames().get(self._ident)
-        found = ((task, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
-        return next(((task, operator) for task, operator in found if operator is not None), None)
+        operators = ((task, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
+        return next(((task, operator) for task, operator in operators if operator is not None), None)
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
         started_ms = self._job.clock.uptime_ms()
-        begun = monotonic()
+        started_at = monotonic()
         with self._job.global_tables.reading():
             self._skip_gaps()
             worked = [task.plan for task in self.tasks if task.uncommitted]
@@ -296,7 +296,7 @@ class StreamThread:
         self._job.rebuilds.committed(worked)
         self._schedule.committed(started_ms)
         self._purge.after_commit(self.tasks)
-        self.sensors.commit.took(begun)
+        self.sensors.commit.took(started_at)
 
     def done(self) -> bool:
         """Whether a bounded run has nothing more to do here."""
@@ -310,9 +310,9 @@ class StreamThread:
         self.store_queries.close()
         for task in self.tasks:
             self._slices.forget(task.plan.id)
-        given = [task.state.close for task in self._given.values()]
+        close_functions = [task.state.close for task in self._given.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
-        closers = [*(task.close for task in self.tasks), *given, *clients]
+        closers = [*(task.close for task in self.tasks), *close_functions, *clients]
         for close in closers:
             try:
                 close()
@@ -362,16 +362,16 @@ class StreamThread:
         return worked
 
     def _pass_time(self, task: ActiveTask) -> None:
-        begun = monotonic()
+        started_at = monotonic()
         if task.punctuate():
-            self.sensors.punctuate.took(begun)
+            self.sensors.punctuate.took(started_at)
         if self._job.bounds is None:
             task.pass_time()
 
     def _run_once(self, task: ActiveTask) -> bool:
-        begun = monotonic()
+        started_at = monotonic()
         if processed := task.run_once():
-            self.sensors.process.took(begun, processed)
+            self.sensors.process.took(started_at, processed)
         return processed > 0
 
     def _complete(self) -> None:

@@ -56,8 +56,8 @@ class WriterSlices:
 
     def number_of(self, topic: str) -> int | None:
         """The slice with which rows of a topic are tagged for their readers; None where no writer waits for another."""
-        found = self._slices.get(self._alignment.topics.get(topic, -1))
-        return None if found is None or found.is_open_ended else found.number
+        writer_slice = self._slices.get(self._alignment.topics.get(topic, -1))
+        return None if writer_slice is None or writer_slice.is_open_ended else writer_slice.number
 
     def begin(self, tasks: Sequence[ActiveTask], is_drained: IsDrained) -> None:
         """Let the tasks process what the latest slices allow."""
@@ -73,16 +73,16 @@ class WriterSlices:
 
     def finished(self, tasks: Sequence[ActiveTask], is_drained: IsDrained) -> Finished:
         """The tasks that have come to the end of their slice, with all others of their sub-topology in this thread."""
-        found: Finished = []
+        finished: Finished = []
         for sub, now in self._slices.items() if self._alignment.is_shared else ():
             writers = _of(sub, tasks)
             if sub in self._own:
-                found += self._read(writers, now, is_drained)
+                finished += self._read(writers, now, is_drained)
                 continue
             new = [task for task in writers if self._done.get(task.plan.id) != now.number]
             if new and all(self._is_done(task, is_drained) for task in writers):
-                found += [(task, self._pace(task, now, is_drained)) for task in new]
-        return found
+                finished += [(task, self._pace(task, now, is_drained)) for task in new]
+        return finished
 
     def report(self, finished: Finished) -> None:
         """What these have written is visible now."""

@@ -137,10 +137,10 @@ def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSessi
     """A session that shares all with another one but its settings, those of the other with `conf` over them."""
     own = session.newSession()
     of_other = session.conf.getAll
-    wanted = {**of_other, **conf}
-    for key in wanted.keys() - {key for key, value in own.conf.getAll.items() if wanted.get(key) == value}:
+    settings = {**of_other, **conf}
+    for key in settings.keys() - {key for key, value in own.conf.getAll.items() if settings.get(key) == value}:
         if own.conf.isModifiable(key):
-            own.conf.set(key, wanted[key])
+            own.conf.set(key, settings[key])
         elif key in conf and conf[key] != of_other.get(key):
             logger.warning("%s=%s cannot be set any more: this Spark session was started without it", key, conf[key])
     return own

@@ -193,8 +193,12 @@ def _set_methods(struct: type, methods: dict[str, Any]) -> None:
 @contextmanager
 def users_modules_by_value() -> Iterator[None]:
     """What the user's own modules hold is sent as it is."""
-    found = {id(module): module for module in list(sys.modules.values()) if is_users(module)}  # some have two names
-    modules = [module for module in found.values() if module.__name__ in sys.modules and module.__name__ != "__main__"]
+    users_modules = {
+        id(module): module for module in list(sys.modules.values()) if is_users(module)
+    }  # some have two names
+    modules = [
+        module for module in users_modules.values() if module.__name__ in sys.modules and module.__name__ != "__main__"
+    ]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:

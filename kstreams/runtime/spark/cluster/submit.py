@@ -111,17 +111,17 @@ def submit_command(
     require_deployable(how.master, how.deploy_mode)
     read = SparkSettings.of(settings)
     log = {"spark.driver.extraJavaOptions": QUIET} if how.deploy_mode == "client" else {}
-    given = COMMON | log | (DELTA if read.delta is not None else {}) | _of_loopback(how.master) | dict(read.conf)
-    conf = with_jars(given, read, say)
-    python_files, others = joined_lists([str(package)], how.arguments, "--py-files")
-    jars, others = joined_lists(conf.pop("spark.jars", "").split(","), others, "--jars")
+    spark_conf = COMMON | log | (DELTA if read.delta is not None else {}) | _of_loopback(how.master) | dict(read.conf)
+    conf = with_jars(spark_conf, read, say)
+    python_files, other_arguments = joined_lists([str(package)], how.arguments, "--py-files")
+    jars, other_arguments = joined_lists(conf.pop("spark.jars", "").split(","), other_arguments, "--jars")
     require_files(jars.split(","), "spark.jars or --jars")
     require_files(python_files.split(","), "--py-files")
     options = [option for key, value in sorted(conf.items()) for option in ("--conf", f"{key}={value}")]
     command = [str(_spark_home() / "bin" / "spark-submit"), "--master", how.master, "--deploy-mode", how.deploy_mode]
     command += ["--name", "kstreams", "--py-files", python_files, *(["--jars", jars] if jars else []), *options]
     driver = sys.executable if how.deploy_mode == "client" else None
-    return [*command, *archive_options(how.archive, driver), *others]
+    return [*command, *archive_options(how.archive, driver), *other_arguments]
 
 
 def _application(app: str, how: Submission, folder: Path) -> list[str]:

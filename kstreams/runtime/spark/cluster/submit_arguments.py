@@ -12,7 +12,7 @@ ENVIRONMENT = "environment"
 """The folder in which executors find the archive."""
 
 
-def joined_lists(ours: Sequence[str], given: Sequence[str], option: str) -> tuple[str, list[str]]:
+def joined_lists(ours: Sequence[str], arguments: Sequence[str], option: str) -> tuple[str, list[str]]:
     """A comma-separated list of what is ours and what an option of the user's names; and the other arguments.
 
     Examples
@@ -23,16 +23,16 @@ def joined_lists(ours: Sequence[str], given: Sequence[str], option: str) -> tupl
     ('k.zip,a.py', [])
     """
     named = list(ours)
-    others = list[str]()
-    rest = iter(given)
-    for argument in rest:
+    other_arguments = list[str]()
+    remaining = iter(arguments)
+    for argument in remaining:
         if argument == option:
-            named.append(next(rest, ""))
+            named.append(next(remaining, ""))
         elif argument.startswith(f"{option}="):
             named.append(argument.partition("=")[2])
         else:
-            others.append(argument)
-    return ",".join(filter(None, named)), others
+            other_arguments.append(argument)
+    return ",".join(filter(None, named)), other_arguments
 
 
 def archive_options(archive: str | None, driver: str | None) -> list[str]:

@@ -33,47 +33,47 @@ def require_suitable(session: Any, settings: SparkSettings, feeds: Iterable[Feed
         session.conf.set(_PROBED, "yes")
 
 
-def _is_of_connect(given: Any) -> bool:
-    return type(given).__module__.startswith("pyspark.sql.connect")
+def _is_of_connect(session: Any) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _require_delta(session: SparkSession, settings: SparkSettings) -> None:
     if settings.delta is None:
         return
-    lacking = [key for key, value in DELTA.items() if value not in session.conf.get(key, "")]
-    if lacking:
-        raise EngineUnavailableError(_NO_DELTA.format(" and ".join(lacking)))
+    missing_settings = [key for key, value in DELTA.items() if value not in session.conf.get(key, "")]
+    if missing_settings:
+        raise EngineUnavailableError(_NO_DELTA.format(" and ".join(missing_settings)))
 
 
 def _require_workers(session: SparkSession) -> None:
     """Let a worker say what it runs on."""
     try:
-        found = session.range(1).mapInArrow(_of_worker, "python string, arrow string, error string").first()
+        versions = session.range(1).mapInArrow(_of_worker, "python string, arrow string, error string").first()
     except Exception as error:
         raise EngineUnavailableError(_NO_WORKERS.format(_reason(str(error)))) from error
-    if found is not None and found.error:
-        raise EngineUnavailableError(_NO_WORKERS.format(found.error))
+    if versions is not None and versions.error:
+        raise EngineUnavailableError(_NO_WORKERS.format(versions.error))
 
 
 def _reason(text: str) -> str:
     """What a worker said last, or the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [
+    differences = [
         line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError")) or "VERSION_MISMATCH" in line
     ]
-    return (said or lines or ["no worker could be started"])[0]
+    return (differences or lines or ["no worker could be started"])[0]
 
 
 def _of_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs in a worker."""
-    said = None
+    error_text = None
     try:
         import_module("kstreams.runtime.spark.tasks.task_run")
     except ImportError as error:
-        said = f"{type(error).__name__}: {error}"
+        error_text = f"{type(error).__name__}: {error}"
     for _ in batches:
-        found = {"python": [platform.python_version()], "arrow": [pa.__version__], "error": [said]}
-        yield pa.RecordBatch.from_pydict(found, schema=_SAID)
+        columns = {"python": [platform.python_version()], "arrow": [pa.__version__], "error": [error_text]}
+        yield pa.RecordBatch.from_pydict(columns, schema=_SAID)
 
 
 _SAID = pa.schema([("python", pa.string()), ("arrow", pa.string()), ("error", pa.string())])

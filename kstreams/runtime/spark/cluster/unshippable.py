@@ -66,14 +66,14 @@ def _said(part: Any) -> str:
 
 def _way_to_culprit(thing: Any) -> list[Holding]:
     """From a thing that does not pickle down to the part of it that is to blame."""
-    seen: set[int] = set()
+    visited: set[int] = set()
 
     def look(step: Holding) -> list[Holding] | None:
-        seen.add(id(step.part))
+        visited.add(id(step.part))
         bad = [part for part in parts_of(step.part) if packing(part.part) is not None]
         if not bad:
             return [step]
-        ways = (look(part) for part in bad if id(part.part) not in seen)
+        ways = (look(part) for part in bad if id(part.part) not in visited)
         below = next((way for way in ways if way is not None), None)
         return None if below is None else [step, *below]
 
@@ -99,10 +99,12 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 def _(function: FunctionType) -> Iterable[Holding]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     yield from (Holding(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
-    known = function.__globals__
+    global_names = function.__globals__
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     yield from (
-        Holding(f"the global `{name}`", known[name]) for name in _globals_of(function.__code__) if name in known
+        Holding(f"the global `{name}`", global_names[name])
+        for name in _globals_of(function.__code__)
+        if name in global_names
     )
     yield from (Holding("a default", default) for default in defaults)
     yield from (Holding(f"the attribute `{name}`", part) for name, part in vars(function).items())
@@ -128,9 +130,9 @@ def _(method: MethodType) -> Iterable[Holding]:
 
 @parts_of.register
 def _(partial: functools.partial) -> Iterable[Holding]:  # type: ignore[type-arg]
-    given = [Holding("an argument", part) for part in partial.args]
+    arguments = [Holding("an argument", part) for part in partial.args]
     named = [Holding(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
-    return [Holding("its function", partial.func), *given, *named]
+    return [Holding("its function", partial.func), *arguments, *named]
 
 
 @parts_of.register

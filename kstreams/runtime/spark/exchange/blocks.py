@@ -71,10 +71,10 @@ class Block(NamedTuple):
     def table(self) -> pa.Table:
         """The rows, columns as in `ARROW_OUT_SCHEMA`."""
         content = self.content()
-        same = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
+        address = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
         columns = {
-            field.name: pa.repeat(pa.scalar(same[field.name], field.type), len(content))
-            if field.name in same
+            field.name: pa.repeat(pa.scalar(address[field.name], field.type), len(content))
+            if field.name in address
             else content[field.name]
             for field in ARROW_OUT_SCHEMA
         }

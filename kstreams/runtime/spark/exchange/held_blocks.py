@@ -31,13 +31,13 @@ def held(blocks: Iterable[Block], folder: Path, in_memory: int = IN_MEMORY) -> l
     in_memory : int
         Bytes of rows that stay in memory.
     """
-    kept = list[Block]()
+    blocks_in_memory = list[Block]()
     size = 0
-    left = iter(blocks)
-    while size < in_memory and (block := next(left, None)) is not None:
-        kept.append(block)
+    remaining = iter(blocks)
+    while size < in_memory and (block := next(remaining, None)) is not None:
+        blocks_in_memory.append(block)
         size += 0 if block.rows is None else len(block.rows)
-    return kept + list(_in_a_file(left, folder))
+    return blocks_in_memory + list(_in_a_file(remaining, folder))
 
 
 def _in_a_file(blocks: Iterator[Block], folder: Path) -> Iterator[Block]:

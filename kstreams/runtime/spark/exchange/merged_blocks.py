@@ -73,11 +73,11 @@ class _Writer:
 
     def fill(self) -> bool:
         """Hold rows ahead; False when there are none left."""
-        missing = self._rows_ahead - len(self._times)
+        num_missing = self._rows_ahead - len(self._times)
         added = list[pa.RecordBatch]()
-        while self._blocks and missing > 0:
+        while self._blocks and num_missing > 0:
             added.append(self._blocks.pop().content())
-            missing -= len(added[-1])
+            num_missing -= len(added[-1])
         if added:
             times = np.concatenate([[self._reached], *(rows["stream_time"].to_numpy() for rows in added)])
             self._times = np.concatenate([self._times, np.maximum.accumulate(times)[1:]])
@@ -91,11 +91,11 @@ class _Writer:
         if until is not None:
             time, of_other = until
             count = int(np.searchsorted(self._times, time, side="right" if place <= of_other else "left"))
-        held = pa.Table.from_batches(self._ahead)
+        table = pa.Table.from_batches(self._ahead)
         times = self._times
-        self._ahead = held.slice(count).to_batches()
+        self._ahead = table.slice(count).to_batches()
         self._times = times[count:]
-        return held.slice(0, count), times[:count]
+        return table.slice(0, count), times[:count]
 
 
 def _in_order(pieces: Sequence[Piece]) -> Piece:
@@ -109,8 +109,8 @@ def _in_order(pieces: Sequence[Piece]) -> Piece:
 
 def merged(blocks: Iterable[Block]) -> dict[TopicPartition, MergedBlocks]:
     """Blocks in any order, by the topic partition to which they were written."""
-    found = groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition"))
-    return {TopicPartition(*source): MergedBlocks(TopicPartition(*source), list(mine)) for source, mine in found}
+    groups = groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition"))
+    return {TopicPartition(*source): MergedBlocks(TopicPartition(*source), list(mine)) for source, mine in groups}
 
 
 _by_writer = attrgetter("topic", "partition", "origin", "number")

@@ -98,9 +98,9 @@ class TaskReport(msgspec.Struct, frozen=True):
     stream_times: dict[str, int] = {}
 
 
-def report(partition: int, said: TaskReport) -> Block:
+def report(partition: int, task_report: TaskReport) -> Block:
     """The control block with the report of a task."""
-    return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(said))
+    return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(task_report))
 
 
 def one_dropped(operator: str, reason: str) -> bytes:
@@ -110,9 +110,9 @@ def one_dropped(operator: str, reason: str) -> bytes:
 
 def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport]]:
     """The blocks with records, and the reports of the tasks."""
-    found = list(blocks)
-    reports = [reported(block.rows) for block in found if block.topic == CONTROL_TOPIC and block.rows is not None]
-    return [block for block in found if block.topic != CONTROL_TOPIC], reports
+    all_blocks = list(blocks)
+    reports = [reported(block.rows) for block in all_blocks if block.topic == CONTROL_TOPIC and block.rows is not None]
+    return [block for block in all_blocks if block.topic != CONTROL_TOPIC], reports
 
 
 def reported(encoded: bytes) -> TaskReport:
@@ -139,22 +139,22 @@ def merged(reports: Iterable[TaskReport]) -> TaskReport:
 
 def resting_tasks(reports: Iterable[TaskReport]) -> frozenset[str]:
     """The tasks that have nothing to do before their next record."""
-    return frozenset(task for each in reports for task in each.resting)
+    return frozenset(task for report in reports for task in report.resting)
 
 
 def written_records(reports: Iterable[TaskReport]) -> Counter[str]:
     """How many records were written to each topic of the user's."""
     counts: Counter[str] = Counter()
-    for each in reports:
-        counts.update(each.written)
+    for report in reports:
+        counts.update(report.written)
     return counts
 
 
 def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:
     """How many records each (operator, reason) has dropped."""
     counts: Counter[tuple[str, str]] = Counter()
-    for each in reports:
-        for operator, reason, count in each.dropped:
+    for report in reports:
+        for operator, reason, count in report.dropped:
             counts[operator, reason] += count
     return counts
 
@@ -172,18 +172,18 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     >>> as_kstreams_error(RuntimeError("Job aborted: kstreams.errors.LogError: the log is gone.\\n at x"))
     LogError('the log is gone.')
     """
-    found = _IN_TEXT.search(str(error))
-    if found is None:
-        said = _NOISE.sub("", str(error)).partition("\n")[0].strip()
-        return errors.KStreamsError(f"{ENDED}{said}")
-    return _made(found[1], found[2].strip())
+    match = _IN_TEXT.search(str(error))
+    if match is None:
+        message = _NOISE.sub("", str(error)).partition("\n")[0].strip()
+        return errors.KStreamsError(f"{ENDED}{message}")
+    return _made(match[1], match[2].strip())
 
 
 def raise_first(reports: Iterable[TaskReport]) -> None:
     """Raise the error of the first task that had one."""
-    for each in reports:
-        if each.error is not None:
-            raise _made(each.error.kind, each.error.message)
+    for report in reports:
+        if report.error is not None:
+            raise _made(report.error.kind, report.error.message)
 
 
 def _made(kind: str, message: str) -> errors.KStreamsError:

@@ -87,9 +87,9 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
     by_origin = np.lexsort((rows["offset"].to_numpy(), rows["origin"].to_numpy()))
     origins = rows["origin"].to_numpy()[by_origin]
     starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
-    reached = reached_by_writers(starts, rows["stream_time"].to_numpy()[by_origin])
-    order = np.argsort(reached, kind="stable")
-    return rows.take(pa.array(by_origin[order])), reached[order]
+    writer_times = reached_by_writers(starts, rows["stream_time"].to_numpy()[by_origin])
+    order = np.argsort(writer_times, kind="stable")
+    return rows.take(pa.array(by_origin[order])), writer_times[order]
 
 
 def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
@@ -109,10 +109,10 @@ def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
     >>> reached_by_writers(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
     [5, 9, 7, 7]
     """
-    reached = stream_times.copy()
-    for start, stop in pairwise([*starts.tolist(), len(reached)]):
-        np.maximum.accumulate(reached[start:stop], out=reached[start:stop])
-    return reached
+    times = stream_times.copy()
+    for start, stop in pairwise([*starts.tolist(), len(times)]):
+        np.maximum.accumulate(times[start:stop], out=times[start:stop])
+    return times
 
 
 def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = None) -> Batch:
@@ -147,10 +147,10 @@ Offsets = dict[str, dict[str, int]]
 
 def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
     """Positions as JSON keeps them."""
-    found: Offsets = {}
+    offsets: Offsets = {}
     for (topic, partition), offset in sorted(positions.items()):
-        found.setdefault(topic, {})[str(partition)] = int(offset)
-    return found
+        offsets.setdefault(topic, {})[str(partition)] = int(offset)
+    return offsets
 
 
 def positions_of(offsets: Offsets) -> dict[TopicPartition, int]:

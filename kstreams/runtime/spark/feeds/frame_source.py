@@ -62,24 +62,24 @@ def _key(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
 
 def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
     serde = feed.serdes[0]
-    made = _key(feed, columns)
+    key = _key(feed, columns)
     if feed.key is None:
         return F.lit(None).cast("binary")
-    if not made:
+    if not key:
         return arrow_call("binary", _encoded, (serde.type, serde), columns[feed.key])
-    return encoded(serde, made[leaf_column("key")], SQL_TYPES[serde.arrow_type])
+    return encoded(serde, key[leaf_column("key")], SQL_TYPES[serde.arrow_type])
 
 
 def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
     """Those fields that expressions can read."""
-    found = {}
+    key_columns = {}
     for name, column in columns.items():
         try:
             kind = JsonColumns(feed.row, [name]).types[name]
         except SerdeError:
             continue
-        found[leaf_column("value", name)] = column.cast(SQL_TYPES[kind])
-    return found
+        key_columns[leaf_column("value", name)] = column.cast(SQL_TYPES[kind])
+    return key_columns
 
 
 def _encoded(kind: Any, serde: Serde[Any], column: pa.Array) -> pa.Array:

@@ -50,10 +50,10 @@ class FeedPurge:
         if not self._topics:
             return
         read = self._read()
-        done = {source: at for source, at in self._seen.items() if read[source] > at}
-        if done:
+        processed = {source: at for source, at in self._seen.items() if read[source] > at}
+        if processed:
             with self._log.admin() as admin:
-                admin.delete_records(done)
+                admin.delete_records(processed)
         self._seen = read
 
     def _read(self) -> dict[TopicPartition, int]:

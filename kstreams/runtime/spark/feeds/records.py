@@ -53,9 +53,9 @@ def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots:
         present.alias("present"),
         _time(rows, feed, now_ms, changes=changes).cast("bigint").alias("timestamp"),
     )
-    made = (_without_replaced(chosen) if changes else chosen).mapInArrow(_encoded(feed, partitions), RECORDS)
-    placed = made.repartitionById(min(slots, partitions), F.col("partition") % min(slots, partitions))
-    return placed.sortWithinPartitions(*made.columns)
+    records = (_without_replaced(chosen) if changes else chosen).mapInArrow(_encoded(feed, partitions), RECORDS)
+    placed = records.repartitionById(min(slots, partitions), F.col("partition") % min(slots, partitions))
+    return placed.sortWithinPartitions(*records.columns)
 
 
 def _without_replaced(rows: DataFrame) -> DataFrame:
@@ -106,7 +106,9 @@ def _records(
         raise ValueError("a row has no time")
     rows = convert(batch["row"].to_pylist(), list[row], strict=False)  # type: ignore[valid-type]
     present = batch["present"].to_pylist()
-    values = value_serde.encode_rows([value if there else None for value, there in zip(rows, present, strict=True)])
+    values = value_serde.encode_rows(
+        [value if is_present else None for value, is_present in zip(rows, present, strict=True)]
+    )
     keys = _keys(batch["key"], key_serde) if has_key else pa.nulls(len(batch), pa.binary())
     chosen = partitions_of(keys, partitions)
     placed = pa.array(np.where(chosen < 0, own, chosen), pa.int32())
@@ -126,6 +128,6 @@ def _keys(column: pa.Array, serde: Serde[Any]) -> pa.Array:
 
 def _first(batch: pa.RecordBatch) -> str:
     """A row as errors show it."""
-    missing = np.flatnonzero(batch["timestamp"].is_null().to_numpy(zero_copy_only=False))
-    row = batch["row"][int(missing[0]) if len(missing) else 0].as_py()
+    null_rows = np.flatnonzero(batch["timestamp"].is_null().to_numpy(zero_copy_only=False))
+    row = batch["row"][int(null_rows[0]) if len(null_rows) else 0].as_py()
     return f"Row({', '.join(f'{name}={value!r}' for name, value in row.items())})"

@@ -42,14 +42,18 @@ class FeedSteps:
         self._partitions = partitions
         self._clock = clock
 
-    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows."""
-        assert given.rows is not None
+        assert step_input.rows is not None
         records = records_of(
-            given.rows, self._feed, self._partitions, self._clock.wall_ms(), task_slots(given.rows.sparkSession)
+            step_input.rows,
+            self._feed,
+            self._partitions,
+            self._clock.wall_ms(),
+            task_slots(step_input.rows.sparkSession),
         )
-        written = records.mapInArrow(_written(self._topic, given.output), BLOCK_SCHEMA)
-        return written, taken_reports(written), AppliedStep(given.number)
+        written = records.mapInArrow(_written(self._topic, step_input.output), BLOCK_SCHEMA)
+        return written, taken_reports(written), AppliedStep(step_input.number)
 
 
 def _written(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -60,10 +64,10 @@ def _written(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatc
                 for records in batches:
                     for batch in _by_partition(topic, records):
                         writer.send(batch)
-                said = TaskReport(outputs=writer.prepare())
+                task_report = TaskReport(outputs=writer.prepare())
             except KStreamsError as error:
-                said = TaskReport(error=describe(error))
-        yield report(0, said)
+                task_report = TaskReport(error=describe(error))
+        yield report(0, task_report)
 
     return lambda batches: in_arrow(write(batches))
 

@@ -87,7 +87,7 @@ def admitted(
     >>> step[a], step[b]  # the times 1, 4, 5, 9, 2
     (3, 2)
     """
-    pieces, further = _nearest(spans, limit, stream_times)
+    pieces, remaining = _nearest(spans, limit, stream_times)
     counts = accumulate(piece.records for piece in pieces)
     beyond = next((piece.start for piece, count in zip(pieces, counts, strict=True) if count > limit), None)
     whole = [piece for piece in pieces if beyond is None or piece.end <= beyond]
@@ -95,8 +95,8 @@ def admitted(
     ends = {piece.start.source: piece.start.offset for piece in reversed(pieces)}
     ends |= {piece.start.source: piece.end.offset for piece in whole}
     ends |= _ends_within(cut, read, limit - sum(piece.records for piece in whole))
-    known = {piece.start.source: piece.end.offset for piece in pieces}
-    return {source: end for source, end in ends.items() if source in further or end < known[source]}
+    end_offsets = {piece.start.source: piece.end.offset for piece in pieces}
+    return {source: end for source, end in ends.items() if source in remaining or end < end_offsets[source]}
 
 
 def _nearest(
@@ -108,13 +108,13 @@ def _nearest(
     """
     pieces: list[Piece] = []
     ends: list[tuple[Place, int]] = []
-    further = set(spans)
+    remaining = set(spans)
     settled = 0
 
     def look_behind(place: Place) -> None:
         span = next(spans[place.source], None)
         if span is None:
-            further.remove(place.source)
+            remaining.remove(place.source)
         else:
             pieces.append(_piece(place, span))
             heappush(ends, (pieces[-1].end, span.records))
@@ -126,7 +126,7 @@ def _nearest(
         settled += records
         if settled < limit:
             look_behind(place)
-    return sorted(pieces), further
+    return sorted(pieces), remaining
 
 
 def _piece(before: Place, span: Span) -> Piece:
@@ -141,16 +141,18 @@ def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartitio
     if not cut:
         return {}
     pieces = sorted(cut, key=lambda piece: (piece.start.partition, piece.start.topic, piece.start.offset))
-    found = [read(piece.start.source, piece.start.offset, piece.end.offset) for piece in pieces]
-    counts = [len(offsets) for offsets, _ in found]
+    times_of_pieces = [read(piece.start.source, piece.start.offset, piece.end.offset) for piece in pieces]
+    counts = [len(offsets) for offsets, _ in times_of_pieces]
     befores = np.repeat([piece.start[:3] for piece in pieces], counts, axis=0)
-    times = np.concatenate([np.maximum.accumulate(times) for _, times in found])
+    times = np.concatenate([np.maximum.accumulate(times) for _, times in times_of_pieces])
     # Stable: records of one time stay in order of topics and offsets.
     order = np.lexsort((np.maximum(befores[:, 2], times), befores[:, 1], np.maximum(befores[:, 0], times)))
-    taken = np.bincount(np.repeat(np.arange(len(pieces)), counts)[order[:limit]], minlength=len(pieces)).tolist()
+    counts_of_pieces = np.bincount(
+        np.repeat(np.arange(len(pieces)), counts)[order[:limit]], minlength=len(pieces)
+    ).tolist()
     return {
         piece.start.source: int(offsets[count - 1]) + 1
-        for piece, (offsets, _), count in zip(pieces, found, taken, strict=True)
+        for piece, (offsets, _), count in zip(pieces, times_of_pieces, counts_of_pieces, strict=True)
         if count
     }
 
@@ -184,7 +186,7 @@ def split_evenly(backlog: Mapping[Part, int], limit: int) -> dict[Part, int]:
     if total <= limit:
         return dict(backlog)
     shares = {part: rows * limit // total for part, rows in backlog.items()}
-    left = limit - sum(shares.values())
-    for part in sorted(backlog, key=lambda part: backlog[part] * limit % total, reverse=True)[:left]:
+    remaining = limit - sum(shares.values())
+    for part in sorted(backlog, key=lambda part: backlog[part] * limit % total, reverse=True)[:remaining]:
         shares[part] += 1
     return shares

@@ -43,10 +43,10 @@ def arrow_type(kind: Any) -> pa.DataType | None:
         return arrow_type(members[0]) if len(members) == 1 else None
     if isinstance(kind, type) and kind in _PLAIN:
         return _PLAIN[kind]
-    made = _GENERIC.get(get_origin(kind))
-    if made is not None:
+    convert = _GENERIC.get(get_origin(kind))
+    if convert is not None:
         inner = [arrow_type(argument) for argument in get_args(kind)]
-        return None if None in inner else made(*inner)
+        return None if None in inner else convert(*inner)
     return _struct(fields_of(kind))
 
 
@@ -54,8 +54,8 @@ _GENERIC: dict[Any, Callable[..., pa.DataType]] = {list: pa.list_, dict: pa.map_
 
 
 def _struct(fields: dict[str, Any] | None) -> pa.DataType | None:
-    found = {name: arrow_type(kind) for name, kind in (fields or {}).items()}
-    return pa.struct(list(found.items())) if found and None not in found.values() else None
+    types = {name: arrow_type(kind) for name, kind in (fields or {}).items()}
+    return pa.struct(list(types.items())) if types and None not in types.values() else None
 
 
 def typed_column(serde: Serde[Any] | None, column: pa.Array) -> pa.Array:

@@ -66,19 +66,19 @@ def reports_of_reading(
         Topics of which records may have been deleted since.
     """
     grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
-    wanted = [each for topic in topics for each in grown if each.topic == topic]
-    if not wanted:
+    selected = [grown_range for topic in topics for grown_range in grown if grown_range.topic == topic]
+    if not selected:
         return []
-    blocks = control_blocks(session, len(wanted), task_slots(session))
-    return [blocks.mapInArrow(_counted_in_arrow(home, wanted, frozenset(missing)), BLOCK_SCHEMA)]
+    blocks = control_blocks(session, len(selected), task_slots(session))
+    return [blocks.mapInArrow(_counted_in_arrow(home, selected, frozenset(missing)), BLOCK_SCHEMA)]
 
 
 def _counted_in_arrow(
-    home: HomePlace, wanted: Sequence[OffsetRange], missing: Collection[str]
+    home: HomePlace, ranges: Sequence[OffsetRange], missing: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
-            found = LogRecords(home, wanted[control.partition], missing)
-            yield report(control.partition, TaskReport(records_in=sum(map(len, found))))
+            records = LogRecords(home, ranges[control.partition], missing)
+            yield report(control.partition, TaskReport(records_in=sum(map(len, records))))
 
     return lambda batches: in_arrow(count(batches))

@@ -36,14 +36,14 @@ class DeletedInput:
         """
         with self._log.admin() as admin:
             begins = admin.beginning_offsets(list(ranges))
-        found = dict(ranges)
+        remaining_ranges = dict(ranges)
         dropped = []
         for source, (start, end) in ranges.items():
             goes_on = min(begins[source], end)
             if goes_on > start:
-                found[source] = goes_on, end
+                remaining_ranges[source] = goes_on, end
                 dropped.append((self._missed(source, start, begins[source]), DELETED, goes_on - start))
-        return found, TaskReport(dropped)
+        return remaining_ranges, TaskReport(dropped)
 
     def _missed(self, source: TopicPartition, start: int, begin: int) -> str:
         """The name of the source node that misses records."""

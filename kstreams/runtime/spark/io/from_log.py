@@ -37,4 +37,7 @@ class LogRecords:
 
 def from_log(home: HomePlace, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
     """The records of some offset ranges, each of another partition."""
-    return {TopicPartition(each.topic, each.partition): LogRecords(home, each) for each in ranges}
+    return {
+        TopicPartition(offset_range.topic, offset_range.partition): LogRecords(home, offset_range)
+        for offset_range in ranges
+    }

@@ -29,16 +29,16 @@ def starting_offsets(program: Program, log: Log, clock: Clock) -> Offsets:
         raw = program.storage.read(_NAME)
     except FileNotFoundError:
         raw = program.storage.publish(_NAME, json.dumps(offsets_of(_decided(program, log, clock))).encode())
-    kept: Offsets = json.loads(raw)
-    return kept
+    offsets: Offsets = json.loads(raw)
+    return offsets
 
 
 def _decided(program: Program, log: Log, clock: Clock) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
+    starts: dict[TopicPartition, int] = {}
     with log.admin() as admin, log.consumer() as consumer:
         for sub in program.sub_topologies:
             for source in source_partitions(program, {sub.id}):
                 reset = reset_of(sub, source.topic, default_reset(program.config))
                 if reset != "earliest":
-                    found[source] = first_offset(source, reset, admin, consumer, clock.wall_ms())
-    return found
+                    starts[source] = first_offset(source, reset, admin, consumer, clock.wall_ms())
+    return starts

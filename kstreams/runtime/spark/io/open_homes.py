@@ -78,7 +78,7 @@ class OpenHomes:
     def _left(self, home: _OpenHome) -> None:
         with self._mutex:
             home.users -= 1
-            unused = [key for key, each in self._homes.items() if not each.users]
+            unused = [key for key, entry in self._homes.items() if not entry.users]
             for key in unused[: max(0, len(unused) - self._most)]:
                 self._homes.pop(key).log.close()
 

@@ -141,8 +141,8 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         latest_ms = int(self.options.get("latestTime", LATEST_MS))
         most = None if limit is None else int(limit)
         topics = TopicReader.of(self.options)
-        given = self.options.get("admissions")
-        admissions = [Admission(topics.names)] if given is None else decode_json(given, list[Admission])
+        option = self.options.get("admissions")
+        admissions = [Admission(topics.names)] if option is None else decode_json(option, list[Admission])
         return StreamReader(topics, most, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
 
 
@@ -292,11 +292,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bounded = self._target is not None
         with self._topics.home.opened() as log:
-            reached = self._steps.next(log, begin, end, most, bounded=bounded)
-        is_done = all(at <= begin.get(source, 0) for source, at in reached.items())
+            end_offsets = self._steps.next(log, begin, end, most, bounded=bounded)
+        is_done = all(at <= begin.get(source, 0) for source, at in end_offsets.items())
         if self._ends and bounded and is_done:
             ended = min(ended + 1, END_OFFSETS)
-        return offsets_of(reached) | ({END: {"0": ended}} if ended else {})
+        return offsets_of(end_offsets) | ({END: {"0": ended}} if ended else {})
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())

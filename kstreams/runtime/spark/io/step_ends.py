@@ -51,14 +51,16 @@ class StepEnds:
         ends = {source: stop for source, (_, stop) in ranges.items()}
         if limit is None or sum(backlog.values()) <= limit:
             return ends
-        groups = [(each, group) for each in self._admissions for group in _groups(each, backlog)]
-        waiting = {at: sum(backlog[source] for source in group) for at, (_, group) in enumerate(groups)}
-        for at, share in split_evenly(waiting, limit).items():
+        groups = [
+            (of_admission, group) for of_admission in self._admissions for group in _groups(of_admission, backlog)
+        ]
+        backlogs = {at: sum(backlog[source] for source in group) for at, (_, group) in enumerate(groups)}
+        for at, share in split_evenly(backlogs, limit).items():
             admission, group = groups[at]
             if not admission.by_time or not share:
-                taken = split_evenly({source: backlog[source] for source in group}, share)
-                ends |= {source: ranges[source][0] + records for source, records in taken.items()}
-            elif share < waiting[at]:
+                counts = split_evenly({source: backlog[source] for source in group}, share)
+                ends |= {source: ranges[source][0] + records for source, records in counts.items()}
+            elif share < backlogs[at]:
                 parts = {source: ranges[source] for source in group}
                 ends |= self._earliest(log, admission, parts, share, bounded=bounded)
         return ends
@@ -102,22 +104,22 @@ def _with_moment(
 
     Those too that are older, but follow one of the moment in their partition: tasks take them at the same moment.
     """
-    taken = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
-    moment_ms = max((span.latest_ms for spans in taken for span in spans), default=NO_TIME)
-    found: dict[TopicPartition, int] = {}
+    all_spans = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
+    moment_ms = max((span.latest_ms for spans in all_spans for span in spans), default=NO_TIME)
+    ends_of_step: dict[TopicPartition, int] = {}
     for source, end in ends.items():
         later: int | None = end
         if stream_times.get(source.partition, NO_TIME) <= moment_ms:
             later = end_of_moment(source, ahead.spans(source, end, ranges[source][1]), ahead.times, moment_ms)
         if later is not None:
-            found[source] = later
-    return found
+            ends_of_step[source] = later
+    return ends_of_step
 
 
 def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
     """The partitions that are cut together."""
-    found: dict[int, list[TopicPartition]] = {}
+    groups: dict[int, list[TopicPartition]] = {}
     for source in sources:
         if source.topic in admission.topics:
-            found.setdefault(0 if admission.across_partitions else source.partition, []).append(source)
-    return list(found.values())
+            groups.setdefault(0 if admission.across_partitions else source.partition, []).append(source)
+    return list(groups.values())

@@ -53,12 +53,12 @@ class TypedRows:
 
 def serdes_written(sub_topologies: Iterable[SubTopology]) -> dict[str, Serdes]:
     """The serdes by the topics' names in the topology; a topic that several types are written to stays binary."""
-    found: dict[str, Serdes] = {}
+    serdes_of_topics: dict[str, Serdes] = {}
     for sink in (sink for sub in sub_topologies for sink in sub.sinks):
         if isinstance(sink.topic, str):
             serdes = (sink.key, sink.value)
-            found[sink.topic] = serdes if found.get(sink.topic, serdes) == serdes else BYTES
-    return found
+            serdes_of_topics[sink.topic] = serdes if serdes_of_topics.get(sink.topic, serdes) == serdes else BYTES
+    return serdes_of_topics
 
 
 def last_of_each_key(rows: DataFrame, order: Collection[str]) -> DataFrame:

@@ -93,8 +93,8 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         positions = {source: offsets.get(source, at) for source, at in begin.items()}
         number = end_step(_FIRST) if bundle.origin.ended else _FIRST
         manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
-        done = Manifests(prepared.checkpoint.storage).publish(manifest)
-        commits.commit(steps.offsets(done, positions))
+        applied = Manifests(prepared.checkpoint.storage).publish(manifest)
+        commits.commit(steps.offsets(applied, positions))
 
 
 def _require_in_tasks(laid: LaidOut) -> None:

@@ -81,8 +81,8 @@ class StepStores:
         if not builder.kind.reads_committed:
             raise StateError(f"the store {name!r} is of a kind that is read only while the application runs")
         tasks = sorted(task for task in map(TaskId.parse, self._manifest.states) if task.sub_topology == sub.id)
-        found: ReadOnlyStore = builder.read_only([self._partition(name, task) for task in tasks])
-        return found
+        store: ReadOnlyStore = builder.read_only([self._partition(name, task) for task in tasks])
+        return store
 
     def sql(self, query: str, as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over the stores, each a table of its name; as `KafkaStreams.sql`."""
@@ -116,11 +116,11 @@ def _manifest(prepared: Prepared, log: Log, step: int | None) -> StepManifest:
     last = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id).last()
     if last == AppliedStep():
         raise StateError(f"The application {prepared.program.application_id!r} has processed nothing on Spark.")
-    kept = list(Manifests(prepared.checkpoint.storage).history(last))
-    for manifest in kept:
+    manifests = list(Manifests(prepared.checkpoint.storage).history(last))
+    for manifest in manifests:
         if step is None or manifest.step // 2 == step:
             return manifest
-    steps = f"{kept[-1].step // 2} to {kept[0].step // 2}" if kept else "none"
+    steps = f"{manifests[-1].step // 2} to {manifests[0].step // 2}" if manifests else "none"
     raise StateError(
         f"The checkpoint {prepared.checkpoint.storage.location} does not keep step {step}: it keeps {steps} "
         "(spark.kstreams.snapshot.every says how many)."

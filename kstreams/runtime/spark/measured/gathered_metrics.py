@@ -48,12 +48,12 @@ def gathered(
     """
     tags = (("thread-id", f"{application_id}-spark"),)
     of_client = (("client-id", application_id),)
-    found = [*_of_client(application_id, state, of_client), *_of_steps(progress, sensors, tags)]
-    found += [*_of_records(progress, tags), *_of_tasks(sensors, tags)]
+    values = [*_of_client(application_id, state, of_client), *_of_steps(progress, sensors, tags)]
+    values += [*_of_records(progress, tags), *_of_tasks(sensors, tags)]
     for source, lag in lags.items():
         of_source = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
-        found.append((MetricName(CONSUMER, "records-lag", of_source), lag))
-    return {name: value for name, value in found if value is not None}
+        values.append((MetricName(CONSUMER, "records-lag", of_source), lag))
+    return {name: value for name, value in values if value is not None}
 
 
 def _of_client(application_id: str, state: str, tags: Tags) -> Found:

@@ -45,19 +45,19 @@ class StepSensors:
         """Averaged as the configuration says."""
         return cls(SampleWindows.of(config))
 
-    def applied(self, begun: float, committing: float, reports: Iterable[TaskReport]) -> None:
+    def applied(self, started_at: float, committing: float, reports: Iterable[TaskReport]) -> None:
         """A step is committed now; it began, and its commit began, at these seconds of the monotonic clock."""
-        found = list(reports)
+        all_reports = list(reports)
         self.commit.took(committing)
-        self.process.took(begun, sum(report.records_in for report in found))
-        for report in found:
+        self.process.took(started_at, sum(report.records_in for report in all_reports))
+        for report in all_reports:
             self.stream_times |= report.stream_times
             self.sizes |= {(task, store): size for task in report.states for store, size in report.stores.items()}
 
     def of_stores(self) -> dict[str, StoreSize]:
         """By store: how much it holds in all tasks together."""
-        found: dict[str, StoreSize] = {}
+        sizes: dict[str, StoreSize] = {}
         for (_, store), size in self.sizes.copy().items():
-            known = found.get(store)
-            found[store] = size if known is None else known + size
-        return found
+            earlier_size = sizes.get(store)
+            sizes[store] = size if earlier_size is None else earlier_size + size
+        return sizes

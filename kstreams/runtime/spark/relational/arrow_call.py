@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, ...], *columns: Column) -> Column:
+def arrow_call(
+    returned: str, work: Callable[..., pa.Array], fixed_arguments: tuple[Any, ...], *columns: Column
+) -> Column:
     """Columns computed in Python, whole Arrow arrays at a time, and once for each row.
 
     Parameters
@@ -21,13 +23,13 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
     returned : str
         Spark type of the result.
     work : callable
-        `work(*given, *arrays) -> array`; like `given`, it is sent to the workers by value if it is the user's.
-    given : tuple
+        `work(*given, *arrays) -> array`; like `arguments`, it is sent to the workers by value if it is the user's.
+    arguments : tuple
         Functions, types and serdes of the user; they are sent to the workers by value.
     """
     from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
 
-    packed = pack((work, given))
+    packed = pack((work, fixed_arguments))
 
     def call(*arrays: pa.Array) -> pa.Array:
         called, arguments = unpack(packed)

@@ -10,22 +10,22 @@ Borders = Mapping[tuple[int, str], str]
 """By sub-topology and operator: what to say of the topic that the operator writes or reads."""
 
 
-def borders(topology: Topology, said: Mapping[int, str], relational: Collection[int]) -> Borders:
+def borders(topology: Topology, reasons: Mapping[int, str], relational: Collection[int]) -> Borders:
     """The borders of a topology.
 
     Parameters
     ----------
-    said : mapping of int to str
+    reasons : mapping of int to str
         The path of each sub-topology, and why.
     relational : collection of int
         Those on the relational path.
     """
-    found: dict[tuple[int, str], str] = {}
+    borders_of_nodes: dict[tuple[int, str], str] = {}
     for topic, sink, writer, source, reader in _meetings(topology):
         if (writer in relational) != (reader in relational):
-            found[writer, sink] = f"{topic} goes to sub-topology {reader}, which {said[reader]}"
-            found[reader, source] = f"{topic} comes from sub-topology {writer}, which {said[writer]}"
-    return found
+            borders_of_nodes[writer, sink] = f"{topic} goes to sub-topology {reader}, which {reasons[reader]}"
+            borders_of_nodes[reader, source] = f"{topic} comes from sub-topology {writer}, which {reasons[writer]}"
+    return borders_of_nodes
 
 
 def _meetings(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:

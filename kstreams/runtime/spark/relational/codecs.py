@@ -88,18 +88,18 @@ def _text_of(column: Column) -> Column:
 
 
 def _bool_of(column: Column) -> Column:
-    one = F.when(column == F.unhex(F.lit("01")), True).when(column == F.unhex(F.lit("00")), False)
-    return one.when(column.isNotNull(), _refused(column, "a boolean: it must be one byte, 0 or 1"))
+    decoded = F.when(column == F.unhex(F.lit("01")), True).when(column == F.unhex(F.lit("00")), False)
+    return decoded.when(column.isNotNull(), _refused(column, "a boolean: it must be one byte, 0 or 1"))
 
 
 def _bytes_of_bool(column: Column) -> Column:
     return F.when(column, F.unhex(F.lit("01"))).when(~column, F.unhex(F.lit("00")))
 
 
-def _refused(column: Column, what: str) -> Column:
+def _refused(column: Column, description: str) -> Column:
     """Ends the query as a `SerdeError` does."""
-    shown = F.regexp_replace(F.hex(F.substring(column, 1, 40)), "(..)", r"\\x$1")
-    return F.raise_error(F.concat(F.lit("kstreams.errors.SerdeError: b'"), shown, F.lit(f"' is not {what}")))
+    hex_text = F.regexp_replace(F.hex(F.substring(column, 1, 40)), "(..)", r"\\x$1")
+    return F.raise_error(F.concat(F.lit("kstreams.errors.SerdeError: b'"), hex_text, F.lit(f"' is not {description}")))
 
 
 def _same(column: Column) -> Column:

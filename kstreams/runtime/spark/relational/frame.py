@@ -56,7 +56,7 @@ class Frame:
     @classmethod
     def read(cls, rows: DataFrame, key: Serde[Any], value: Serde[Any]) -> Frame:
         """The frame of a source, which may have typed columns beside the bytes."""
-        named = {shown: name for name in rows.columns if (shown := _shown(name)) is not None}
+        named = {leaf: name for name in rows.columns if (leaf := _shown(name)) is not None}
         return cls(rows, key, value, named)
 
     def typed(self, side: str) -> Column:
@@ -93,46 +93,46 @@ class Frame:
         """
         frame = self.with_computed({f"_new_{side}": expr for side, (expr, _) in new.items()})
         if where is not None:
-            given = {f"_new_{side}": F.when(where, F.col(f"_new_{side}")) for side in new}
-            frame = replace(frame, rows=frame.rows.withColumns(given))
+            new_columns = {f"_new_{side}": F.when(where, F.col(f"_new_{side}")) for side in new}
+            frame = replace(frame, rows=frame.rows.withColumns(new_columns))
         kinds = {field.name: field.dataType.simpleString() for field in frame.rows.schema}
         for side, (_, serde) in new.items():
             frame = frame._with_side(side, serde, kinds[f"_new_{side}"])
         return frame
 
-    def with_typed(self, side: str, made: Column, serde: Serde[Any], kind: str) -> Frame:
+    def with_typed(self, side: str, typed_column: Column, serde: Serde[Any], kind: str) -> Frame:
         """The same rows with a column of a type of Spark's as `key` or `value`."""
-        return replace(self, rows=self.rows.withColumn(f"_new_{side}", made))._with_side(side, serde, kind)
+        return replace(self, rows=self.rows.withColumn(f"_new_{side}", typed_column))._with_side(side, serde, kind)
 
     def _with_side(self, side: str, serde: Serde[Any], kind: str) -> Frame:
         """The new column of a side, of a type of Spark's, serialized."""
         name = f"_new_{side}"
-        made = encoded(serde, F.col(name), kind)
-        frame = self.with_key(made, serde) if side == "key" else self.with_value(made, serde)
+        encoded_column = encoded(serde, F.col(name), kind)
+        frame = self.with_key(encoded_column, serde) if side == "key" else self.with_value(encoded_column, serde)
         if is_typed(serde, kind):  # what follows reads it as it is: Spark makes no bytes that nobody reads
             frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
         return frame
 
     def with_key(self, key: Column, serde: Serde[Any]) -> Frame:
         """The same rows under new keys."""
-        kept = {shown: name for shown, name in self.leaves.items() if shown != "ks.key"}
-        return replace(self, rows=self.rows.withColumn("key", key), key=serde, leaves=kept)
+        remaining = {leaf: name for leaf, name in self.leaves.items() if leaf != "ks.key"}
+        return replace(self, rows=self.rows.withColumn("key", key), key=serde, leaves=remaining)
 
     def with_value(self, value: Column, serde: Serde[Any]) -> Frame:
         """The same rows with new values."""
-        kept = {shown: name for shown, name in self.leaves.items() if shown in ("ks.key", "ks.timestamp")}
-        return replace(self, rows=self.rows.withColumn("value", value), value=serde, leaves=kept)
+        remaining = {leaf: name for leaf, name in self.leaves.items() if leaf in ("ks.key", "ks.timestamp")}
+        return replace(self, rows=self.rows.withColumn("value", value), value=serde, leaves=remaining)
 
     def _decoded(self, leaves: Sequence[Expr]) -> Frame:
         """The frame with all of these leaves as columns; fields of a value are decoded in one go."""
-        missing = {repr(leaf): leaf for leaf in leaves if repr(leaf) not in self.leaves}
+        absent_leaves = {repr(leaf): leaf for leaf in leaves if repr(leaf) not in self.leaves}
         frame = self
-        fields = [str(leaf.detail) for leaf in missing.values() if leaf.operation is Operation.FIELD]
+        fields = [str(leaf.detail) for leaf in absent_leaves.values() if leaf.operation is Operation.FIELD]
         if fields:
             frame = frame._with_fields(fields)
-        for shown, leaf in missing.items():
+        for text, leaf in absent_leaves.items():
             if leaf.operation is not Operation.FIELD:
-                frame = frame._with_leaf(shown, _LEAVES[leaf.operation](self, leaf))
+                frame = frame._with_leaf(text, _LEAVES[leaf.operation](self, leaf))
         return frame
 
     def _with_fields(self, fields: list[str]) -> Frame:
@@ -144,11 +144,11 @@ class Frame:
         leaves = {f"ks.col({name!r})": leaf_column("value", name) for name in fields}
         return replace(self, rows=rows.drop("_fields"), leaves={**self.leaves, **leaves})
 
-    def _with_leaf(self, shown: str, column: Column) -> Frame:
+    def _with_leaf(self, text: str, column: Column) -> Frame:
         # A header may have any name, which a column may not.
-        plain = shown.removeprefix("ks.")
+        plain = text.removeprefix("ks.")
         name = f"_leaf_{plain}" if plain.isidentifier() else f"_read_{plain.encode().hex()}"
-        return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, shown: name})
+        return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, text: name})
 
 
 _LEAVES: dict[Operation, Callable[[Frame, Expr], Column]] = {
@@ -161,10 +161,12 @@ _LEAVES: dict[Operation, Callable[[Frame, Expr], Column]] = {
 
 def _shown(name: str) -> str | None:
     """What the expression's `repr` shows that reads the typed column of this name."""
-    prefix, _, rest = name.removeprefix("_").partition("_")
-    return {"leaf": f"ks.{rest}", "field": f"ks.col({rest!r})"}.get(prefix if name.startswith("_") else "")
+    prefix, _, encoded_name = name.removeprefix("_").partition("_")
+    return {"leaf": f"ks.{encoded_name}", "field": f"ks.col({encoded_name!r})"}.get(
+        prefix if name.startswith("_") else ""
+    )
 
 
 def _fields(kind: Any, fields: list[str], column: pa.Array) -> pa.Array:
-    found = JsonColumns(kind, fields).decode(column)
-    return pa.StructArray.from_arrays([found[name] for name in fields], fields)
+    columns = JsonColumns(kind, fields).decode(column)
+    return pa.StructArray.from_arrays([columns[name] for name in fields], fields)

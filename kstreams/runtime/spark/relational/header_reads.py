@@ -32,7 +32,7 @@ def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
     reads = tuple(g.reads_of_current_record(node))
     if not all(isinstance(read, Expr) and read.operation is Operation.HEADER for read in reads):
         return BY_TASKS
-    has_them = all(isinstance(each, _WITH_HEADERS) for each in typed.graph.upstream(node))
+    has_them = all(isinstance(upstream, _WITH_HEADERS) for upstream in typed.graph.upstream(node))
     return ELSEWHERE if reads and not has_them else None
 
 

@@ -78,7 +78,7 @@ _STATE = "state binary, timestamp bigint"
 def by_key(
     frames: Sequence[Frame],
     state: StateOfKey,
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     *,
     delay_ms: int | None = None,
     mark: str | None = None,
@@ -91,7 +91,7 @@ def by_key(
         Their number is the side of their records. At one time, those of the first go first.
     state : callable
         Gives what is known of a key.
-    given : tuple
+    arguments : tuple
         Its first arguments; functions and serdes of the user are sent to the workers by value.
     delay_ms : int, optional
         Of the watermark of the frames. A key is due when the greatest time seen is so much after the time kept for it.
@@ -104,9 +104,9 @@ def by_key(
     marked = [] if mark is None else [mark]
     sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
     grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy(mark or "key")
-    run = _through_key(pack((state, given)), delay_ms)
-    made = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
-    return made.drop("side").withColumn("topic", F.lit("?"))
+    run = _through_key(pack((state, arguments)), delay_ms)
+    applied = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
+    return applied.drop("side").withColumn("topic", F.lit("?"))
 
 
 def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
@@ -116,38 +116,38 @@ def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
 def _through_key(
     packed: bytes, delay_ms: int | None
 ) -> Callable[[Any, Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
-    def run(key: Any, frames: Iterable[pd.DataFrame], held: Any) -> Iterator[pd.DataFrame]:
+    def run(key: Any, frames: Iterable[pd.DataFrame], group_state: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         from kstreams.runtime.spark.cluster.shipping import unpack
 
-        make, given = unpack(packed)
-        kept = Kept(*held.get) if held.exists else UNKNOWN
-        state: KeyedState = make(*given, *key, kept, _seen(held, delay_ms))
-        made = list(state.due(is_over=held.hasTimedOut))
+        make, arguments = unpack(packed)
+        saved = Kept(*group_state.get) if group_state.exists else UNKNOWN
+        state: KeyedState = make(*arguments, *key, saved, _seen(group_state, delay_ms))
+        results = list(state.due(is_over=group_state.hasTimedOut))
         for record in in_order(chain.from_iterable(map(_records, frames))):
-            made += state.take(record)
-        _hold(held, state.kept(), delay_ms)
-        yield pd.DataFrame(made, columns=list(KeyRecord._fields), dtype=object)
+            results += state.take(record)
+        _hold(group_state, state.kept(), delay_ms)
+        yield pd.DataFrame(results, columns=list(KeyRecord._fields), dtype=object)
 
     return run
 
 
-def _seen(held: Any, delay_ms: int | None) -> int:
+def _seen(group_state: Any, delay_ms: int | None) -> int:
     """The greatest time of all records in the steps before."""
-    watermark_ms = 0 if delay_ms is None else held.getCurrentWatermarkMs()
+    watermark_ms = 0 if delay_ms is None else group_state.getCurrentWatermarkMs()
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _hold(held: Any, kept: Kept, delay_ms: int | None) -> None:
+def _hold(group_state: Any, saved: Kept, delay_ms: int | None) -> None:
     """Have Spark keep what is known of a key, until the watermark has passed its time."""
-    if kept.state is None:
-        if held.exists:
-            held.remove()
+    if saved.state is None:
+        if group_state.exists:
+            group_state.remove()
         return
-    held.update(tuple(kept))
+    group_state.update(tuple(saved))
     if delay_ms is not None:
-        held.setTimeoutTimestamp(max(kept.timestamp + 1, held.getCurrentWatermarkMs(), 1))
+        group_state.setTimeoutTimestamp(max(saved.timestamp + 1, group_state.getCurrentWatermarkMs(), 1))
 
 
 def _records(frame: pd.DataFrame) -> Iterator[KeyRecord]:
@@ -163,8 +163,8 @@ def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
     >>> [row.offset for row in in_order(KeyRecord(*each, None, None, None) for each in given)]
     [0, 0, 1]
     """
-    found = sorted(records, key=lambda record: record[:3])
-    runs = np.array([record[:2] for record in found], np.int64).reshape(-1, 2)
+    in_order = sorted(records, key=lambda record: record[:3])
+    runs = np.array([record[:2] for record in in_order], np.int64).reshape(-1, 2)
     starts = np.flatnonzero(np.diff(runs, axis=0, prepend=runs[:1] - 1).any(axis=1))
-    times = np.array([record.timestamp for record in found], np.int64)
-    return [found[at] for at in np.argsort(reached_by_writers(starts, times), kind="stable").tolist()]
+    times = np.array([record.timestamp for record in in_order], np.int64)
+    return [in_order[at] for at in np.argsort(reached_by_writers(starts, times), kind="stable").tolist()]

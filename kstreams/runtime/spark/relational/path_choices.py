@@ -46,10 +46,10 @@ class PathChoices:
         for name in settings.operators:
             _require_operator(name, {name for names in operators.values() for name in names})
         self._of = {number: self._asked(names) for number, names in operators.items()}
-        asked = {number: choice for number, choice in self._of.items() if choice.key != PATH}
-        for number, choice in asked.items():
+        explicit = {number: choice for number, choice in self._of.items() if choice.key != PATH}
+        for number, choice in explicit.items():
             if choice.path == "relational":
-                self._of |= {other: choice for other in before.get(number, ()) if other not in asked}
+                self._of |= {other: choice for other in before.get(number, ()) if other not in explicit}
 
     def __getitem__(self, number: int) -> Choice:
         """What is asked for a sub-topology."""
@@ -59,29 +59,29 @@ class PathChoices:
         """Raise ConfigError when an operator was asked to be relational that runs as a task, for these reasons."""
         for name in (name for name, path in self._settings.operators.items() if path == "relational"):
             for number in (number for number, names in self._operators.items() if name in names):
-                said = {other: reason for other, reason in reasons[number].items() if reason}
-                if said:
-                    raise ConfigError(f"{PATH}.{name} cannot be relational: {_obstacle(name, said)}")
+                refusals = {other: reason for other, reason in reasons[number].items() if reason}
+                if refusals:
+                    raise ConfigError(f"{PATH}.{name} cannot be relational: {_obstacle(name, refusals)}")
 
     def _asked(self, names: Collection[str]) -> Choice:
-        asked = [Choice(path, f"{PATH}.{name}") for name, path in self._settings.operators.items() if name in names]
-        _require_one(asked)
-        return asked[0] if asked else Choice(self._settings.application, PATH)
+        choices = [Choice(path, f"{PATH}.{name}") for name, path in self._settings.operators.items() if name in names]
+        _require_one(choices)
+        return choices[0] if choices else Choice(self._settings.application, PATH)
 
 
-def _require_operator(name: str, known: Collection[str]) -> None:
-    if name not in known:
-        near = ", ".join(difflib.get_close_matches(name, sorted(known), n=3))
+def _require_operator(name: str, operators: Collection[str]) -> None:
+    if name not in operators:
+        near = ", ".join(difflib.get_close_matches(name, sorted(operators), n=3))
         hint = f"; near it: {near}" if near else ""
         raise ConfigError(f"{PATH}.{name}: there is no operator {name}{hint}; `kstreams explain` shows all")
 
 
-def _require_one(asked: Sequence[Choice]) -> None:
-    for other in asked[1:]:
-        if other.path != asked[0].path:
+def _require_one(choices: Sequence[Choice]) -> None:
+    for other in choices[1:]:
+        if other.path != choices[0].path:
             raise ConfigError(
-                f"{asked[0].key} is {asked[0].path} and {other.key} is {other.path}, but they are in one sub-topology, "
-                "which takes one path: a repartition between them makes two"
+                f"{choices[0].key} is {choices[0].path} and {other.key} is {other.path}, "
+                "but they are in one sub-topology, which takes one path: a repartition between them makes two"
             )
 
 

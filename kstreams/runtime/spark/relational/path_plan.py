@@ -122,13 +122,13 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
     queries = _queries(topology, exchanges, nodes, reasons, facts)
     choices.require_relational(reasons)
-    relational = {number for number, found in reasons.items() if not any(found.values())}
+    relational = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
     met = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
     decisions = [
-        each._replace(why=each.why + _part_of(sub.id, queries), border=met.get((sub.id, each.operator)))
+        decision._replace(why=decision.why + _part_of(sub.id, queries), border=met.get((sub.id, decision.operator)))
         for sub in subs
-        for each in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
+        for decision in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
     ]
     alone = {number: frozenset({number}) for number in relational.difference(*queries.values())}
     together = {number: _in_order(members, nodes, graph) for number, members in {**alone, **queries}.items()}
@@ -144,13 +144,13 @@ def _queries(
 ) -> Queries:
     """The queries for which Spark keeps state; what keeps state and is no part of one gets its reasons."""
     stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
-    able = {number for number, found in reasons.items() if not any(found.values())}
+    able = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
     possible = possible_queries(exchanges, able, stateful)
     refused = {number: _refused(_in_order(of, nodes, facts.graph), topology, facts) for number, of in possible.items()}
     queries = settled({n: members for n, members in possible.items() if not refused[n]}, exchanges, stateful)
-    said = {name: reason for found in refused.values() for name, reason in found.items()}
+    reasons_of_nodes = {name: reason for of_sub in refused.values() for name, reason in of_sub.items()}
     for number in (able & stateful).difference(*queries.values()):
-        mine = {node.name: said.get(node.name) for node in nodes[number]}
+        mine = {node.name: reasons_of_nodes.get(node.name) for node in nodes[number]}
         exchanged = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
         reasons[number].update(mine if any(mine.values()) else exchanged)
     return queries
@@ -158,8 +158,10 @@ def _queries(
 
 def _refused(together: tuple[Node, ...], topology: Topology, facts: TypedGraph) -> dict[str, str]:
     """What keeps the operators of a query from being one."""
-    found = {node: unsupported_in_query(node, together, facts) or through_reason(node, topology) for node in together}
-    return {node.name: reason for node, reason in found.items() if reason}
+    refusals = {
+        node: unsupported_in_query(node, together, facts) or through_reason(node, topology) for node in together
+    }
+    return {node.name: reason for node, reason in refusals.items() if reason}
 
 
 def _in_order(members: Collection[int], nodes: Mapping[int, tuple[Node, ...]], graph: LogicalGraph) -> tuple[Node, ...]:
@@ -178,14 +180,14 @@ def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
 def needs_tasks(config: Config) -> str | None:
     """The setting by which an application runs as tasks whatever its operators could: Spark cannot follow it."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
-    asked = [name for name in names if config[name] not in ("fail", "retry")]
+    configured = [name for name in names if config[name] not in ("fail", "retry")]
     if config["errors.dead.letter.queue.topic.name"] is not None:
-        asked.append("errors.dead.letter.queue.topic.name")
+        configured.append("errors.dead.letter.queue.topic.name")
     if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
-        asked.append("default.timestamp.extractor")
+        configured.append("default.timestamp.extractor")
     if config["max.timestamp.ahead"] >= 0:
-        asked.append("max.timestamp.ahead")
-    return asked[0] if asked else None
+        configured.append("max.timestamp.ahead")
+    return configured[0] if configured else None
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
@@ -214,8 +216,8 @@ def _reasons(
     if only_tasks is not None:
         return {node.name: FOLLOWED_BY_TASKS.format(only_tasks) for node in nodes}
     if choice.path == "task":
-        asked = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
-        return {node.name: f"{choice.key} is task" if node.name in asked else whole for node in nodes}
+        chosen = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
+        return {node.name: f"{choice.key} is task" if node.name in chosen else whole for node in nodes}
     return {node.name: unsupported_reason(node, facts) or _too_different(node, choice.path) or whole for node in nodes}
 
 
@@ -249,18 +251,18 @@ def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> s
 
 def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
     """What others are told of the path of a sub-topology."""
-    given = [(name, reason) for name, reason in reasons.items() if reason]
-    if not given:
+    refusals = [(name, reason) for name, reason in reasons.items() if reason]
+    if not refusals:
         by = decided_by(None)
         return f"is relational: {'its operators are exact there' if by == DECLARED else f'{by} says so'}"
-    name, reason = given[0]
+    name, reason = refusals[0]
     return f"runs as tasks: {reason if len(set(reasons.values())) == 1 else f'{name}: {reason}'}"
 
 
 def _part_of(number: int, queries: Queries) -> str:
     """What to say of a sub-topology that others compute."""
-    others = sorted(other for other, members in queries.items() if number in members and other != number)
-    return f"; computed in the query of sub-topology {' and '.join(map(str, others))}" if others else ""
+    other_queries = sorted(other for other, members in queries.items() if number in members and other != number)
+    return f"; computed in the query of sub-topology {' and '.join(map(str, other_queries))}" if other_queries else ""
 
 
 def _supported(node: Node) -> str:
@@ -273,5 +275,8 @@ def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
     reasons: dict[int, Reasons] = {sub.id: {node.name: why for node in sub.nodes} for sub in topology.sub_topologies}
     PathChoices(settings, reasons, {}).require_relational(reasons)
     nodes = [(sub.id, node) for sub in topology.sub_topologies for node in sub.nodes]
-    decisions = (PathDecision(each.name, sub, TASK, why, DECLARED, None, each.declared_at) for sub, each in nodes)
+    decisions = (
+        PathDecision(logical_node.name, sub, TASK, why, DECLARED, None, logical_node.declared_at)
+        for sub, logical_node in nodes
+    )
     return PathPlan(tuple(decisions), {}, {}, None)

@@ -44,13 +44,13 @@ class Placing(NamedTuple):
 
 def places_of(nodes: Iterable[Node], typed: TypedGraph, program: Program) -> dict[str, Placing]:
     """How the rows are placed that some nodes write, by real name of the topic."""
-    found = {}
+    places = {}
     for node in nodes:
         if isinstance(node, g.To | g.Repartition):
             topic = program.topic_names.get(str(node.topic), str(node.topic))
             count = program.partitions.get(topic, program.default_partitions)
-            found[topic] = Placing(count, _window_bytes(typed, node))
-    return found
+            places[topic] = Placing(count, _window_bytes(typed, node))
+    return places
 
 
 def placed(rows: pa.Table, places: Mapping[str, Placing]) -> pa.Table:

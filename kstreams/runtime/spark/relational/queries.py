@@ -61,28 +61,28 @@ def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Coll
         The sub-topologies that can take the relational path, and those that keep state.
     """
     ends = [number for number, readers in exchanges.after.items() if not readers]
-    found = {number: exchanges.members(number) for number in ends}
+    members_of = {number: exchanges.members(number) for number in ends}
     return {
         number: members
-        for number, members in found.items()
+        for number, members in members_of.items()
         if members <= set(able) and members - {number} <= exchanges.inner and not members.isdisjoint(stateful)
     }
 
 
 def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -> Queries:
     """Those that remain when all readers of what one computes must be part of some, and each state of a single one."""
-    taken = dict(queries)
+    chosen = dict(queries)
     while True:
-        inside = frozenset().union(*taken.values())
-        kept = {
+        inside = frozenset().union(*chosen.values())
+        disjoint = {
             number: members
-            for number, members in taken.items()
+            for number, members in chosen.items()
             if all(exchanges.after[member] <= inside for member in members)
-            and not any(members & others & set(stateful) for other, others in taken.items() if other != number)
+            and not any(members & others & set(stateful) for other, others in chosen.items() if other != number)
         }
-        if len(kept) == len(taken):
-            return kept
-        taken = kept
+        if len(disjoint) == len(chosen):
+            return disjoint
+        chosen = disjoint
 
 
 def through_reason(node: Node, topology: Topology) -> str | None:

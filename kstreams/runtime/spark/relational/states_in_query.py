@@ -45,7 +45,7 @@ def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -
 def first_states(nodes: Iterable[Node], typed: TypedGraph) -> list[Node]:
     """Those of some nodes that follow time, and have no other such node before them: the watermark is theirs."""
     following = [node for node in nodes if follows_time(node)]
-    behind = {each.name for node in following for each in _states_behind(node, typed)}
+    behind = {state.name for node in following for state in _states_behind(node, typed)}
     return [node for node in following if node.name not in behind]
 
 
@@ -67,7 +67,7 @@ def parting(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
 
 
 def _unlike_others(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
-    if not all(_hands_over_what_is_final(each, typed) for each in stateful):
+    if not all(_hands_over_what_is_final(state, typed) for state in stateful):
         return _ONE_STATE.format(len(stateful))
     return _across(node, stateful, typed) or _two_ways(node, typed) or _two_delays(node, stateful, typed)
 
@@ -117,7 +117,7 @@ def _is_named(node: Node) -> bool:
 
 def _meets_others(node: Node, typed: TypedGraph) -> bool:
     """Whether rows of other nodes come in behind a node; a global table has all that it needs."""
-    inside = {each.name for each in typed.graph.downstream(node)}
+    inside = {downstream.name for downstream in typed.graph.downstream(node)}
     parents = (typed.graph[parent] for name in inside - {node.name} for parent in typed.graph[name].parents)
     return any(parent.name not in inside and not isinstance(parent, g.GlobalTableSource) for parent in parents)
 

@@ -49,21 +49,21 @@ class WindowedSteps:
         self._number = number
         self._program = program
 
-    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
-        assert given.rows is not None
+        assert step_input.rows is not None
         plan = self._plan
         number = self._number
         program = self._program
         home = HomePlace.of(program.config)
-        whole = partial(rows_until_now, given.rows.sparkSession, home)
-        rows = rows_behind(plan, number, given.rows, whole, program, given.persisted)
-        written = written_rows(rows, plan, number, program, given.output)
+        whole = partial(rows_until_now, step_input.rows.sparkSession, home)
+        rows = rows_behind(plan, number, step_input.rows, whole, program, step_input.persisted)
+        written = written_rows(rows, plan, number, program, step_input.output)
         if program.delta:
-            written = given.persisted(written)
-        topics = sorted({source.topic for source in given.ranges})
-        read = reports_of_reading(given.rows.sparkSession, home, topics, given.ranges, topics)
-        return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(given.number)
+            written = step_input.persisted(written)
+        topics = sorted({source.topic for source in step_input.ranges})
+        read = reports_of_reading(step_input.rows.sparkSession, home, topics, step_input.ranges, topics)
+        return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(step_input.number)
 
 
 def output_mode(plan: PathPlan, number: int) -> OutputMode:
@@ -99,9 +99,9 @@ def windowed_stream(
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
         limits = session, HomePlace.of(program.config), topics, share_of(settings.max_records, topics, together), starts
-        missing = topics_to_miss(program)
+        may_be_missing = topics_to_miss(program)
         cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
-        return read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
+        return read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=may_be_missing)
 
     def with_times(topics: list[str]) -> DataFrame:
         rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))

@@ -23,9 +23,9 @@ _PARTITIONS = 1 << 20
 
 def origin_column(number: int, topics: Sequence[str]) -> Column:
     """Names the topic partition that each row of a sub-topology comes from: the rows of one stay in order."""
-    first, *others = [((number * _TOPICS) + _code(topic)) * _PARTITIONS for topic in topics]
+    first, *other_codes = [((number * _TOPICS) + _code(topic)) * _PARTITIONS for topic in topics]
     base = F.lit(first)
-    for topic, code in zip(topics[1:], others, strict=True):
+    for topic, code in zip(topics[1:], other_codes, strict=True):
         base = F.when(F.col("topic") == topic, code).otherwise(base)
     return (base + F.col("partition")).cast("bigint")
 
@@ -50,8 +50,8 @@ class TypedColumn(NamedTuple):
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
         """The values of a typed column."""
-        found: list[Any] = column.to_pylist()
-        return found
+        values: list[Any] = column.to_pylist()
+        return values
 
     def deserialize(self, data: bytes) -> Any:
         """The value of bytes, for who has no column."""
@@ -82,17 +82,17 @@ class UserFunction(NamedTuple):
         """What the function gives for every row; the columns are its arguments, as `reads` has them, then `PLACE`."""
         *arguments, origins, offsets = columns
         decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
-        found: list[Any] = []
+        values: list[Any] = []
         function = self.function
-        append = found.append
+        append = values.append
         try:
             for row in zip(*decoded, strict=True):
                 append(function(*row))
         except KStreamsError:
             raise
         except Exception as error:
-            raise self._failed(error, origins[len(found)].as_py(), offsets[len(found)].as_py()) from error
-        return found
+            raise self._failed(error, origins[len(values)].as_py(), offsets[len(values)].as_py()) from error
+        return values
 
     def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: Any) -> Any:
         """What the function gives for serialized arguments, and more that are none; `place` is as in `PLACE`."""

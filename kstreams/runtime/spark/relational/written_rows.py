@@ -24,12 +24,12 @@ from kstreams.runtime.spark.relational.placing import Placing, placed, places_of
 RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program, output: StepOutput) -> DataFrame:
+def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program, output: StepOutput) -> DataFrame:
     """The rows of a sub-topology, written; blocks of those that go to Spark as well, and of reports.
 
     Parameters
     ----------
-    made : DataFrame
+    rows : DataFrame
         As `relational_rows` gives it.
     number : int
         The sub-topology.
@@ -40,9 +40,9 @@ def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program,
     places = places_of(plan.nodes[number], plan.facts, program)
     mixed = _come_from_several(plan, number, program) and _writes(number, program)
     if mixed:
-        made = made.mapInArrow(_placed_in_arrow(places), OUT_SCHEMA).repartition("topic", "partition")
+        rows = rows.mapInArrow(_placed_in_arrow(places), OUT_SCHEMA).repartition("topic", "partition")
     write = _written_in_arrow(number, program.routes, output, {} if mixed else places, mixed=mixed)
-    return made.mapInArrow(write, BLOCK_SCHEMA)
+    return rows.mapInArrow(write, BLOCK_SCHEMA)
 
 
 def _writes(number: int, program: Program) -> bool:
@@ -81,16 +81,18 @@ def _written_in_arrow(
         reports = list[TaskReport]()
         context = TaskContext.get()
         with output.writer(f"{number}_r{context.partitionId() if context else 0}") as writer:
-            for given in [table_of(batches)] if mixed else (placed(table_of([batch]), places) for batch in batches):
-                reports += [reported(said) for said in _of_topics(given, [CONTROL_TOPIC])["value"].to_pylist()]
-                topics = [topic for topic in pc.unique(given["topic"]).to_pylist() if topic != CONTROL_TOPIC]
-                for batch in batches_of(_of_topics(given, filter(routes.to_log, topics))):
+            for table in [table_of(batches)] if mixed else (placed(table_of([batch]), places) for batch in batches):
+                reports += [
+                    reported(raw_report) for raw_report in _of_topics(table, [CONTROL_TOPIC])["value"].to_pylist()
+                ]
+                topics = [topic for topic in pc.unique(table["topic"]).to_pylist() if topic != CONTROL_TOPIC]
+                for batch in batches_of(_of_topics(table, filter(routes.to_log, topics))):
                     writer.send(batch)
                     written[batch.source.topic] += len(batch)
                 for topic in filter(routes.to_spark, topics):
-                    yield from _blocks(topic, _of_topics(given, [topic]))
-            said = merged(reports)
-            yield report(0, msgspec.structs.replace(said, written=dict(written), outputs=writer.prepare()))
+                    yield from _blocks(topic, _of_topics(table, [topic]))
+            raw_report = merged(reports)
+            yield report(0, msgspec.structs.replace(raw_report, written=dict(written), outputs=writer.prepare()))
 
     return lambda batches: in_arrow(write(batches))
 

@@ -42,8 +42,8 @@ class HdfsStorage(CheckpointStorage):
 
     def sizes(self, folder: str) -> dict[str, int]:
         with self._reporting(folder, "listed"), suppress(FileNotFoundError):
-            found = [status for status in self._client.list_status(f"{self._root}/{folder}") if not status.isdir]
-            sizes = {str(status.path).rpartition("/")[2]: int(status.length) for status in found}
+            files = [status for status in self._client.list_status(f"{self._root}/{folder}") if not status.isdir]
+            sizes = {str(status.path).rpartition("/")[2]: int(status.length) for status in files}
             return {name: size for name, size in sizes.items() if not name.endswith(_SCRATCH)}
         return {}
 
@@ -69,13 +69,13 @@ class HdfsStorage(CheckpointStorage):
             raise
 
     @contextmanager
-    def _reporting(self, name: str, done: str) -> Iterator[None]:
+    def _reporting(self, name: str, action: str) -> Iterator[None]:
         try:
             yield
         except (FileNotFoundError, FileExistsError):
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise StateError(
-                f"{self.place(name)} cannot be {done}: {error}. Name nodes and security come from HADOOP_CONF_DIR or "
+                f"{self.place(name)} cannot be {action}: {error}. Name nodes and security come from HADOOP_CONF_DIR or "
                 "from settings under `spark.hadoop.`: see docs/spark.md."
             ) from error

@@ -48,13 +48,13 @@ class LocalStorage(CheckpointStorage):
         return self.read(name)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted just now
                     if entry.is_file() and not entry.name.endswith(_SCRATCH):
-                        found[entry.name] = entry.stat().st_size
-        return found
+                        sizes[entry.name] = entry.stat().st_size
+        return sizes
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:

@@ -41,8 +41,8 @@ def scheme_of(location: str) -> str:
     >>> scheme_of("S3://bucket/x"), scheme_of("/tmp/x"), scheme_of("dbfs:/x")
     ('s3', 'file', 'dbfs')
     """
-    found = _SCHEME.match(location)
-    return "file" if found is None else found[1].lower()
+    match = _SCHEME.match(location)
+    return "file" if match is None else match[1].lower()
 
 
 def below(location: str, *names: str) -> str:
@@ -67,12 +67,12 @@ def local_path(location: str) -> Path:
     if _SCHEME.match(location) is None:
         return Path(location)
     path = location.partition(":")[2]
-    host, slash, rest = path[2:].partition("/") if path.startswith("//") else ("", "/", path[1:])
+    host, slash, path_of_host = path[2:].partition("/") if path.startswith("//") else ("", "/", path[1:])
     if host not in ("", "localhost"):
         raise ConfigError(
-            f"{location} names the machine {host!r}: write file:///{host}{slash}{rest} for a path of this one"
+            f"{location} names the machine {host!r}: write file:///{host}{slash}{path_of_host} for a path of this one"
         )
-    return Path(f"/{rest}")
+    return Path(f"/{path_of_host}")
 
 
 def for_spark(location: str, conf: Mapping[str, str]) -> str:

@@ -49,8 +49,8 @@ class ObjectStorage(CheckpointStorage):
 
     def sizes(self, folder: str) -> dict[str, int]:
         with self._reporting(folder, "listed"):
-            found = obstore.list_with_delimiter(self._store, folder)["objects"]
-        sizes = {str(entry["path"]): int(entry["size"]) for entry in found}
+            objects = obstore.list_with_delimiter(self._store, folder)["objects"]
+        sizes = {str(entry["path"]): int(entry["size"]) for entry in objects}
         sizes.pop(folder, None)  # Hadoop marks folders with empty objects
         return {path.rpartition("/")[2]: size for path, size in sizes.items()}
 
@@ -64,17 +64,17 @@ class ObjectStorage(CheckpointStorage):
                 obstore.delete(self._store, [entry["path"] for entry in entries])
 
     @contextmanager
-    def _reporting(self, name: str, done: str) -> Iterator[None]:
+    def _reporting(self, name: str, action: str) -> Iterator[None]:
         try:
             yield
         except AlreadyExistsError:
             raise
         except (BaseError, FileNotFoundError) as error:
-            if isinstance(error, FileNotFoundError) and done in ("read", "deleted"):
+            if isinstance(error, FileNotFoundError) and action in ("read", "deleted"):
                 raise
             why = str(error).partition("\n")[0]
             raise StateError(
-                f"{self.place(name)} cannot be {done}: {why}. Credentials and endpoint come from the environment or "
+                f"{self.place(name)} cannot be {action}: {why}. Credentials and endpoint come from the environment or "
                 "from the settings of Spark's own file system: see docs/spark.md."
             ) from error
 
@@ -98,7 +98,7 @@ def _s3_client(conf: Mapping[str, str]) -> dict[str, Any]:
         endpoint = f"{'https' if encrypted else 'http'}://{endpoint}"
     if endpoint:
         client["endpoint"] = endpoint
-    reached = endpoint or os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", ""))
-    if reached.startswith("http://"):
+    url = endpoint or os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", ""))
+    if url.startswith("http://"):
         client["client_options"] = {"allow_http": True}
     return client

@@ -50,8 +50,8 @@ def _opened(location: str, conf: tuple[tuple[str, str], ...]) -> CheckpointStora
     scheme = scheme_of(location)
     if scheme in _OPENERS:
         return _OPENERS[scheme](location, dict(conf))
-    known = ", ".join(f"{name}:" for name in _OPENERS)
-    cure = _CURES.get(scheme, f"give a path, or a URI that begins with {known}")
+    schemes = ", ".join(f"{name}:" for name in _OPENERS)
+    cure = _CURES.get(scheme, f"give a path, or a URI that begins with {schemes}")
     raise ConfigError(f"A checkpoint cannot lie at {location}: {cure}")
 
 

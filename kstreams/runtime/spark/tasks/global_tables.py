@@ -75,9 +75,9 @@ class GlobalTableLoader:
         end = offsets_of(self._topics(sub).end())
         return before if before is not None and before.offsets == end else GlobalTable(step, end)
 
-    def _ranges(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> list[OffsetRange]:
+    def _ranges(self, sub: SubTopology, last: GlobalTable, target: GlobalTable) -> list[OffsetRange]:
         start = self._topics(sub).beginning() | positions_of(last.offsets)
-        ends = positions_of(wanted.offsets)
+        ends = positions_of(target.offsets)
         return [OffsetRange(*source, start[source], end) for source, end in ends.items() if end > start[source]]
 
     def _topics(self, sub: SubTopology) -> TopicReader:

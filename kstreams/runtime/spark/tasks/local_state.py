@@ -71,16 +71,16 @@ def opened_state(
         return
     with ExitStack() as resources:
         folder = resources.enter_context(_folder(place))
-        known = folder.take_note(builders)
-        newer = files.since(known.version, version) if known is not None else None
-        if known is None or newer is None:
+        noted_version = folder.take_note(builders)
+        newer = files.since(noted_version.version, version) if noted_version is not None else None
+        if noted_version is None or newer is None:
             folder.empty()
-            known = FolderNote(EMPTY)
+            noted_version = FolderNote(EMPTY)
             newer = files.rebuild(version)
         logged = [replace(builder, logging=True) for builder in builders]
         stores = open_task_state(logged, folder.stores, limits=limits, caching=caching, keep_all=True)
         resources.callback(stores.close)
-        metadata = _caught_up(stores, newer, known.metadata)
+        metadata = _caught_up(stores, newer, noted_version.metadata)
         yield OpenedState(stores, metadata)
         stores.close()
         folder.leave_note(builders, FolderNote(version, metadata))

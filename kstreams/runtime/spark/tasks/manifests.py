@@ -44,10 +44,10 @@ class StepManifest(msgspec.Struct, frozen=True):
     def require_tasks(self, tasks: Mapping[int, int]) -> None:
         """Raise StateError where a sub-topology has state, but not for as many tasks as it has now."""
         for sub, count in tasks.items():
-            held = {name for name in self.states if name.partition("_")[0] == str(sub)}
-            if held and held != {f"{sub}_{partition}" for partition in range(count)}:
+            task_names = {name for name in self.states if name.partition("_")[0] == str(sub)}
+            if task_names and task_names != {f"{sub}_{partition}" for partition in range(count)}:
                 raise StateError(
-                    f"Sub-topology {sub} has state for {len(held)} tasks, but there are {count} now: the number of "
+                    f"Sub-topology {sub} has state for {len(task_names)} tasks, but there are {count} now: the number of "
                     "partitions of its topics has changed. Start anew with --reset."
                 )
 
@@ -82,20 +82,20 @@ class Manifests:
 
     def history(self, step: AppliedStep) -> Iterator[StepManifest]:
         """The manifests from a step back, as far as they are kept."""
-        kept = set(self._storage.names(MANIFESTS))
-        while step.number != NO_STEP and Path(self._folder.path(step.number, step.manifest)).name in kept:
+        names = set(self._storage.names(MANIFESTS))
+        while step.number != NO_STEP and Path(self._folder.path(step.number, step.manifest)).name in names:
             yield (manifest := self._read(step))
             step = manifest.parent
 
     def publish(self, manifest: StepManifest) -> AppliedStep:
         """Write a manifest; what the log is to commit. Those go that nobody may ask for any more."""
         raw = msgspec.json.encode(manifest)
-        made = AppliedStep(manifest.step, _digest(raw))
-        self._storage.write(self._folder.path(made.number, made.manifest), raw)
-        oldest = min(self.get(manifest.parent).parent.number, made.number - 2 * self._batches)
-        self._folder.keep(made.number, made.manifest, oldest=oldest)
-        self._last = made, manifest
-        return made
+        applied = AppliedStep(manifest.step, _digest(raw))
+        self._storage.write(self._folder.path(applied.number, applied.manifest), raw)
+        oldest = min(self.get(manifest.parent).parent.number, applied.number - 2 * self._batches)
+        self._folder.keep(applied.number, applied.manifest, oldest=oldest)
+        self._last = applied, manifest
+        return applied
 
     def _read(self, step: AppliedStep) -> StepManifest:
         if not step.manifest:
@@ -121,11 +121,11 @@ _CURE = "Restore the file from a copy, or start anew with --reset."
 
 def newest(states: Iterable[Mapping[str, StateVersion]]) -> dict[str, StateVersion]:
     """Of every task what was kept of its last round."""
-    found: dict[str, StateVersion] = {}
-    for each in states:
-        for task, kept in each.items():
-            found[task] = max(found.get(task, EMPTY), kept, key=lambda version: version.number)
-    return dict(sorted(found.items()))
+    versions: dict[str, StateVersion] = {}
+    for by_task in states:
+        for task, state_version in by_task.items():
+            versions[task] = max(versions.get(task, EMPTY), state_version, key=lambda version: version.number)
+    return dict(sorted(versions.items()))
 
 
 def _digest(raw: bytes) -> str:

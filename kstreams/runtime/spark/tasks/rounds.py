@@ -49,19 +49,19 @@ def run_rounds(
     >>> run_rounds([0], {0: ["again"]}, countdown)
     {0: [2, 1, 0]}
     """
-    taken: dict[int, list[Rows]] = {member: [] for member in members}
-    waiting: dict[int, list[Rows]] = {member: [] for member in members}  # for those that have to run again
-    while waiting:
-        member = next(iter(waiting))
-        round_number = len(taken[member])
+    inputs_of_members: dict[int, list[Rows]] = {member: [] for member in members}
+    pending: dict[int, list[Rows]] = {member: [] for member in members}  # for those that have to run again
+    while pending:
+        member = next(iter(pending))
+        round_number = len(inputs_of_members[member])
         if round_number == MAX_ROUNDS:
             raise TopologyError(
                 f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} rounds in one step "
                 "there are still records for them. Let a filter in the circle end it."
             )
-        rows, topics = run(member, round_number, waiting.pop(member))
-        taken[member].append(rows)
+        rows, topics = run(member, round_number, pending.pop(member))
+        inputs_of_members[member].append(rows)
         for reader in members:
             if not set(inputs[reader]).isdisjoint(topics):
-                waiting.setdefault(reader, []).append(rows)
-    return taken
+                pending.setdefault(reader, []).append(rows)
+    return inputs_of_members

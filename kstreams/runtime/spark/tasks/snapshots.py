@@ -62,12 +62,12 @@ def _take(files: StateFiles, version: StateVersion, builders: Sequence[StoreBuil
 
 def merged_stores(builders: Sequence[StoreBuilder], chain: Sequence[StateFile]) -> dict[str, Changes]:
     """What the files of a version, oldest first, make up: by store all that it holds."""
-    found: dict[str, Changes] = {}
+    changes: dict[str, Changes] = {}
     for builder in builders:
         parts = [file.stores[builder.name] for file in chain if builder.name in file.stores]
         if parts:
-            found[builder.name] = merged(builder, parts)
-    return found
+            changes[builder.name] = merged(builder, parts)
+    return changes
 
 
 SNAPSHOTS = Snapshots()

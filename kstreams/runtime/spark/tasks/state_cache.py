@@ -118,14 +118,14 @@ class TaskStateCache:
             self._kept[name].measure()
         self._used.clear()
         if not self._fits(limits):
-            for kept in self._kept.values():
-                kept.make_room()
+            for entry in self._kept.values():
+                entry.make_room()
         while len(self._kept) > 1 and not self._fits(limits):
             self.drop(next(iter(self._kept)))
 
     def _fits(self, limits: StateLimits) -> bool:
-        databases = sum(kept.has_database for kept in self._kept.values())
-        num_bytes = sum(kept.num_bytes for kept in self._kept.values())
+        databases = sum(entry.has_database for entry in self._kept.values())
+        num_bytes = sum(entry.num_bytes for entry in self._kept.values())
         return num_bytes <= limits.live_max_bytes and databases <= _most_databases(limits)
 
     def drop(self, name: str) -> None:

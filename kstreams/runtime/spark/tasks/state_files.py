@@ -125,22 +125,22 @@ class StateFiles:
         raw = self._encoded(_SNAPSHOT, version.number, version, metadata, stores)
         self._storage.write(self._path(version, _SNAPSHOT), raw)
 
-    def since(self, known: StateVersion, wanted: StateVersion) -> list[StateFile] | None:
+    def since(self, base: StateVersion, target: StateVersion) -> list[StateFile] | None:
         """The changes from one version to a later one, oldest first; None when the files do not lead from one to the
         other."""
-        found: list[StateFile] = []
-        at = wanted
-        while at != known:
-            if at.number <= known.number:
+        files: list[StateFile] = []
+        at = target
+        while at != base:
+            if at.number <= base.number:
                 return None
             try:
-                found.append(self._changes(at))
+                files.append(self._changes(at))
             except StateError:
                 return None
-            at = found[-1].parent
-        return found[::-1]
+            at = files[-1].parent
+        return files[::-1]
 
-    def rebuild(self, wanted: StateVersion) -> list[StateFile]:
+    def rebuild(self, target: StateVersion) -> list[StateFile]:
         """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first.
 
         Raises
@@ -149,24 +149,24 @@ class StateFiles:
             When a file is missing, damaged, or of something else, and no older snapshot makes up for it.
         """
         present = set(self._storage.names(self._folder))
-        found: list[StateFile] = []
+        files: list[StateFile] = []
         damage: StateError | None = None
-        at = wanted
+        at = target
         while at != EMPTY:
             if _name(at, _SNAPSHOT) in present:
                 try:
-                    return [self._read(at, _SNAPSHOT), *found[::-1]]
+                    return [self._read(at, _SNAPSHOT), *files[::-1]]
                 except StateError as error:
                     logger.warning("%s The state is rebuilt from the files before it.", error)
                     damage = damage or error
             try:
-                found.append(self._changes(at))
+                files.append(self._changes(at))
             except StateError as missing:
                 if damage is not None:
                     raise damage from missing
                 raise
-            at = found[-1].parent
-        return found[::-1]
+            at = files[-1].parent
+        return files[::-1]
 
     def metadata_at(self, version: StateVersion) -> TaskMetadata:
         """The task metadata that were kept with a version."""
@@ -176,9 +176,11 @@ class StateFiles:
         """Whether the changes since the last snapshot outweigh it, or are more than so many files."""
         sizes = self._storage.sizes(self._folder)
         newest = max((_number(name) for name in sizes if name.endswith(_SNAPSHOT)), default=EMPTY.number)
-        held = sum(size for name, size in sizes.items() if name.endswith(_SNAPSHOT) and _number(name) == newest)
+        snapshot_bytes = sum(
+            size for name, size in sizes.items() if name.endswith(_SNAPSHOT) and _number(name) == newest
+        )
         later = [size for name, size in sizes.items() if _number(name) > newest]
-        return len(later) > most_files or sum(later) >= held
+        return len(later) > most_files or sum(later) >= snapshot_bytes
 
     def prune(self, oldest: int) -> None:
         """Delete the files of versions with a number below this one."""
@@ -212,27 +214,29 @@ class StateFiles:
             raise StateError(f"{place} is missing: the checkpoint is incomplete. {_CURE}") from error
         content = _checked(raw, place)
         self._require_mine(content, place)
-        found = version if kind == _SNAPSHOT else StateVersion(content.number, raw[-_DIGEST_BYTES:])
-        if found != version or content.kind != kind or (kind == _SNAPSHOT and content.before != version):
+        file_version = version if kind == _SNAPSHOT else StateVersion(content.number, raw[-_DIGEST_BYTES:])
+        if file_version != version or content.kind != kind or (kind == _SNAPSHOT and content.before != version):
             raise StateError(
                 f"{place} holds {content.kind} of {_shown(content.number)}, not {kind} of {_shown(version.number)} as "
                 f"its name says: it was put in the place of another file. {_CURE}"
             )
         stores = {store: _arrays(body) for store, body in content.stores.items()}
-        return StateFile(found, content.before, content.metadata, stores)
+        return StateFile(file_version, content.before, content.metadata, stores)
 
     def _require_mine(self, content: _Content, place: str) -> None:
         owner = self._owner
-        for what, found, expected in (
+        for attribute, actual, expected in (
             ("application", content.application, owner.application),
             ("checkpoint", content.checkpoint, owner.checkpoint),
             ("task", content.task, owner.task),
         ):
-            if found != expected:
-                raise StateError(f"{place} is state of the {what} {found}, expected was {expected}. {_CURE}")
+            if actual != expected:
+                raise StateError(f"{place} is state of the {attribute} {actual}, expected was {expected}. {_CURE}")
         for store, expected in owner.formats.items():
-            if (held := content.formats.get(store, expected)) != expected:
-                raise StateError(f"{place} holds the store {store!r} as {held}, expected was {expected}. {_CURE}")
+            if (file_format := content.formats.get(store, expected)) != expected:
+                raise StateError(
+                    f"{place} holds the store {store!r} as {file_format}, expected was {expected}. {_CURE}"
+                )
 
 
 _CURE = "Restore the file from a copy, or start anew with --reset."

@@ -29,12 +29,12 @@ class StepFolder:
 
     def keep(self, step: int, digest: str = "", *, oldest: int) -> None:
         """Note an object that was put there, and delete those of steps before `oldest`."""
-        kept = self._known()
-        kept[self.path(step, digest)] = step
-        old = [name for name, number in kept.items() if number < oldest]
+        names = self._known()
+        names[self.path(step, digest)] = step
+        old = [name for name, number in names.items() if number < oldest]
         self._storage.delete(old)
         for name in old:
-            del kept[name]
+            del names[name]
 
     def newest(self) -> int:
         """The last step of which there is an object; `NO_STEP` without any."""

@@ -63,12 +63,12 @@ class StepPlans:
             When the one that is there goes on from another step.
         """
         raw = self._storage.publish(self._folder.path(step), msgspec.json.encode(plan))
-        kept = decode_json(raw, StepPlan)
-        if kept.parent != plan.parent:
+        step_plan = decode_json(raw, StepPlan)
+        if step_plan.parent != plan.parent:
             raise StateError(
-                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {kept.parent}, but "
+                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {step_plan.parent}, but "
                 f"the log has committed step {plan.parent} last: two applications may share this checkpoint. Give each "
                 "its own `application.id`."
             )
         self._folder.keep(step, oldest=plan.parent)
-        return kept
+        return step_plan

@@ -73,20 +73,20 @@ class SubTopologyChain:
         self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
         """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
-    def outputs(self, given: StepInput, step: Step) -> StepFrames:
+    def outputs(self, step_input: StepInput, step: Step) -> StepFrames:
         """What one step hands to Spark, and what its tasks report."""
-        if given.rows is not None and self._several_read:
-            given = given._replace(rows=given.persisted(given.rows))
+        if step_input.rows is not None and self._several_read:
+            step_input = step_input._replace(rows=step_input.persisted(step_input.rows))
         written: dict[int, DataFrame] = {}
         for stage in self._stages:
             if self._circles.isdisjoint(stage):
-                written[stage[0]] = self._once(stage[0], given, step, written)
+                written[stage[0]] = self._once(stage[0], step_input, step, written)
             else:
-                taken = self._in_rounds(stage, given, step, written)
-                written |= {number: _united(frames) for number, frames in taken.items()}
+                frames_of_rounds = self._in_rounds(stage, step_input, step, written)
+                written |= {number: _united(frames) for number, frames in frames_of_rounds.items()}
         home = HomePlace.of(self._program.config)
         past = self.past_tasks
-        read = reports_of_reading(self._session, home, past, given.ranges, past)
+        read = reports_of_reading(self._session, home, past, step_input.ranges, past)
         ends = [frame for number, frame in written.items() if number not in self._carried]
         return StepFrames(_united(ends), _united([*ends, *read]))
 
@@ -98,44 +98,46 @@ class SubTopologyChain:
         of_tasks = runs_once - self._plan.nodes.keys()
         return frozenset(w for w, of_w in readers.items() if w in runs_once and len(of_w) == 1 and of_w[0] in of_tasks)
 
-    def _once(self, number: int, given: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
+    def _once(self, number: int, step_input: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
         handed_over = self._handed_over(number, written)
         if number in self._plan.nodes:
-            frame = self._relational(number, given, handed_over)
+            frame = self._relational(number, step_input, handed_over)
         else:
-            frame = self._in_tasks(number, given.ranges, handed_over, step, given.output)
+            frame = self._in_tasks(number, step_input.ranges, handed_over, step, step_input.output)
         is_read_again = number in self._read - self._carried
-        return given.persisted(frame) if is_read_again or self._program.delta else frame
+        return step_input.persisted(frame) if is_read_again or self._program.delta else frame
 
     def _in_rounds(
-        self, members: list[int], given: StepInput, step: Step, written: Mapping[int, DataFrame]
+        self, members: list[int], step_input: StepInput, step: Step, written: Mapping[int, DataFrame]
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
-        made: dict[str, StateVersion] = {}
+        versions: dict[str, StateVersion] = {}
 
-        def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
-            mine = [self._of_topics(frame, number) for frame in waiting]
-            handed_over, read = ([*mine, *first[number]], given.ranges) if round_number == 0 else (mine, {})
-            this = step._replace(round_number=round_number, states={**step.states, **made})
-            frame = given.persisted(self._in_tasks(number, read, handed_over, this, given.output))
+        def run(number: int, round_number: int, pending: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
+            mine = [self._of_topics(frame, number) for frame in pending]
+            handed_over, read = ([*mine, *first[number]], step_input.ranges) if round_number == 0 else (mine, {})
+            this = step._replace(round_number=round_number, states={**step.states, **versions})
+            frame = step_input.persisted(self._in_tasks(number, read, handed_over, this, step_input.output))
             reports = taken_reports(frame)
             raise_first(reports)
-            made.update(newest(report.states for report in reports))
+            versions.update(newest(report.states for report in reports))
             return frame, {topic for report in reports for topic in report.handed_over}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
-    def _relational(self, number: int, given: StepInput, handed_over: list[DataFrame]) -> DataFrame:
+    def _relational(self, number: int, step_input: StepInput, handed_over: list[DataFrame]) -> DataFrame:
         zero = F.lit(0).cast("bigint")
-        external = [] if given.rows is None else [given.rows.withColumns({"origin": zero, "stream_time": zero})]
+        external = (
+            [] if step_input.rows is None else [step_input.rows.withColumns({"origin": zero, "stream_time": zero})]
+        )
         within = handed_over or [control_blocks(self._session, 1, 1).limit(0)]
         united = _united([*external, as_rows(_united(within))])
         whole = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
-        made = relational_rows(
+        rows = relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), whole, self._program
         )
-        return written_rows(made, self._plan, number, self._program, given.output)
+        return written_rows(rows, self._plan, number, self._program, step_input.output)
 
     def _in_tasks(
         self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: StepOutput
@@ -144,12 +146,12 @@ class SubTopologyChain:
         topics = self._external(number)
         slots = min(task_slots(self._session), count)
         read = [ranges_of_task(ranges, topics, p) for p in range(count)]
-        given = self._control(count, slots)
+        control = self._control(count, slots)
         if handed_over:
-            given = _united([given, *handed_over]).repartitionById(slots, self._partition % slots)
-            given = given.sortWithinPartitions(self._partition)
+            control = _united([control, *handed_over]).repartitionById(slots, self._partition % slots)
+            control = control.sortWithinPartitions(self._partition)
         needed = step.only({number, *self._globals})
-        return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
+        return control.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 
     def _control(self, count: int, slots: int) -> DataFrame:
         """The same from step to step, as long as the cluster has the same size."""
@@ -163,7 +165,10 @@ class SubTopologyChain:
         Where it is the only reader, all blocks, reports included.
         """
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
-        return [written[one] if one in self._carried else self._of_topics(written[one], number) for one in writers]
+        return [
+            written[source] if source in self._carried else self._of_topics(written[source], number)
+            for source in writers
+        ]
 
     def _of_topics(self, frame: DataFrame, number: int) -> DataFrame:
         """The blocks of the topics that a sub-topology reads within the step."""

@@ -73,10 +73,10 @@ def tasks_in_arrow(
         write_lines(program.config)
         home = HomePlace.of(program.config)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
-            given = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
-            yield from given.reports
-            if given.runs:
-                feeds: Feeds = {**from_log(home, ranges[partition]), **merged(given.records)}
+            task_blocks = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
+            yield from task_blocks.reports
+            if task_blocks.runs:
+                feeds: Feeds = {**from_log(home, ranges[partition]), **merged(task_blocks.records)}
                 yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
         spare_worker()
 
@@ -176,8 +176,8 @@ class TaskRun:
 
     def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[Block]:
         """Process, commit, and yield the output."""
-        waiting = self._program.awake(self._id.sub_topology, self._partition, self._step.behind)
-        self._task.pass_time(awake=waiting.union(source.topic for source in feeds))
+        is_awake = self._program.awake(self._id.sub_topology, self._partition, self._step.behind)
+        self._task.pass_time(awake=is_awake.union(source.topic for source in feeds))
         for runs in in_order(feeds, self._stamped):
             self._task.process_interleaved(runs)
             yield from self._collector.drain()
@@ -218,10 +218,10 @@ class TaskRun:
     def _commit(self, files: StateFiles) -> None:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
         times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
-        made = self._step.version_number
+        version = self._step.version_number
         changes = self._state.changes()
         self._sizes = _sizes(self._state, changes)
-        self._version = files.write_changes(made, self._version, times | counted, changes)
+        self._version = files.write_changes(version, self._version, times | counted, changes)
 
 
 def _sizes(state: TaskState, changes: Mapping[str, Changes]) -> dict[str, StoreSize]:
@@ -232,8 +232,8 @@ def _size(rows: int, num_bytes: int, changed: Changes | None) -> StoreSize:
     """What is on disk does not have the changes yet, of which some may be new rows."""
     if changed is None:
         return StoreSize(rows, num_bytes, 0)
-    put = len(changed) - changed.values.null_count
-    return StoreSize(max(rows, put), num_bytes, len(changed))
+    num_values = len(changed) - changed.values.null_count
+    return StoreSize(max(rows, num_values), num_bytes, len(changed))
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:

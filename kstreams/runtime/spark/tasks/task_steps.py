@@ -65,24 +65,24 @@ class TaskSteps:
         self._newest: int | None = None
         self._resting = frozenset[str]()
 
-    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run all tasks once, those that feed themselves round by round."""
-        step = given.number
-        before = self._manifests.get(given.parent)
+        step = step_input.number
+        before = self._manifests.get(step_input.parent)
         before.require_tasks(self._program.tasks)
-        plan = self._planned(step, before, given.ranges)
+        plan = self._planned(step, before, step_input.ranges)
         loaded = self._globals.load(step, plan, before)
         behind = frozenset(plan.behind)
-        made = self._chain.outputs(
-            given,
+        frames = self._chain.outputs(
+            step_input,
             Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind, resting=self._resting),
         )
-        reports = taken_reports(made.reports)
+        reports = taken_reports(frames.reports)
         raise_first(reports)
         states = newest([before.states | loaded, *(report.states for report in reports)])
         self._resting = resting_tasks(reports)
-        applied = self._manifests.publish(StepManifest(step, given.parent, states, plan.globals))
-        return made.rows, [*reports, self._read_past_tasks(reports, given.ranges)], applied
+        applied = self._manifests.publish(StepManifest(step, step_input.parent, states, plan.globals))
+        return frames.rows, [*reports, self._read_past_tasks(reports, step_input.ranges)], applied
 
     def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
         """Where a step ends that was planned before it was interrupted; None for a new one.
@@ -95,10 +95,10 @@ class TaskSteps:
         if self._newest is None:
             self._newest = self._plans.newest()
         if self._newest > step:
-            known = "none" if parent.number == NO_STEP else parent.number
+            parent_number = "none" if parent.number == NO_STEP else parent.number
             raise StateError(
-                f"The checkpoint has the plan of step {self._newest}, but the log knows of {known} before it: one of "
-                "them was replaced. Run with --reset."
+                f"The checkpoint has the plan of step {self._newest}, but the log knows of {parent_number} before it: "
+                "one of them was replaced. Run with --reset."
             )
         return positions_of(self._plans.get(step).ends) if self._newest == step else None
 
@@ -114,12 +114,12 @@ class TaskSteps:
         now_ms = self._clock.wall_ms()
         return self._plans.publish(step, StepPlan(before.step, now_ms, tables, self._behind(ends), offsets_of(ends)))
 
-    def _behind(self, reached: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    def _behind(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """The partitions that go on behind what the steps have reached; where no input is ever idle, nobody asks."""
         if not self._program.idle_sources:
             return []
         if self._bounded:
-            return list(reached)
+            return list(offsets)
         with HomePlace.of(self._program.config).opened() as log, log.admin() as admin:
-            ends = admin.end_offsets(list(reached))
-        return [source for source, at in reached.items() if ends[source] > at]
+            ends = admin.end_offsets(list(offsets))
+        return [source for source, at in offsets.items() if ends[source] > at]

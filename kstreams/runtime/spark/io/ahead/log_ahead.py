@@ -59,12 +59,12 @@ class LogAhead:
         for batch in read_up_to(self._reading, source, start, end):
             offsets.append(batch.offsets)
             times.append(batch.timestamps.to_numpy())
-        found = np.concatenate(times)
-        return np.concatenate(offsets), np.where(found > LATEST_MS, NO_TIME, found)
+        all_times = np.concatenate(times)
+        return np.concatenate(offsets), np.where(all_times > LATEST_MS, NO_TIME, all_times)
 
     def __enter__(self) -> LogAhead:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for each in (self._reading, self._skimming, self._admin):
-            each.close()
+        for client in (self._reading, self._skimming, self._admin):
+            client.close()

@@ -42,12 +42,12 @@ class RecordsAhead:
         self._begin(source, at)
         place = 0
         while at < end:
-            held = self._held[source]
-            while place == len(held) and self._consumer.position(source) < end:
+            buffered = self._held[source]
+            while place == len(buffered) and self._consumer.position(source) < end:
                 self._read(source)
-            if place == len(held):
+            if place == len(buffered):
                 return
-            offsets, times = _between(held[place], at, end)
+            offsets, times = _between(buffered[place], at, end)
             if len(offsets):
                 at = int(offsets[-1]) + 1
                 yield Span(int(offsets[0]), at, len(offsets), int(times.max()))
@@ -55,7 +55,7 @@ class RecordsAhead:
 
     def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
         """Offsets and timestamps of the records [start, end), which a span has told of."""
-        parts = [_between(each, start, end) for each in self._held[source]]
+        parts = [_between(buffered, start, end) for buffered in self._held[source]]
         offsets, times = zip(*parts, strict=True)
         return np.concatenate(offsets), np.concatenate(times)
 
@@ -70,31 +70,31 @@ class RecordsAhead:
             self._held[source] = deque()
             self._consumer.assign([*self._consumer.assignment(), source])
             self._consumer.seek(source, start)
-        held = self._held[source]
+        buffered = self._held[source]
         self._begins[source] = start
-        while held and held[0][0][-1] < start:
-            held.popleft()
+        while buffered and buffered[0][0][-1] < start:
+            buffered.popleft()
 
-    def _read(self, wanted: TopicPartition) -> None:
+    def _read(self, source: TopicPartition) -> None:
         """Read until there is more of a partition, or less of it than was thought."""
-        self._consumer.resume([wanted])
-        before = self._consumer.position(wanted)
+        self._consumer.resume([source])
+        before = self._consumer.position(source)
         for _ in range(_MOST_SILENT_POLLS):
             for batch in self._consumer.poll(_POLL_SECONDS, _ROWS_AT_ONCE):
-                self._hold(batch, is_wanted=batch.source == wanted)
-            if self._consumer.position(wanted) > before:
+                self._hold(batch, is_wanted=batch.source == source)
+            if self._consumer.position(source) > before:
                 return
-        raise LogError(f"{wanted} ends before offset {before}, where its home says that it goes on")
+        raise LogError(f"{source} ends before offset {before}, where its home says that it goes on")
 
     def _hold(self, batch: Batch, *, is_wanted: bool) -> None:
-        held = self._held[batch.source]
+        buffered = self._held[batch.source]
         times = batch.timestamps.to_numpy()
-        held.append((batch.offsets, np.where(times > LATEST_MS, NO_TIME, times)))
-        if not is_wanted and sum(len(offsets) for offsets, _ in held) > _MOST_HELD:
+        buffered.append((batch.offsets, np.where(times > LATEST_MS, NO_TIME, times)))
+        if not is_wanted and sum(len(offsets) for offsets, _ in buffered) > _MOST_HELD:
             self._consumer.pause([batch.source])
 
 
-def _between(held: tuple[Longs, Longs], start: int, end: int) -> tuple[Longs, Longs]:
-    offsets, times = held
+def _between(buffered: tuple[Longs, Longs], start: int, end: int) -> tuple[Longs, Longs]:
+    offsets, times = buffered
     first, stop = np.searchsorted(offsets, [start, end])
     return offsets[first:stop], times[first:stop]

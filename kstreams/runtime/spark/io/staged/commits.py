@@ -68,18 +68,18 @@ class StagedCommits:
         FencedError
             When a newer driver runs the application.
         """
-        done = step._replace(outputs=self._rows.announce(step.number, dealt(written, self._publishers)))
-        self._commits.commit(self._steps.offsets(done, positions))
-        self._follow(done, tidy=done.number % _TIDIED_EVERY == 0)
+        applied = step._replace(outputs=self._rows.announce(step.number, dealt(written, self._publishers)))
+        self._commits.commit(self._steps.offsets(applied, positions))
+        self._follow(applied, tidy=applied.number % _TIDIED_EVERY == 0)
 
     def close(self) -> None:
         """Release what it holds; what is staged is of no step that counts."""
         self._commits.close()
 
-    def _follow(self, done: AppliedStep, *, tidy: bool = True) -> None:
+    def _follow(self, applied: AppliedStep, *, tidy: bool = True) -> None:
         """Publish the rows of a step that counts; then nobody needs them any more."""
-        shares = self._rows.announced(done)
-        self._publish(done.number, shares)
+        shares = self._rows.announced(applied)
+        self._publish(applied.number, shares)
         self._rows.drop(name for names in shares for name in names)
         if tidy:
-            self._rows.tidy(done)
+            self._rows.tidy(applied)

@@ -87,14 +87,14 @@ class Publication(NamedTuple):
         own = {"transactional.id": f"{group}-{publisher}", "max.block.ms": _CALL_MS}
         own["transaction.timeout.ms"] = min(self.timeout_ms, _MOST_TIMEOUT_MS)
         with log.producer(own) as producer:
-            done = CommittedSteps(log, group, [anchor], self.checkpoint_id)
-            if done.last().number >= step:
+            committed = CommittedSteps(log, group, [anchor], self.checkpoint_id)
+            if committed.last().number >= step:
                 return
             producer.begin_transaction()
             for name in names:
                 for batch in self.rows.read(name):
                     producer.send_batch(batch)
-            producer.commit_transaction(done.offsets(AppliedStep(step), {anchor: step}), group)
+            producer.commit_transaction(committed.offsets(AppliedStep(step), {anchor: step}), group)
 
 
 def publish(session: SparkSession, publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> None:
@@ -115,11 +115,11 @@ def _published_in_arrow(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
-            said = TaskReport()
+            task_report = TaskReport()
             try:
                 publication.publish(step, control.partition, shares[control.partition])
             except KStreamsError as error:
-                said = TaskReport(error=describe(error))
-            yield report(control.partition, said)
+                task_report = TaskReport(error=describe(error))
+            yield report(control.partition, task_report)
 
     return lambda batches: in_arrow(run(batches))

@@ -84,9 +84,9 @@ class StagedRows:
 
     def tidy(self, last: AppliedStep) -> None:
         """Delete what belongs to steps up to the last one, but the list of that step."""
-        kept = _list_name(last.number, last.outputs)
+        list_name = _list_name(last.number, last.outputs)
         names = [f"{FOLDER}/{name}" for name in self._storage.names(FOLDER)]
-        self._storage.delete([name for name in names if _step(name) <= last.number and name != kept])
+        self._storage.delete([name for name in names if _step(name) <= last.number and name != list_name])
 
     @property
     def _storage(self) -> CheckpointStorage:

@@ -26,21 +26,21 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     settings = node.supplier
     mark = FunctionCall.on_rows(node, settings.mark, frame, True, build).serialized(settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
-    given = (settings.within_ms, settings.retention_ms)
+    arguments = (settings.within_ms, settings.retention_ms)
     delay_ms = delay_of(node, build.typed)
-    return Frame(by_key([marked], _Times, given, delay_ms=delay_ms, mark="_mark"), frame.key, frame.value)
+    return Frame(by_key([marked], _Times, arguments, delay_ms=delay_ms, mark="_mark"), frame.key, frame.value)
 
 
 class _Times(KeyedState):
     """The times at which a mark was seen."""
 
-    def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, kept: Kept, seen_ms: int) -> None:
+    def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, saved: Kept, seen_ms: int) -> None:
         self._within_ms = within_ms
         self._retention_ms = retention_ms
         self._mark = mark
         self._seen_ms = seen_ms
-        self._times = [] if kept.state is None else _decode(kept.state)
-        self._latest = kept.timestamp
+        self._times = [] if saved.state is None else _decode(saved.state)
+        self._latest = saved.timestamp
 
     def due(self, *, is_over: bool) -> tuple[()]:
         if is_over:
@@ -62,8 +62,8 @@ class _Times(KeyedState):
 
 
 def check_deduplicate(node: g.Deduplicate, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
-    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+    types = typed.types[node.name]
+    return unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
 ACROSS = (

@@ -67,9 +67,9 @@ class FunctionCall(NamedTuple):
         sides = ("key", "value") if with_key else ("value",)
         return cls.of(node, function, [Argument.of_side(frame, side) for side in sides], build)
 
-    def column(self, returned: str, work: Callable[..., pa.Array], *given: Any) -> Column:
+    def column(self, returned: str, work: Callable[..., pa.Array], *arguments: Any) -> Column:
         """What `work(function, *given, *arrays)` makes of whole Arrow arrays, as a column of a type of Spark's."""
-        return arrow_call(returned, work, (self.function, *given), *self.columns)
+        return arrow_call(returned, work, (self.function, *arguments), *self.columns)
 
     def serialized(self, serde: Serde[Any]) -> Column:
         """What the function gives for each row, serialized."""
@@ -82,8 +82,8 @@ def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) 
         assert serde.arrow_type is not None
         kind = SQL_TYPES[serde.arrow_type]
         return frame.with_typed(side, call.column(kind, _typed, serde), serde, kind)
-    made = call.serialized(serde)
-    return frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
+    result = call.serialized(serde)
+    return frame.with_key(result, serde) if side == "key" else frame.with_value(result, serde)
 
 
 def _serialized(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:

@@ -30,9 +30,9 @@ _PLACE = ("origin", "_offset")
 
 def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
     """An inner join: both sides need a key and a value."""
-    there = F.col("key").isNotNull() & F.col("value").isNotNull()
+    is_complete = F.col("key").isNotNull() & F.col("value").isNotNull()
     frames = (build.parent(node, at) for at in range(len(SIDES)))
-    whole = (replace(frame, rows=frame.rows.where(there)) for frame in frames)
+    whole = (replace(frame, rows=frame.rows.where(is_complete)) for frame in frames)
     left, right = map(_named, whole, SIDES)
     return _joined(left.join(right, _same("key") & _within(node)), _left, node, build)
 
@@ -64,8 +64,8 @@ def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: Relationa
     right = build.parent(node, 1)
     frame = Frame(_rows(pairs, chosen), left.key, build.serde(node, "value"))
     read = [Argument(F.col(f"{side}_value"), _value(of).reads) for side, of in zip(SIDES, (left, right), strict=True)]
-    made = with_joined(frame, node, [Argument.of_side(frame, "key"), *read], build, _PLACE)
-    return replace(made, rows=made.rows.drop("_offset", "left_value", "right_value"))
+    joined = with_joined(frame, node, [Argument.of_side(frame, "key"), *read], build, _PLACE)
+    return replace(joined, rows=joined.rows.drop("_offset", "left_value", "right_value"))
 
 
 def _placed(rows: DataFrame, side: str) -> DataFrame:
@@ -75,8 +75,8 @@ def _placed(rows: DataFrame, side: str) -> DataFrame:
 
 
 def _named(frame: Frame, side: str) -> DataFrame:
-    kept = {name: F.col(name) for name in COLUMNS} | {"value": _value(frame).column}
-    return frame.rows.select(*(column.alias(f"{side}_{name}") for name, column in kept.items()))
+    columns = {name: F.col(name) for name in COLUMNS} | {"value": _value(frame).column}
+    return frame.rows.select(*(column.alias(f"{side}_{name}") for name, column in columns.items()))
 
 
 def _value(frame: Frame) -> Argument:

@@ -33,10 +33,10 @@ def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Fram
 class _Aggregate(KeyedState):
     """The aggregate of a key, None at first."""
 
-    def __init__(self, aggregation: RecordAggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
+    def __init__(self, aggregation: RecordAggregation, key: bytes, saved: Kept, seen_ms: int) -> None:
         self._aggregation = aggregation
-        self._latest = kept.timestamp
-        self._value = None if kept.state is None else aggregation.restored(kept.state)
+        self._latest = saved.timestamp
+        self._value = None if saved.state is None else aggregation.restored(saved.state)
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
         aggregation = self._aggregation
@@ -67,17 +67,17 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
     joiner, with_key = build.joiner(node)
     reads = (stream.key, stream.value, table.value) if with_key else (stream.value, table.value)
     lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
-    wanted = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
-    sides = [table, stream.where(wanted)]
+    is_joined = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
+    sides = [table, stream.where(is_joined)]
     return Frame(by_key(sides, _Row, (lookup,)), stream.key, result)
 
 
 class _Row(KeyedState):
     """The row of the table that the records of a key meet."""
 
-    def __init__(self, lookup: _Lookup, key: bytes | None, kept: Kept, seen_ms: int) -> None:
+    def __init__(self, lookup: _Lookup, key: bytes | None, saved: Kept, seen_ms: int) -> None:
         self._lookup = lookup
-        self._kept = kept
+        self._kept = saved
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
         lookup = self._lookup
@@ -96,12 +96,12 @@ class _Row(KeyedState):
 
 
 def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
-    taken = typed.of_parent(node)
+    types = typed.types[node.name]
+    input_types = typed.of_parent(node)
     return (
-        unknown_type(taken.key.or_declared(node.grouped.key, node), "key")
-        or unknown_type(taken.value.or_declared(node.grouped.value, node), "value")
-        or unknown_type(made.value, "result")
+        unknown_type(input_types.key.or_declared(node.grouped.key, node), "key")
+        or unknown_type(input_types.value.or_declared(node.grouped.value, node), "value")
+        or unknown_type(types.value, "result")
     )
 
 

@@ -47,6 +47,6 @@ class RecordAggregation(NamedTuple):
         """The bytes of an aggregate, for the next step."""
         return self.lowered.state.serialize(aggregate)
 
-    def restored(self, kept: bytes) -> Any:
+    def restored(self, saved: bytes) -> Any:
         """The aggregate of such bytes."""
-        return self.lowered.state.deserialize(kept)
+        return self.lowered.state.deserialize(saved)

@@ -70,17 +70,17 @@ def flat_map_values(node: g.FlatMapValues, build: RelationalLowering) -> Frame:
     frame = build.parent(node)
     serde = build.serde(node, "value")
     call = FunctionCall.on_rows(node, node.function, frame, node.with_key, build)
-    made = call.column("array<binary>", _flat_values, serde, gave_text(node))
-    return frame.with_value(F.explode(made), serde)
+    values = call.column("array<binary>", _flat_values, serde, gave_text(node))
+    return frame.with_value(F.explode(values), serde)
 
 
 def split(node: g.Split, build: RelationalLowering) -> Frame:
     frame = build.parent(node)
-    taken = F.lit(len(node.predicates))
+    branch = F.lit(len(node.predicates))
     for number, predicate in reversed(list(enumerate(node.predicates))):
         frame, holds = condition(predicate, frame, node, build, f"_holds_{number}")
-        taken = F.when(holds, number).otherwise(taken)
-    return replace(frame, rows=frame.rows.withColumn("_branch", taken))
+        branch = F.when(holds, number).otherwise(branch)
+    return replace(frame, rows=frame.rows.withColumn("_branch", branch))
 
 
 def branch(node: g.Branch, build: RelationalLowering) -> Frame:
@@ -141,13 +141,13 @@ def _with_pairs(
     build: RelationalLowering,
     returned: str,
     work: Callable[..., pa.Array],
-    each: Callable[[Column], Column],
+    convert: Callable[[Column], Column],
 ) -> Frame:
     frame = build.parent(node)
     key = build.serde(node, "key")
     value = build.serde(node, "value")
     call = FunctionCall.on_rows(node, node.function, frame, True, build)
-    rows = frame.rows.withColumn("_pair", each(call.column(returned, work, (key, value))))
+    rows = frame.rows.withColumn("_pair", convert(call.column(returned, work, (key, value))))
     return replace(frame, rows=rows).with_key(F.col("_pair.key"), key).with_value(F.col("_pair.value"), value)
 
 
@@ -204,24 +204,24 @@ def check_filter(node: g.Filter, typed: TypedGraph) -> str | None:
 
 
 def check_one_to_one(node: g.MapValues | g.SelectKey | g.TableMapValues, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
+    types = typed.types[node.name]
     side = "key" if isinstance(node, g.SelectKey) else "value"
     return (
         unbuildable(node.function)
         or unreadable(node.function, typed.of_parent(node))
-        or unknown_type(getattr(made, side), side)
+        or unknown_type(getattr(types, side), side)
     )
 
 
 def check_any_number(node: g.Map, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
-    taken = typed.of_parent(node)
+    types = typed.types[node.name]
+    input_types = typed.of_parent(node)
     functions = node.function if isinstance(node.function, tuple) else (node.function,)
     return (
         first_reason(map(unbuildable, functions))
-        or first_reason(unreadable(function, taken) for function in functions)
-        or unknown_type(made.key, "key")
-        or unknown_type(made.value, "value")
+        or first_reason(unreadable(function, input_types) for function in functions)
+        or unknown_type(types.key, "key")
+        or unknown_type(types.value, "value")
     )
 
 
@@ -230,8 +230,8 @@ def check_split(node: g.Split, typed: TypedGraph) -> str | None:
 
 
 def check_merge(node: g.Merge, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
-    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+    types = typed.types[node.name]
+    return unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
 def check_to(node: g.To, typed: TypedGraph) -> str | None:
@@ -245,8 +245,8 @@ def check_to(node: g.To, typed: TypedGraph) -> str | None:
 def check_repartition(node: g.Repartition, typed: TypedGraph) -> str | None:
     if node.partitioner is not None:
         return "its partitioner takes records one by one"
-    made = typed.types[node.name]
-    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+    types = typed.types[node.name]
+    return unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
 FORMS: dict[type[g.Node], SparkForm] = {

@@ -70,8 +70,8 @@ def check_table_source(node: g.TableSource, typed: TypedGraph) -> str | None:
 def check_rows(node: g.TableSource | g.ToTable, typed: TypedGraph) -> str | None:
     if node.materialized.history_retention_ms is not None:
         return "it keeps versions of its rows"
-    made = typed.types[node.name]
-    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+    types = typed.types[node.name]
+    return unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
 def check_table_filter(node: g.TableFilter, typed: TypedGraph) -> str | None:
@@ -83,8 +83,8 @@ def check_table_map_values(node: g.TableMapValues, typed: TypedGraph) -> str | N
 
 
 def _check_view(node: g.TableFilter | g.TableMapValues, typed: TypedGraph) -> str | None:
-    known = isinstance(typed.graph[node.parents[0]], (*ROWS_OF_RECORDS, *VIEWS, *AGGREGATES))
-    return None if known else CHANGE_STREAM
+    is_known = isinstance(typed.graph[node.parents[0]], (*ROWS_OF_RECORDS, *VIEWS, *AGGREGATES))
+    return None if is_known else CHANGE_STREAM
 
 
 TOMBSTONES = "of a table with a store, a row that is left out gives a tombstone, also where none was before"

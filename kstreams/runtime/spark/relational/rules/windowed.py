@@ -148,12 +148,12 @@ def _session_key(start: Column) -> Column:
 def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa.Array:
     initial = aggregation.initial()
     states = zip(*(slot.to_pylist() for slot in slots), strict=True)
-    filled = (tuple(_of(kept, empty) for kept, empty in zip(state, initial, strict=True)) for state in states)
+    filled = (tuple(_of(aggregate, empty) for aggregate, empty in zip(state, initial, strict=True)) for state in states)
     return serde.encode_rows([aggregation.result(state) for state in filled])
 
 
-def _of(kept: Any, empty: Any) -> Any:
-    return empty if kept is None else kept
+def _of(slot: Any, empty: Any) -> Any:
+    return empty if slot is None else slot
 
 
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
@@ -163,14 +163,14 @@ def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> st
 
 
 def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
-    made = typed.types[node.name]
-    taken = typed.of_parent(node)
-    slots = _slots(node, taken)
+    types = typed.types[node.name]
+    input_types = typed.of_parent(node)
+    slots = _slots(node, input_types)
     refused = first_reason(refusal(slot) for slot in slots)
     if refused is not None:
         return refused
-    reads = (undecodable(leaf, taken) for slot in slots for leaf in slot.leaves)
-    return first_reason(reads) or unknown_type(made.key, "key") or unknown_type(made.value, "value")
+    reads = (undecodable(leaf, input_types) for slot in slots for leaf in slot.leaves)
+    return first_reason(reads) or unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
 def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
@@ -186,13 +186,13 @@ def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
     return None if final or isinstance(parent, (*AGGREGATES, *ROWS_OF_RECORDS, *VIEWS)) else CHANGE_STREAM
 
 
-def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:
+def slots_of(node: g.WindowedAggregate, input_types: Types) -> Aggregation:
     """The aggregation of a node that has one of expressions."""
-    return counting() if isinstance(node.aggregation, g.Count) else expression_aggregation(node, taken)
+    return counting() if isinstance(node.aggregation, g.Count) else expression_aggregation(node, input_types)
 
 
-def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
-    return slots_of(node, taken).slots
+def _slots(node: g.WindowedAggregate, input_types: Types) -> tuple[Expr, ...]:
+    return slots_of(node, input_types).slots
 
 
 UPDATES = (

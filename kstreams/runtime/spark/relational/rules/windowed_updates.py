@@ -64,10 +64,10 @@ def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Fr
     merge = None if merger is None else build.function(node, merger, (frame.key,))
     final = is_final(node, build.typed)
     delay_ms = delay_of(node, build.typed)
-    given = _Aggregation(windows, of_records, merge, final, delay_ms, *_kind_of(windows))
+    aggregation = _Aggregation(windows, of_records, merge, final, delay_ms, *_kind_of(windows))
     keyed = frame.where(F.col("key").isNotNull())
     state = _Sessions if merger else _TimeWindows
-    rows = by_key([keyed], state, (given,), delay_ms=delay_ms)
+    rows = by_key([keyed], state, (aggregation,), delay_ms=delay_ms)
     return Frame(rows, build.serde(node, "key"), of_records.result)
 
 
@@ -80,11 +80,11 @@ def _kind_of(windows: TimeWindows | SessionWindows) -> tuple[int, Callable[[byte
 class _Windows(KeyedState):
     """The windows of a key that are not closed: those as Spark has them, and those that this step has changed."""
 
-    def __init__(self, aggregation: _Aggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
+    def __init__(self, aggregation: _Aggregation, key: bytes, saved: Kept, seen_ms: int) -> None:
         self._aggregation = aggregation
         self._key = bytes(key)
         self._seen_ms = seen_ms
-        rows = [] if kept.state is None else _decode(kept.state)
+        rows = [] if saved.state is None else _decode(saved.state)
         self._rows = {Window(start, end): (state, timestamp) for start, end, state, timestamp in rows}
         self._changed: dict[Window, tuple[Any, int]] = {}
 
@@ -92,7 +92,7 @@ class _Windows(KeyedState):
         """The windows that are closed go, as results where only final ones are asked for."""
         closed = [place for place in sorted(self._rows) if self._is_closed(place)]
         gone = [(place, self._rows.pop(place)) for place in closed]
-        return [self._result(*each) for each in gone] if self._aggregation.is_final else []
+        return [self._result(*closed_window) for closed_window in gone] if self._aggregation.is_final else []
 
     def take(self, record: KeyRecord) -> Iterable[KeyRecord]:
         updates = list(self._updates(record))
@@ -105,8 +105,8 @@ class _Windows(KeyedState):
     def kept(self) -> Kept:
         """All windows, until the next of them closes or, of updates, all have."""
         aggregation = self._aggregation
-        kept = self._aggregation.of_records.kept
-        changed = {place: (kept(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
+        stored = self._aggregation.of_records.kept
+        changed = {place: (stored(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
         rows: _Rows = [(*place, *state) for place, state in chain(self._rows.items(), changed.items())]
         if not rows:
             return UNKNOWN
@@ -132,8 +132,8 @@ class _Windows(KeyedState):
     def _windowed(self, place: Window) -> bytes:
         return self._aggregation.windowed_key(self._key, place)
 
-    def _result(self, place: Window, held: tuple[bytes, int]) -> KeyRecord:
-        (state, timestamp) = held
+    def _result(self, place: Window, aggregate_and_time: tuple[bytes, int]) -> KeyRecord:
+        (state, timestamp) = aggregate_and_time
         of_records = self._aggregation.of_records
         value = of_records.shown(of_records.restored(state))
         return KeyRecord(0, 0, place.start_ms, timestamp, self._windowed(place), value, None)
@@ -153,8 +153,8 @@ class _TimeWindows(_Windows):
                 aggregate = of_records.aggregated(record, before)
                 latest = max(latest, record.timestamp)
                 self._put(place, aggregate, latest)
-                shown = of_records.shown(aggregate)
-                yield record._replace(key=self._windowed(place), value=shown, timestamp=latest)
+                result = of_records.shown(aggregate)
+                yield record._replace(key=self._windowed(place), value=result, timestamp=latest)
 
 
 class _Sessions(_Windows):
@@ -170,11 +170,11 @@ class _Sessions(_Windows):
         aggregate = aggregation.of_records.aggregated(record, aggregation.united(record, earlier))
         self._put(place, aggregate, place.end_ms)
         gone = [] if place.start_ms == place.end_ms else touched
-        for session, shown in (
+        for session, result in (
             *((session, None) for session in gone),
             (place, aggregation.of_records.shown(aggregate)),
         ):
-            yield record._replace(key=self._windowed(session), value=shown, timestamp=session.end_ms, headers=None)
+            yield record._replace(key=self._windowed(session), value=result, timestamp=session.end_ms, headers=None)
 
     def _touched(self, at_ms: int) -> list[Window]:
         windows = self._aggregation.windows
