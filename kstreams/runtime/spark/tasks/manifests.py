@@ -47,8 +47,8 @@ class StepManifest(msgspec.Struct, frozen=True):
             task_names = {name for name in self.states if name.partition("_")[0] == str(sub)}
             if task_names and task_names != {f"{sub}_{partition}" for partition in range(count)}:
                 raise StateError(
-                    f"Sub-topology {sub} has state for {len(task_names)} tasks, but there are {count} now: the number of "
-                    "partitions of its topics has changed. Start anew with --reset."
+                    f"Sub-topology {sub} has state for {len(task_names)} tasks, but there are {count} now: "
+                    "the number of partitions of its topics has changed. Start anew with --reset."
                 )
 
 
