@@ -66,9 +66,9 @@ class StepPlans:
         step_plan = decode_json(raw, StepPlan)
         if step_plan.parent != plan.parent:
             raise StateError(
-                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step "
-                f"{step_plan.parent}, but the log has committed step {plan.parent} last: two applications may share this checkpoint. Give each "
-                "its own `application.id`."
+                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {step_plan.parent}, "
+                f"but the log has committed step {plan.parent} last: two applications may share this checkpoint. "
+                "Give each its own `application.id`."
             )
         self._folder.keep(step, oldest=plan.parent)
         return step_plan
