@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from kstreams.cli import lines
-from kstreams.cli.exit_status import INTERRUPTED, TERMINATED
+from kstreams.cli.output import INTERRUPTED, TERMINATED
 from kstreams.errors import KStreamsError
 from kstreams.own_files import explanation
 

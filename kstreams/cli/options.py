@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from kstreams.errors import SerdeError
+
+
+class EngineName(StrEnum):
+    """What runs a topology."""
+
+    NATIVE = "native"
+    SPARK = "spark"
+
 
 KINDS: Final = (
     "`str`, `int`, `float`, `bool`, `json`, `bytes` (as base64), `hex`, `raw`, `datetime`, `uuid`, "

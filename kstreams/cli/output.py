@@ -7,9 +7,40 @@ import select
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log
 from typing import Any, TextIO
 
 import msgspec
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and a noun, in the plural but for one.
+
+    Examples
+    --------
+    >>> counted(1, "record"), counted(2_000, "record")
+    ('1 record', '2,000 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """So many bytes.
+
+    Examples
+    --------
+    >>> size(0), size(2_500), size(5 * 1024**3)
+    ('0 B', '2.4 KiB', '5.0 GiB')
+    """
+    if number < 1024:
+        return f"{number:.0f} B"
+    power = min(int(log(number, 1024)), 3)
+    return f"{number / 1024**power:,.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"
+
+
+INTERRUPTED = 130
+TERMINATED = 143
+
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode  # lines of the user's code, say, are shown as text
 

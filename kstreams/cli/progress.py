@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
-from kstreams.cli.numbers import counted, size
+from kstreams.cli.output import counted, size
 from kstreams.kernel.clock import Clock, SystemClock
 
 LINE_EVERY_MS = 5_000

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
-from kstreams.dsl.explicit_names import check_explicit_names
 from kstreams.dsl.frame_sources import FrameSources
 from kstreams.dsl.graph import (
     Consumed,
@@ -22,6 +21,7 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.graph_builder import GraphBuilder, HandleTypes
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import check_topic, validate_name
+from kstreams.dsl.operator import operators
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.rules import topology_of
 from kstreams.dsl.streams.kstream import KStream
@@ -34,8 +34,57 @@ from kstreams.kernel.offset_reset import OffsetReset, offset_reset_of
 from kstreams.kernel.source_line import declared_at
 from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode
 from kstreams.processor.topology.topology import Topology
 from kstreams.state.api import StoreBuilder
+
+_ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
+
+
+def check_explicit_names(topology: Topology, generated: Collection[str]) -> None:
+    """Check that the user named everything that outlives a run.
+
+    Parameters
+    ----------
+    topology : Topology
+    generated : collection of str
+        The names that were made up.
+
+    Raises
+    ------
+    TopologyError
+        Lists every store and repartition topic without a name, its operator and the line to name it at.
+    """
+    unnamed = [*_unnamed_stores(topology, generated), *_unnamed_topics(topology, generated)]
+    if unnamed:
+        listed = "\n".join(f"  {line}" for line in unnamed)
+        raise TopologyError(
+            "ensure.explicit.internal.resource.naming is set, but these have generated names, which change with the "
+            f"topology:\n{listed}"
+        )
+
+
+def _unnamed_stores(topology: Topology, generated: Collection[str]) -> Iterator[str]:
+    for store in topology.stores:
+        if _is_generated(store, generated):
+            owner = next(
+                node for node in topology.nodes.values() if isinstance(node, ProcessorNode) and store in node.stores
+            )
+            operator = topology.graph[topology.origin[owner.name]]
+            yield f"state store {store} of {operator}: give {operators.of(operator).store_named_by}"
+
+
+def _unnamed_topics(topology: Topology, generated: Collection[str]) -> Iterator[str]:
+    for topic in (topic.name for topic in topology.repartition_topics):
+        if _is_generated(topic, generated):
+            sinks = (node for node in topology.nodes.values() if isinstance(node, SinkNode) and node.topic == topic)
+            operator = topology.graph[topology.origin[next(sinks).name]]
+            yield f"repartition topic {topic} of {operator}: give name= to the grouping, join or repartition"
+
+
+def _is_generated(name: str, generated: Collection[str]) -> bool:
+    return name in generated or any(name.removesuffix(ending) in generated for ending in _ENDINGS)
+
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kstreams import expressions
-from kstreams.dsl.analysis.idle import idle_limits
-from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
+from kstreams.dsl.analysis.copartition import repartitions_with_null_keys
 from kstreams.dsl.analysis.tables import TableFacts
 from kstreams.dsl.analysis.types import TypeOf, Types, naming, required_serde
 from kstreams.dsl.analysis.types_of_joins import side_types
@@ -21,6 +20,19 @@ from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
+
+
+def idle_limits(graph: LogicalGraph, node: Node) -> tuple[int | None, ...]:
+    """The `idle=` (ms) of the sources whose records come out of a node, itself included; None: not declared."""
+    idle_times: dict[str, int | None] = {}
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        pending += [graph[parent] for parent in part.parents]
+        consumed = getattr(part, "consumed", None)
+        if consumed is not None:
+            idle_times[part.name] = consumed.idle_ms
+    return tuple(dict.fromkeys(idle_times.values())) or (None,)
 
 
 class Lowering:

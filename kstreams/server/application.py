@@ -2,32 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import version
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from kstreams.diagram.svg import stylesheet
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.application_routes import ApplicationRoutes
 from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
 from kstreams.server.limits import Limits
-from kstreams.server.openapi import openapi
 from kstreams.server.operation_routes import OperationRoutes
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
 from kstreams.server.question import Questions
 from kstreams.server.store_routes import StoreRoutes
 from kstreams.server.ui.activity_routes import ActivityRoutes
-from kstreams.server.ui.assets import page_files
 from kstreams.server.ui.topic_routes import TopicRoutes
 from kstreams.server.web.key_answers import KeyAnswers
 from kstreams.server.web.readers import Readers, readers_in
 from kstreams.server.web.router import Router
+
+_TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
+_FOLDER = files("kstreams.server.ui").joinpath("files")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = MappingProxyType(
+    {
+        "Content-Security-Policy": _POLICY,
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+)
+"""What a browser may do with the page: load from its own server alone, and stand in no other page."""
+
+
+def page_files() -> tuple[Endpoint, ...]:
+    """A route for each file; the page itself is `/ui`."""
+    texts = {file.name: file.read_text(encoding="utf-8") for file in _FOLDER.iterdir() if file.is_file()}
+    page = _endpoint("/ui", texts.pop("index.html"), "html")
+    return (page, *(_file(name, text) for name, text in sorted({**texts, "topology.css": stylesheet()}.items())))
+
+
+def _file(name: str, text: str) -> Endpoint:
+    return _endpoint(f"/ui/{name}", text, name.rpartition(".")[2])
+
+
+def _endpoint(path: str, text: str, kind: str) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        return Response(text, media_type=_TYPES[kind], headers=dict(HEADERS))
+
+    return Endpoint(path, "A part of the page that shows the application.", answer, (), (_TYPES[kind],), is_open=True)
+
+
+_REFUSALS = {
+    "400": "The question makes no sense.",
+    "401": "The token is missing or wrong.",
+    "403": "The server is addressed by a name that it does not know.",
+    "404": "There is no such store or partition.",
+    "406": "The values are of several types, which no Arrow stream holds.",
+    "413": "The request has a body.",
+    "414": "The address is too long.",
+    "431": "The headers are too long.",
+    "500": "The question failed; the log of the application says why.",
+    "503": "Not now: ask again after the seconds that Retry-After says.",
+    "504": "There was no answer in time.",
+}
+
+
+def openapi(endpoints: Iterable[Endpoint], version: str, stores: Sequence[str] = ()) -> dict[str, Any]:
+    """The document; it names the stores that may be asked.
+
+    Examples
+    --------
+    >>> openapi([], "1")["openapi"]
+    '3.1.0'
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Stores of a kstreams application", "version": version},
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "paths": {
+            endpoint.path.replace(":path}", "}"): {"get": _operation(endpoint, stores)} for endpoint in endpoints
+        },
+    }
+
+
+def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
+    named = re.findall(r"{(\w+)", endpoint.path)
+    parameters = {"store": stores}
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": _schema("string", parameters.get(name, ()))}
+        for name in named
+    ]
+    in_query = [
+        {
+            "name": parameter.name,
+            "in": "query",
+            "description": parameter.about,
+            "schema": _schema(parameter.kind, parameter.values),
+        }
+        for parameter in endpoint.parameters
+    ]
+    answers: dict[str, Any] = {kind: {} for kind in endpoint.media_types}
+    refusals = {status: {"description": text} for status, text in _REFUSALS.items()}
+    return {
+        "summary": endpoint.about,
+        "parameters": [*in_path, *in_query],
+        "security": [] if endpoint.is_open else [{"token": []}],
+        "responses": {"200": {"description": "The answer.", "content": answers}, **refusals},
+    }
+
+
+def _schema(kind: str, values: Sequence[str]) -> dict[str, Any]:
+    return {"type": kind, "enum": list(values)} if values else {"type": kind}
+
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _DEFAULT_LIMITS = Limits()

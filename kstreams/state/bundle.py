@@ -22,7 +22,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.decoders import decode_json
 from kstreams.os.private import make_folder, private_file, private_folder, write_private
 from kstreams.state.api import Changes
-from kstreams.state.changes_in_arrow import SCHEMA, encoded_changes
+from kstreams.state.task_state import SCHEMA, encoded_changes
 
 FORMAT = 1
 _NAME = "bundle.json"

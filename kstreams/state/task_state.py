@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,39 @@ from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
 from kstreams.state.rows.operation_time import OperationTime
 from kstreams.state.rows.store_reads import StoreReads
+
+_PREFIX = "observed:"
+
+
+def observed_times(stores: TaskState) -> dict[str, int]:
+    """The entries for the stores of a task."""
+    return {_PREFIX + store: time for store, time in stores.observed().items()}
+
+
+def observe_times(stores: TaskState, metadata: Mapping[str, int]) -> None:
+    """Let the stores go on from the entries in the metadata."""
+    times = {name.removeprefix(_PREFIX): time for name, time in metadata.items() if name.startswith(_PREFIX)}
+    stores.observe(times)
+
+
+SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def encoded_changes(parts: Iterable[Changes]) -> pa.Buffer:
+    """The stream, a batch for each part.
+
+    Examples
+    --------
+    >>> raw = encoded_changes([Changes(pa.array([b"a"]), pa.array([None], pa.binary()), pa.array([5]))])
+    >>> pa.ipc.open_stream(raw).read_all().to_pylist()
+    [{'key': b'a', 'value': None, 'timestamp': 5}]
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA, options=_OPTIONS) as writer:
+        for part in parts:
+            writer.write_batch(pa.RecordBatch.from_arrays(list(part), schema=SCHEMA))
+    return sink.getvalue()
 
 
 class Database(Protocol):

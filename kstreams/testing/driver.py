@@ -34,15 +34,192 @@ from kstreams.serdes import Serde, serde_of
 from kstreams.serdes.base import SerdeUse
 from kstreams.state import open_task_state, store_kinds
 from kstreams.state.api import TaskState
-from kstreams.testing.batching import batches_keep_order
-from kstreams.testing.driver_topics import DriverTopics
-from kstreams.testing.java_partition_group import JavaPartitionGroup
-from kstreams.testing.stores import StoreViews
-from kstreams.testing.times import time_ms
-from kstreams.testing.topics import TestInputTopic, TestOutputTopic
+from kstreams.testing.topics import TestInputTopic, TestOutputTopic, time_ms
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import StreamsBuilder
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from kstreams.errors import LogError
+from kstreams.kernel import java_priority_queue
+from kstreams.kernel.batch import TopicPartition
+from kstreams.processor.task.partition_group import PartitionGroup, Queue
+from kstreams.processor.topology.nodes import processor_nodes
+from kstreams.record import ValueAndTimestamp
+from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.values_with_headers import without_headers
+
+
+class StoreViews:
+    """The stores of a driver by name.
+
+    Parameters
+    ----------
+    builders : mapping of str to StoreBuilder
+        What kind each is.
+    stores : mapping of str to StateStore
+        The live ones.
+    """
+
+    def __init__(self, builders: Mapping[str, StoreBuilder], stores: Mapping[str, Any]) -> None:
+        self._builders = builders
+        self._stores = stores
+
+    def get(self, name: str, wanted: StoreKind, *other_kinds: StoreKind) -> Any:
+        """The store of this name, of the kind that is wanted, or of another that will do."""
+        store = self.any(name)
+        kind = self._builders[name].kind
+        if kind not in (wanted, *other_kinds):
+            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
+        return store
+
+    def seen_as(self, name: str, kind: StoreKind, *other_kinds: StoreKind) -> Any:
+        """A store of a kind, or of one that keeps more beside its values, which is not seen."""
+        store = self.get(name, kind, *other_kinds)
+        if self._builders[name].kind is kind:
+            return store
+        return WithoutHeaders(store) if kind.timestamped else ValuesOnly(store)
+
+    def any(self, name: str) -> Any:
+        """The store of this name, whatever its kind."""
+        if name not in self._stores:
+            names = ", ".join(sorted(self._stores)) or "none"
+            raise StateError(f"The topology has no state store {name!r}; it has: {names}.")
+        return self._stores[name]
+
+
+class ValuesOnly:
+    """A store read as if it kept neither timestamps nor headers; has the reading methods of its kind."""
+
+    _lacks = "timestamps"
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._view = store.builder.kind.view
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if not hasattr(self._view, method):
+            name = self._store.name
+            lacks = self._lacks
+            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {lacks}")
+        read = getattr(self._store, method)
+        return lambda *where: self._answer(read(*where))
+
+    def _answer(self, value: Any) -> Any:
+        """An answer of a store: a value, an iterator of entries, or a number."""
+        views = self._seen
+        return ((key, views(row)) for key, row in value) if isinstance(value, Iterator) else views(value)
+
+    def _seen(self, row: Any) -> Any:
+        bare = without_headers(row)
+        return bare.value if isinstance(bare, ValueAndTimestamp) else bare
+
+
+class WithoutHeaders(ValuesOnly):
+    """A store read as if it kept no headers."""
+
+    _lacks = "headers"
+
+    def _seen(self, row: Any) -> Any:
+        return without_headers(row)
+
+
+class JavaPartitionGroup(PartitionGroup):
+    """The partitions of a test driver, in a binary heap that moves them as Java does."""
+
+    def _offer(self, queue: Queue) -> None:
+        java_priority_queue.push(self._heads, (queue.head_ms(), queue.rank, queue))
+
+    def _next_queue(self) -> Queue:
+        return java_priority_queue.pop(self._heads)[2]
+
+
+class DriverTopics:
+    """The `Collector` of a test driver; each topic has one partition.
+
+    Parameters
+    ----------
+    is_input : callable
+        Whether the topology reads a topic.
+    enqueue : callable
+        Takes the batches of topics that are read.
+    """
+
+    def __init__(self, is_input: Callable[[str], bool], enqueue: Callable[[Batch], None]) -> None:
+        self._is_input = is_input
+        self._enqueue = enqueue
+        self._offsets: Counter[str] = Counter()
+        self.queues: dict[str, deque[Row]] = defaultdict(deque)
+        self.written: set[str] = set()
+
+    def send(self, topic: str, rows: EncodedRows, partitions: object = None) -> None:
+        """Append rows to a topic, which has one partition."""
+        self.written.add(topic)
+        batch = rows.as_batch(topic, self._offsets[topic])
+        self._offsets[topic] += len(batch)
+        self.queues[topic].extend(batch.rows())
+        if self._is_input(topic):
+            self._enqueue(batch)
+
+    def partitions(self, topic: str) -> int:
+        """One."""
+        return 1
+
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
+        """None: these topics take everything."""
+        return {}
+
+    def merges(self, topic: str) -> bool:
+        """Never: one task writes."""
+        return False
+
+    def batch_of(self, topic: str, rows: list[Row]) -> Batch:
+        """Rows that a test writes to a topic, at the offsets that follow."""
+        batch = Batch.of_rows(TopicPartition(topic, 0), rows, self._offsets[topic])
+        self._offsets[topic] += len(rows)
+        return batch
+
+
+def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
+    """Whether every output topic gets the same rows in the same order, however its input is cut into batches.
+
+    Within one sub-topology it always does. Where a topic leads from one sub-topology into the next, a batch passes the
+    first one as a whole before the next begins; that shows only where branches meet again, or where a processor follows
+    the stream time, which all sub-topologies of a test driver share.
+    """
+    if not _fed_back(sub_topologies):
+        return True
+    return not any([_meets(sub_topologies), _chooses_topics(sub_topologies), _has_processors(sub_topologies)])
+
+
+def _written(sub_topology: SubTopology) -> set[str]:
+    return {sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str)}
+
+
+def _read(sub_topology: SubTopology) -> set[str]:
+    return {topic for source in sub_topology.sources for topic in source.topics}
+
+
+def _fed_back(sub_topologies: Sequence[SubTopology]) -> set[str]:
+    """The topics that the topology both writes and reads."""
+    return set().union(*map(_written, sub_topologies)) & set().union(*map(_read, sub_topologies))
+
+
+def _meets(sub_topologies: Sequence[SubTopology]) -> bool:
+    """Whether a fed-back topic is read beside another one, or two sub-topologies write the same topic."""
+    fed_back = _fed_back(sub_topologies)
+    beside = any(_read(part) & fed_back and len(_read(part)) > 1 for part in sub_topologies)
+    writers = Counter(topic for part in sub_topologies for topic in _written(part))
+    return beside or any(count > 1 for count in writers.values())
+
+
+def _chooses_topics(sub_topologies: Sequence[SubTopology]) -> bool:
+    return any(callable(sink.topic) for part in sub_topologies for sink in part.sinks)
+
+
+def _has_processors(sub_topologies: Sequence[SubTopology]) -> bool:
+    return any(True for part in sub_topologies for _ in processor_nodes(part))
 
 
 def _with_application_id(config: Any) -> Any:

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
+from kstreams.kernel import durations
 from kstreams.kernel.advice import AdvisedCalls
 from kstreams.kernel.batch import Row, headers_column, rows_of_headers
 from kstreams.kernel.durations import Duration, Time, to_ms
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
-from kstreams.testing.times import time_ms
+
+
+def time_ms(time: Time) -> int:
+    """Milliseconds since the epoch.
+
+    Raises
+    ------
+    TypeError
+        For anything else: a float of seconds would be read as milliseconds, silently.
+    ValueError
+        When a datetime has no time zone, or is finer than a millisecond.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> time_ms(datetime(1970, 1, 2, tzinfo=UTC)), time_ms(5)
+    (86400000, 5)
+    """
+    if isinstance(time, datetime) and time.microsecond % 1000:
+        raise ValueError(f"{time!r} is finer than a millisecond: replace(microsecond=...) with whole milliseconds")
+    return durations.time_ms(time)
 
 
 class TestInputTopic(AdvisedCalls):

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from kstreams.kernel.advice import Advised, Advising
 from kstreams.kernel.durations import Duration, to_ms
+from kstreams.record import Window
+
+
+def merged(time_ms: int, touched: Iterable[Window]) -> Window:
+    """The session that a record at `time_ms` makes with those within the gap of it.
+
+    Examples
+    --------
+    >>> merged(5, [Window(0, 0), Window(10, 12)])
+    Window(start_ms=0, end_ms=12)
+    """
+    start_ms = end_ms = time_ms
+    for first_ms, last_ms in touched:
+        if first_ms < start_ms:  # noqa: PLR1730 (`min` would be a call per record)
+            start_ms = first_ms
+        if last_ms > end_ms:  # noqa: PLR1730
+            end_ms = last_ms
+    return Window(start_ms, end_ms)
+
 
 END_OF_TIME_MS = 2**63 - 1
 """The end of a window that has none."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.processor.api.record_context import RecordContext
+from kstreams.processor.api.contexts import RecordContext
 from kstreams.testing import TopologyTestDriver
 from tests.async_functions.running import Row, run, run_topics
 from tests.native.world import World

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kstreams.cli.typed_reading import reader_of
+from kstreams.cli.commands.consume import reader_of
 from kstreams.config import Config
 from kstreams.errors import SerdeError
 from kstreams.kernel.batch import TopicPartition

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kstreams.processor.operators.session import columns as session_target
-from kstreams.processor.task.columns import early_filter as thinning
+from kstreams.processor.task.columns import region as thinning
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -22,7 +22,7 @@ from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.serdes import serde_of
 from kstreams.state import store_kinds
-from kstreams.testing.stores import StoreViews
+from kstreams.testing.driver import StoreViews
 from tests.conformance.moved import start_ms
 from tests.conformance.recorded import Case, Rows, Stores, final_tables, replay, tasks_of, wanted
 from tests.native.stepped import one_thread

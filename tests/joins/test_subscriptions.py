@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.errors import SerdeError
-from kstreams.processor.operators.joins.murmur3 import hash128
+from kstreams.processor.operators.joins.foreign_key_join import hash128
 from kstreams.serdes import StringSerde
 from kstreams.serdes.subscriptions import (
     Instruction,

@@ -14,7 +14,7 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.state import open_task_state
-from kstreams.testing.driver_topics import DriverTopics
+from kstreams.testing.driver import DriverTopics
 from tests.processor.test_task import IN, batch, builder_of
 
 ROWS = batch(*((f"k{i % 7}", "x" * (i % 50), i) for i in range(5_000)))

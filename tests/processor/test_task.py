@@ -17,7 +17,7 @@ from kstreams.processor.task.task import Task
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.testing import TestOutputTopic
-from kstreams.testing.driver_topics import DriverTopics
+from kstreams.testing.driver import DriverTopics
 
 IN = TopicPartition("in", 3)
 

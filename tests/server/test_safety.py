@@ -13,8 +13,8 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server, application
+from kstreams.server.application import page_files
 from kstreams.server.instances import Instances
-from kstreams.server.ui.assets import page_files
 from tests.native.world import World
 from tests.server.conftest import every_kind
 from tests.server.served import Client, served

@@ -27,8 +27,7 @@ from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.task_input import Feeds
-from kstreams.runtime.spark.tasks.task_run import run_task
+from kstreams.runtime.spark.tasks.task_run import Feeds, run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types

@@ -13,7 +13,7 @@ from kstreams.record import ValueAndTimestamp
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.state.read_only_store import Answer
-from kstreams.testing.stores import ValuesOnly
+from kstreams.testing.driver import ValuesOnly
 from tests.state.test_key_value_store import KeyValueMachine
 from tests.state.test_session_store import RETENTION, SessionMachine
 from tests.state.test_window_store import WindowMachine

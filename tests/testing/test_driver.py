@@ -7,7 +7,7 @@ import pytest
 import kstreams as ks
 from kstreams.errors import ProcessingError, SerdeError, StateError, UnknownTopicError
 from kstreams.testing import TopologyTestDriver
-from kstreams.testing.batching import batches_keep_order
+from kstreams.testing.driver import batches_keep_order
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.cli.engine_name import EngineName
-from kstreams.cli.options import AppFile, AsJson, Settings, settings_of
+from kstreams.cli.options import AppFile, AsJson, EngineName, Settings, settings_of
 
 _NARROWEST = 40
 _FURTHER = ("decided_by", "border")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from kstreams.cli.commands.run import overrides
-from kstreams.cli.engine_name import EngineName
-from kstreams.cli.options import AppFile, AsJson, LogDir, Settings
+from kstreams.cli.options import AppFile, AsJson, EngineName, LogDir, Settings
 from kstreams.cli.output import print_rows
 
 

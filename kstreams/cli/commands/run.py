@@ -15,12 +15,10 @@ import typer
 
 from kstreams.app import App
 from kstreams.cli import lines
-from kstreams.cli.engine_name import EngineName
-from kstreams.cli.exit_status import INTERRUPTED
 from kstreams.cli.lines import LogFormat
-from kstreams.cli.numbers import counted
 from kstreams.cli.optional_address import OPTION
-from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
+from kstreams.cli.options import AppFile, EngineName, LogDir, Settings, settings_of
+from kstreams.cli.output import INTERRUPTED, counted
 
 
 def run(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kstreams.cli.engine_name import EngineName
-from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
+from kstreams.cli.options import AppFile, EngineName, LogDir, Settings, settings_of
 
 if TYPE_CHECKING:
     from kstreams.app import App

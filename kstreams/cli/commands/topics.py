@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,15 +12,48 @@ import typer
 from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
-from kstreams.cli.numbers import counted
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
-from kstreams.cli.output import print_rows
-from kstreams.cli.topic_schemas import schemas_of
-from kstreams.errors import LogError
+from kstreams.cli.output import counted, print_rows
+from kstreams.cli.registry import open_registry
+from kstreams.errors import KStreamsError, LogError, SchemaNotFoundError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, GroupDescription, TopicDescription
 from kstreams.log.homes import TopicHome
 from kstreams.log.topic_types import TopicTypes, types_of
+from kstreams.schemas import RegisteredSchema, SchemaRegistry
+
+
+def schemas_of(topic: str, home: TopicHome, log_dir: Path | None) -> dict[str, Any]:
+    """The newest schemas of the subjects `TOPIC-key` and `TOPIC-value`, in words, None where there is none.
+
+    Empty without a registry: none is configured, and the embedded log has no schema for the topic.
+    """
+    from kstreams.config import Config
+    from kstreams.log.schema_registries import has_registry
+
+    config = Config.load()
+    is_configured = has_registry(config)
+    if not is_configured and home.folder is None:
+        return {}
+    try:
+        with open_registry(config.get("schema.registry.url"), log_dir) as registry:
+            newest = {f"{part}_schema": _newest(registry, f"{topic}-{part}") for part in ("key", "value")}
+    except KStreamsError as error:
+        typer.echo(f"the schemas of {topic} cannot be shown: {error}", err=True)
+        return {"key_schema": None, "value_schema": None} if is_configured else {}
+    return newest if is_configured or any(newest.values()) else {}
+
+
+def _newest(registry: SchemaRegistry, subject: str) -> str | None:
+    try:
+        return _named(registry.version(subject))
+    except SchemaNotFoundError:
+        return None
+
+
+def _named(registered: RegisteredSchema) -> str:
+    return f"{registered.subject} version {registered.version} ({registered.schema.type}, id {registered.id})"
+
 
 topics = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 

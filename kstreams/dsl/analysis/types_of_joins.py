@@ -13,8 +13,13 @@ from kstreams.dsl.graph.joins import (
     StreamJoin,
     StreamTableJoin,
 )
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.return_annotations import return_type
 from kstreams.expressions import Expr
+
+
+def tables_joined(node: TableJoin | ForeignKeyJoin, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 
 
 def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:

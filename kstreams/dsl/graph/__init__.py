@@ -12,7 +12,6 @@ from kstreams.dsl.graph.aggregates import (
 )
 from kstreams.dsl.graph.arguments import check_arguments
 from kstreams.dsl.graph.calls import CallOptions, Calls, NamedCallOptions, calls_of, is_async, refuse_async
-from kstreams.dsl.graph.headers import MapHeaders, WithHeaders
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -26,8 +25,7 @@ from kstreams.dsl.graph.joins import (
 from kstreams.dsl.graph.logical_graph import LogicalGraph
 from kstreams.dsl.graph.node import Declared, Keys, Node, Typing, declare
 from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
-from kstreams.dsl.graph.sinks import Repartition, To
-from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, StreamSource, TableSource
+from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, Repartition, StreamSource, TableSource, To
 from kstreams.dsl.graph.stateless import (
     Branch,
     Filter,
@@ -37,6 +35,7 @@ from kstreams.dsl.graph.stateless import (
     Function,
     Map,
     MapBatch,
+    MapHeaders,
     MapValues,
     Merge,
     PairFunction,
@@ -44,8 +43,8 @@ from kstreams.dsl.graph.stateless import (
     Print,
     SelectKey,
     Split,
+    WithHeaders,
 )
-from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.graph.table_groups import (
     TableAggregate,
     TableAggregation,
@@ -55,7 +54,7 @@ from kstreams.dsl.graph.table_groups import (
     TableReduce,
     TableRepartition,
 )
-from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
+from kstreams.dsl.graph.tables import Suppress, TableFilter, TableMapValues, ToStream, ToTable
 from kstreams.dsl.graph.whole_records import reads_current_record, reads_of_current_record, taking
 
 __all__ = [

@@ -12,6 +12,25 @@ from kstreams.dsl.graph.signatures import called_with
 from kstreams.expressions import Expr
 from kstreams.processor.operators.map_batch.frames import Frames
 
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MapHeaders(Node):
+    """New headers for each record."""
+
+    changes_values: ClassVar[bool] = True
+
+    function: Annotated[Callable[[Any], Any], called_with("headers", many=True, of_record=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WithHeaders(Node):
+    """More headers for each record: names and what each is made of, an expression or the value itself."""
+
+    changes_values: ClassVar[bool] = True
+
+    headers: tuple[tuple[str, Any], ...]
+
+
 Function: TypeAlias = Callable[..., Any] | Expr
 """What the user gives: a Python function, or an expression."""
 PairFunction: TypeAlias = Callable[[Any, Any], tuple[Any, Any]] | tuple[Expr, Expr]

@@ -10,8 +10,18 @@ from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.tables.suppressed import Suppressed
 from kstreams.processor.api.processor import stores_of
 from kstreams.state.api import StoreBuilder
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Suppress(Node):
+    """The last update of each key, once its time has come. As a table it is a view of its parent."""
+
+    suppressed: Suppressed
+    store: str
+    materialized: Materialized = field(default_factory=Materialized)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

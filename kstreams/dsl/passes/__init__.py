@@ -2,10 +2,8 @@
 
 from kstreams.dsl.passes.merge_repartitions import merge_repartitions
 from kstreams.dsl.passes.merge_sources import merge_sources
-from kstreams.dsl.passes.optimize import OPTIMIZATIONS, optimize
-from kstreams.dsl.passes.reuse_source_topics import reuse_source_topics
+from kstreams.dsl.passes.optimize import OPTIMIZATIONS, optimize, reuse_source_topics, source_defaults
 from kstreams.dsl.passes.single_store_self_join import single_store_self_join
-from kstreams.dsl.passes.source_defaults import source_defaults
 
 __all__ = [
     "OPTIMIZATIONS",

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from kstreams.dsl.graph import LogicalGraph
+from kstreams.config import Config
+from kstreams.dsl.graph import GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
 from kstreams.dsl.passes.merge_repartitions import merge_repartitions
-from kstreams.dsl.passes.reuse_source_topics import reuse_source_topics
 from kstreams.dsl.passes.single_store_self_join import single_store_self_join
+from kstreams.kernel.timestamps import extractor_of
+
+
+def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
+    """The graph in which no source is silent where the configuration is not."""
+    return LogicalGraph(_filled(node, config) for node in graph)
+
+
+def _filled(node: Node, config: Config) -> Node:
+    if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
+        return node
+    consumed = node.consumed
+    extractor = consumed.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
+    key = config["default.key.serde"] if consumed.key is None else consumed.key
+    value = config["default.value.serde"] if consumed.value is None else consumed.value
+    return replace(node, consumed=replace(consumed, key=key, value=value, timestamp_extractor=extractor))
+
+
+def reuse_source_topics(graph: LogicalGraph) -> LogicalGraph:
+    """The graph in which every table of a topic, unless it keeps history, is its topic's mirror."""
+    return LogicalGraph(_mirror(node) for node in graph)
+
+
+def _mirror(node: Node) -> Node:
+    if isinstance(node, TableSource) and node.materialized.history_retention_ms is None:
+        return replace(node, restored_from_source=True)
+    return node
+
 
 OPTIMIZATIONS: dict[str, Callable[[LogicalGraph], LogicalGraph]] = {
     "reuse.ktable.source.topics": reuse_source_topics,

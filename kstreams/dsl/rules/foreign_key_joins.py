@@ -8,7 +8,7 @@ from typing import Any
 from kstreams.dsl.analysis.copartition import topics_behind
 from kstreams.dsl.analysis.tables import Keeping, TableDemands
 from kstreams.dsl.analysis.types import Types
-from kstreams.dsl.analysis.types_of_table_joins import tables_joined
+from kstreams.dsl.analysis.types_of_joins import tables_joined
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, InternalTopicNames, Partitioner
 from kstreams.dsl.lowering import Lowering

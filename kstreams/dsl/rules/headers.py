@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.types import returned_by, unchanged
-from kstreams.dsl.graph.headers import MapHeaders, WithHeaders
+from kstreams.dsl.graph.stateless import MapHeaders, WithHeaders
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.errors import TopologyError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kstreams.dsl.analysis.tables import Keeping
-from kstreams.dsl.analysis.types_of_processors import globally_stored, processed, values_processed, values_transformed
+from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering
@@ -13,6 +13,22 @@ from kstreams.dsl.rules.tables import kept_rows
 from kstreams.processor.operators.process.transform import Transformation, TransformedView, TransformOperator
 from kstreams.processor.topology.operator import Operator
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
+
+
+def processed(node: Process, parents: tuple[Types, ...]) -> Types:
+    return Types(TypeOf(node.key, node), TypeOf(node.value, node))
+
+
+def values_processed(node: ProcessValues, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key, TypeOf(node.value, node))
+
+
+def values_transformed(node: TableTransformValues, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(node.value, node))
+
+
+def globally_stored(node: GlobalStore, parents: tuple[Types, ...]) -> Types:
+    return Types(TypeOf(node.consumed.key, node), TypeOf(node.consumed.value, node))
 
 
 def process(node: Process, build: Lowering) -> str:

@@ -8,8 +8,7 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
-from kstreams.processor.operators.joins.self_join import SelfJoinOperator
-from kstreams.processor.operators.joins.stream_join import JoinWindowOperator, StreamJoinSide
+from kstreams.processor.operators.joins.stream_join import JoinWindowOperator, SelfJoinOperator, StreamJoinSide
 from kstreams.state import store_kinds
 
 

@@ -8,7 +8,7 @@ from kstreams.dsl.analysis.tables import Keeping, TableDemands
 from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import WindowedCogroup
-from kstreams.dsl.graph.suppress import Suppress
+from kstreams.dsl.graph.tables import Suppress
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kstreams.dsl.analysis.tables import Keeping, TableDemands
-from kstreams.dsl.analysis.types_of_table_joins import tables_joined
+from kstreams.dsl.analysis.types_of_joins import tables_joined
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.lowering import Lowering

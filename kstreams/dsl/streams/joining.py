@@ -17,7 +17,6 @@ from kstreams.dsl.graph.joins import (
 )
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.naming import Names, validate_name
-from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
@@ -29,6 +28,28 @@ if TYPE_CHECKING:
     from kstreams.dsl.streams.stream_joins import StreamJoins
     from kstreams.dsl.tables.global_ktable import GlobalKTable
     from kstreams.dsl.tables.ktable import KTable
+from kstreams.dsl.analysis.key_types import check_keys
+from kstreams.dsl.analysis.types import TypeOf, naming, type_given_by
+from kstreams.expressions import gives_struct
+
+
+def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> None:
+    """Raise a TopologyError when the keys of two sides, or those that the join declares, are never equal."""
+    place = f"{join} at {declared_at()}"
+    keys = [types_of(side._graph, side._node).key for side in (left, right)]
+    check_keys(place, *keys)
+    for key in keys:
+        check_keys(place, TypeOf(declared, key.origin), key)
+
+
+def check_selected(join: str, selector: Function, left: Handle, right: Handle) -> None:
+    """The same for a join by what a function of the left side gives; a `ks.struct` is built as the right side's key."""
+    place = f"{join} at {declared_at()}"
+    key = types_of(right._graph, right._node).key
+    with naming(place):
+        kind = type_given_by(selector, types_of(left._graph, left._node))
+    if not (isinstance(selector, Expr) and gives_struct(selector)):
+        check_keys(place, TypeOf(kind, left._node), key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,8 @@ from kstreams.dsl.streams.stream_values import StreamValues
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.source_line import declared_at
+from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
-from kstreams.processor.api.record_context import RecordContext
 from kstreams.record import RecordWithMetadata
 
 if TYPE_CHECKING:

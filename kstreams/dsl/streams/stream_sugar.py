@@ -11,7 +11,6 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.dsl.sugar.known_types import known, types_of
-from kstreams.dsl.sugar.sampling import in_sample
 from kstreams.errors import TopologyError
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.kernel.source_line import declared_at
@@ -19,6 +18,31 @@ from kstreams.serdes import Serde, serde_of
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream
+from kstreams.kernel.murmur2 import murmur2
+
+
+def in_sample(
+    fraction: float, seed: int, part: Callable[[Any, Any], Any] | None, serde: Serde[Any]
+) -> Callable[[Any, Any], bool]:
+    """Whether a record is in the sample: its key is, or what `part(key, value)` takes of it.
+
+    Examples
+    --------
+    >>> from kstreams.serdes import serde_of
+    >>> keep = in_sample(0.25, 0, None, serde_of(str))
+    >>> sum(keep(str(number), None) for number in range(1_000))
+    246
+    """
+    below = int(fraction * 2**32)
+    salt = seed.to_bytes(8, "big", signed=True)
+    serialize = serde.serialize
+
+    def keep(key: Any, value: Any) -> bool:
+        sampled = key if part is None else part(key, value)
+        return murmur2(salt + (b"" if sampled is None else serialize(sampled))) < below
+
+    return keep
+
 
 K = TypeVar("K")
 V = TypeVar("V")

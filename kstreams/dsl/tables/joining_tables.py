@@ -9,7 +9,7 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin, ForeignKeyNames, Inte
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
-from kstreams.dsl.streams.join_key_types import check_selected, check_sides
+from kstreams.dsl.streams.joining import check_selected, check_sides
 from kstreams.errors import TopologyError
 from kstreams.kernel.source_line import declared_at
 

@@ -97,7 +97,7 @@ class EmbeddedAdmin:
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one; CommitFailedError while the group has members."""
-        self._remove_dead_members(group)
+        self._bury_dead(group)
         group_rows.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def groups(self) -> list[str]:
@@ -106,7 +106,7 @@ class EmbeddedAdmin:
 
     def delete_group(self, group: str) -> None:
         """Forget a group and its offsets; LogError while it has members."""
-        self._remove_dead_members(group)
+        self._bury_dead(group)
         forget_group(self._catalogue, group)
 
     def describe_group(self, group: str) -> GroupDescription:
@@ -116,7 +116,7 @@ class EmbeddedAdmin:
     def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
         """The states, generations and members of several groups."""
         for group in groups:
-            self._remove_dead_members(group)
+            self._bury_dead(group)
         known = set(self.groups())
         return {group: self._described(group, is_known=group in known) for group in groups}
 
@@ -145,10 +145,10 @@ class EmbeddedAdmin:
             self._home.disk.sync_folder(folder)
             self._home.disk.sync_folder(folder.parent)
 
-    def _remove_dead_members(self, group: str) -> None:
-        """Remove members whose process has ended, in case no other member is left to do it."""
+    def _bury_dead(self, group: str) -> None:
+        """Take out members whose process has ended, should no other member be there to do it."""
         if read_group(self._catalogue, group).members:
-            GroupCoordinator(self._home, group).remove_dead(observer="")
+            GroupCoordinator(self._home, group).care(but="")
 
     @contextmanager
     def _opened(self, source: TopicPartition) -> Iterator[tuple[Topic, Partition]]:

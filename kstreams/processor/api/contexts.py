@@ -22,6 +22,19 @@ else:
 
     KOut = TypeVar("KOut")
     VOut = TypeVar("VOut")
+from typing import NamedTuple
+
+from kstreams.record import Headers
+
+
+class RecordContext(NamedTuple):
+    """The input record that is being processed, for functions that choose a topic or a partition."""
+
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
 
 
 class ProcessingContext(ABC):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from operator import length_hint
 from typing import Any, TypeVar
 
+from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
-from kstreams.processor.api.record_context import RecordContext
 from kstreams.processor.context.record_cursor import HeldRecord, Origin, RecordCursor
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, RecordMetadata

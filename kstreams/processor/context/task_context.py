@@ -11,11 +11,36 @@ from kstreams.errors import StateError
 from kstreams.os.private import private_folder
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.commit_request import CommitRequest
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.task_punctuations import TaskPunctuations
+
+
+class CommitRequest:
+    """The request of the processors of one task; it holds until the next flush.
+
+    Examples
+    --------
+    >>> request = CommitRequest()
+    >>> request.make()
+    >>> request.is_made
+    True
+    """
+
+    __slots__ = ("is_made",)
+
+    def __init__(self) -> None:
+        self.is_made = False
+
+    def make(self) -> None:
+        """Ask for a commit soon."""
+        self.is_made = True
+
+    def clear(self) -> None:
+        """The commit comes."""
+        self.is_made = False
+
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from kstreams.log.api import Admin
 from kstreams.processor.topology.fingerprint import decode_fingerprint, fingerprint_of
 from kstreams.processor.topology.fingerprint_changes import changes, refusal
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.state.bundle import Bundle
 

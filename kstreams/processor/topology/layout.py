@@ -12,7 +12,7 @@ from kstreams.log.naming import did_you_mean
 from kstreams.processor.topology.feeds import feed_partitions
 from kstreams.processor.topology.processing_order import leading_to
 from kstreams.processor.topology.readers import reader_of
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
 
 

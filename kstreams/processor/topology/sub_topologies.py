@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from kstreams.processor.topology.nodes import ProcessorNode, SourceNode, SubTopology, TopologyNode, parents_of
 from kstreams.processor.topology.processing_order import processing_order
 from kstreams.state.api import StoreBuilder
+
+
+class TaskId(NamedTuple):
+    """The sub-topology of a task and its partition; as text `<sub-topology>_<partition>`."""
+
+    sub_topology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.sub_topology}_{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TaskId:
+        """The task that a text names.
+
+        Examples
+        --------
+        >>> TaskId.parse("1_3")
+        TaskId(sub_topology=1, partition=3)
+        """
+        sub_topology, _, partition = text.partition("_")
+        return cls(int(sub_topology), int(partition))
 
 
 def split_into_sub_topologies(

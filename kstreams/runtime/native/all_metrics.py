@@ -14,9 +14,8 @@ from kstreams.log.api import Admin
 from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, Value
-from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task
+from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task, of_updater, of_updating
 from kstreams.runtime.native.gathered_metrics.threads import of_thread
-from kstreams.runtime.native.gathered_metrics.updater import of_updater, of_updating
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.progress import known_ends

@@ -16,7 +16,7 @@ from enum import Enum
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.processing_order import in_cycles, processing_order, reachable
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 
 NextOffsets = Mapping[TopicPartition, int]
 EndOffsets = Callable[[Collection[TopicPartition]], NextOffsets]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,12 +17,13 @@ from kstreams.errors import ConfigError, StateError
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.os.garbage_collection import infrequent_garbage_collection
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.topology.built import bound_while
+from kstreams.processor.topology.nodes import SubTopology, TopologyNode, parents_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.group.lone_run import require_stopped
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
@@ -32,6 +34,53 @@ from kstreams.runtime.native.state.stopped_stores import StoppedStores
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
 from kstreams.state.tables.sql import answer
+
+
+class Explanation(NamedTuple):
+    """How one operator is run."""
+
+    operator: str
+    path: str
+    why: str
+    declared_at: str | None
+
+
+def explain(topology: Topology, config: Config) -> list[Explanation]:
+    """How the native engine runs every operator of a topology, in the order of its sub-topologies."""
+    return [row for sub in topology.sub_topologies for row in _explain(sub, config.caches)]
+
+
+def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
+    reasons: dict[str, tuple[str, str]] = {}
+    for source, planned in plan_regions(sub, caching=caching).items():
+        if isinstance(planned, ColumnPlan):
+            _explain_region(sub, planned, reasons)
+        else:
+            reasons |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
+    return [Explanation(node.name, *reasons[node.name], node.declared_at) for node in sub.nodes]
+
+
+def _explain_region(sub: SubTopology, plan: ColumnPlan, reasons: dict[str, tuple[str, str]]) -> None:
+    for node in _behind(sub, {plan.source.name}):
+        reasons.setdefault(node, ("columns", "made of expressions"))
+    for target in plan.targets:
+        end = target.node.name
+        reasons |= dict.fromkeys(_behind(sub, {end}) - {end}, ("records", f"behind {end}, where columns end"))
+        if target.leaves_since is not None:
+            reasons[end] = ("records", target.leaves_since)
+
+
+def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
+    """These nodes and all that follow; nodes stand in topological order."""
+    following = set(starts)
+    for node in sub.nodes:
+        following |= {node.name} if _follows(node, following) else set()
+    return following
+
+
+def _follows(node: TopologyNode, following: set[str]) -> bool:
+    return any(parent in following for parent in parents_of(node))
+
 
 __all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
 

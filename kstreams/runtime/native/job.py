@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import uuid
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, UnknownTopicError
@@ -21,12 +25,11 @@ from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.metrics.activity import SampleWindows
-from kstreams.runtime.native.allocator import give_back_memory
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
-from kstreams.runtime.native.handovers import Handovers
 from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.forgetting import refuse_half_forgotten
@@ -37,6 +40,49 @@ from kstreams.runtime.native.state.restore import OnRestore
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.state import StateLimits
+
+
+class Handovers:
+    """The tasks that one running application was given.
+
+    Examples
+    --------
+    >>> handovers = Handovers()
+    >>> handovers.given([TaskId(0, 0), TaskId(0, 1)])
+    >>> handovers.given([TaskId(0, 1)])
+    >>> handovers.again
+    1
+    """
+
+    def __init__(self) -> None:
+        self._given: Counter[TaskId] = Counter()
+
+    def given(self, tasks: Iterable[TaskId]) -> None:
+        """The process got these, which it did not have a moment ago."""
+        self._given = self._given + Counter(tasks)  # others may read it meanwhile
+
+    def counts(self) -> Mapping[TaskId, int]:
+        """How often each task was given."""
+        return self._given
+
+    @property
+    def again(self) -> int:
+        """How often a task was given that the process had had before."""
+        return self._given.total() - len(self._given)
+
+
+_CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
+
+
+def give_back_memory() -> None:
+    """Choose Arrow's allocator for the process, unless `ARROW_DEFAULT_MEMORY_POOL` does.
+
+    Arrow's default keeps freed memory for each thread: with a budget of 64 MiB, a run took up to 1.7 times as much.
+    The system's took 0.8 times as much, and no more time.
+    """
+    if _CHOICE not in os.environ:
+        pa.set_memory_pool(pa.system_memory_pool())
+
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from kstreams.kernel.clock import Clock
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 
 logger = logging.getLogger(__name__)
 

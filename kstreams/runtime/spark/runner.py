@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.config import Config
+from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
+from kstreams.log import home_of
 from kstreams.log.api import Ability, Log
 from kstreams.log.readable_ends import readable_ends
+from kstreams.os.file_lock import FileLock
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.spark.cluster.session import session_for_steps
+from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
-from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
-from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
+from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
 from kstreams.runtime.spark.feeding import Feeding
 from kstreams.runtime.spark.feeds.purge import FeedPurge
-from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
@@ -48,10 +51,47 @@ from kstreams.runtime.spark.relational.streaming import WindowedSteps, output_mo
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.step_watch import StepWatch
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
+
+NO_OFFSET = "-"
+"""What Spark writes for a source that has not read anything yet."""
+
+
+def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
+    """Where a batch of a streaming query ends, as Spark wrote it down before it ran the batch.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+        Of the application.
+    query : str
+        The query's folder in it.
+
+    Raises
+    ------
+    StateError
+        When Spark's entry cannot be read.
+    """
+    name = f"{query}/offsets/{batch_id}"
+    try:
+        entry = storage.read(name).decode()
+        sources = [json.loads(line) for line in entry.strip().splitlines()[2:] if line != NO_OFFSET]
+    except (OSError, ValueError) as error:
+        raise StateError(f"{storage.place(name)}, Spark's own record of the batch, cannot be read: {error}") from error
+    return {topic: dict(of_topic) for source in sources for topic, of_topic in source.items() if topic != END}
+
+
+def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
+    """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
+    name = config.application_id
+    home = home_of(config)
+    path = home.lock_file(f"{name}-spark")
+    return FileLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()
+
 
 WAIT_SECONDS = 0.2
 

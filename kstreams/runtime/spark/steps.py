@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kstreams.kernel.batch import TopicPartition
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16

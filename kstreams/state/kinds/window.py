@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import Any
 
@@ -15,13 +16,120 @@ from kstreams.record import Window, Windowed
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily, all_rows
+from kstreams.state.kinds.keyed_window_store import KeyedWindowStore
 from kstreams.state.kinds.live_store import AT_ONCE, SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
 from kstreams.state.rows.entries import Entries
 from kstreams.state.rows.scan_order import scan_order, scans_by_segment
-from kstreams.state.rows.window_starts import StartsOfKeys, places_by_start
 from kstreams.state.segments import segment_ms
+
+
+class StartsOfKeys(dict[Any, list[int]]):
+    """The starts of every live key, ascending: what makes fetches cheap where nearly every record has its own."""
+
+    def note(self, key: Any, start_ms: int) -> None:
+        """A key has a window at a start, perhaps known already."""
+        starts = self.setdefault(key, [])
+        place = bisect_left(starts, start_ms)
+        if starts[place : place + 1] != [start_ms]:
+            starts.insert(place, start_ms)
+
+    def between(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
+        """The starts of a key with from <= start <= to."""
+        starts = self.get(key, [])
+        return starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
+
+    def drop_until(self, keys: Iterable[Any], start_ms: int) -> None:
+        """Forget the starts of keys up to this one."""
+        for key in keys:
+            starts = self.get(key, [])
+            del starts[: bisect_right(starts, start_ms)]
+            if not starts:
+                self.pop(key, None)
+
+
+def places_by_start(starts: list[int]) -> list[tuple[int, list[int]]]:
+    """The places at which each start stands.
+
+    Examples
+    --------
+    >>> places_by_start([5, 0, 5])
+    [(5, [0, 2]), (0, [1])]
+    """
+    places = defaultdict[int, list[int]](list)
+    for place, start_ms in enumerate(starts):
+        places[start_ms].append(place)
+    return list(places.items())
+
+
+class SparseWindowStore(KeyedWindowStore):
+    """One value by key and window start (see `WindowStore`).
+
+    A map per start, which `LiveWindowStore` keeps, would hold one entry each here.
+    """
+
+    has_plain_frames = False
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None:
+        """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
+        if key is None:
+            raise self._keys.missing()
+        if self._observe(start_ms):
+            self._groups.put(self._key(key), (start_ms, 0), self._held(value))
+
+    def get(self, key: Any, start_ms: int) -> Any:
+        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if key is None:
+            raise self._keys.missing()
+        if start_ms <= self._hidden_ms():
+            return None
+        return self._public(self._groups.peek(self._key(key)).get((start_ms, 0)))
+
+    def latest_first(self, key: Any, from_ms: int, to_ms: int) -> dict[int, Any]:
+        """What `get` gives of all windows that start between two times, by start, the latest first."""
+        group = self._groups.peek(self._key(key))
+        public = self._values.public
+        limit_ms = self.observed_ms - self._retention_ms
+        places = group.span(from_ms if from_ms > limit_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
+        places.reverse()
+        if public is None:
+            return {place[0]: group[place] for place in places}
+        return {place[0]: public(group[place]) for place in places}
+
+    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together.
+
+        The first call makes an index by time, which stays in memory from then on.
+        """
+        for key, place in self._groups.between(max(from_ms, self._limit_ms() + 1), to_ms):
+            value = self._groups.peek(key).get(place)
+            if value is not None:
+                yield self._shown(key, place[0], value)
+
+    def _hidden_ms(self) -> int:
+        """A cache of Kafka Streams still finds what has expired."""
+        return self._gone_ms(self.observed_ms) if self.builder.caches else self._limit_ms()
+
+
+class JoinWindowStore(KeyedWindowStore):
+    """All values by key and start, in the order of their puts (see `WindowStore`); time is the start.
+
+    A value is told from its twins by a sequence number, counted within its key and start: what a put does is then
+    decided by the content of the store alone, and a replay writes the same bytes.
+    """
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None:
+        """Add a value; None is no value and changes nothing, nor does one that has expired."""
+        if value is None or not self._observe(start_ms):
+            return
+        live = self._key(key)
+        self._groups.put(live, (start_ms, self._groups[live].after_last(start_ms)), self._held(value))
+
+    def get(self, key: Any, start_ms: int) -> Any:
+        """The value put first at a start, or None."""
+        return next((value for _, value in self.fetch(key, start_ms, start_ms)), None)
+
 
 _NO_SEQUENCE = bytes(4)
 _MANY_STARTS = 32

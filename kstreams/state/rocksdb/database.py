@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -29,10 +30,38 @@ from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rocksdb.failures import damaged, unreadable
 from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, mark, marked, read, read_back
-from kstreams.state.rocksdb.statistics import PROPERTIES, parsed
 from kstreams.state.rocksdb.view import RocksView
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
+
+PROPERTIES = (
+    *("num-immutable-mem-table", "cur-size-active-mem-table", "cur-size-all-mem-tables", "size-all-mem-tables"),
+    *("num-entries-active-mem-table", "num-entries-imm-mem-tables", "num-deletes-active-mem-table"),
+    *("num-deletes-imm-mem-tables", "mem-table-flush-pending", "num-running-flushes", "compaction-pending"),
+    *("num-running-compactions", "estimate-pending-compaction-bytes", "total-sst-files-size", "live-sst-files-size"),
+    *("num-live-versions", "block-cache-capacity", "block-cache-usage", "block-cache-pinned-usage"),
+    *("estimate-num-keys", "estimate-table-readers-mem", "background-errors"),
+)
+"""Without their prefix, as Kafka Streams reads them."""
+
+_LINE = re.compile(r"rocksdb\.(\S+) (?:.*P100 : (\S+) )?COUNT : (\d+)(?: SUM : (\d+))?")
+
+
+def parsed(text: str) -> dict[str, Statistic]:
+    """The statistics in RocksDB's own text, by their names without the prefix.
+
+    Examples
+    --------
+    >>> text = 'rocksdb.bytes.written COUNT : 70\\nrocksdb.db.flush.micros P50 : 1.0 P100 : 9.0 COUNT : 2 SUM : 12'
+    >>> found = parsed(text)
+    >>> found["bytes.written"], found["db.flush.micros"]
+    (Statistic(times=70, total=0, highest=0.0), Statistic(times=2, total=12, highest=9.0))
+    """
+    return {
+        name: Statistic(int(count), int(total or 0), float(highest or 0))
+        for name, highest, count, total in _LINE.findall(text)
+    }
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
-from kstreams.processor.topology.hash_set_order import string_hash
+from kstreams.processor.topology.describe import string_hash
 
 FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance"))
 FAMILIES = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.assignor import assign_tasks
 from kstreams.runtime.native.assignment.clients import AssignmentRules, ClientState, TaskShares
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.processor.topology.task_id import TaskId
-from kstreams.runtime.native.tasks.placement import place
+from kstreams.processor.topology.sub_topologies import TaskId
+from kstreams.runtime.native.tasks.task_manager import place
 
 tasks = st.lists(st.integers(1, 8), max_size=5).map(
     lambda widths: [TaskId(sub, partition) for sub, width in enumerate(widths) for partition in range(width)]

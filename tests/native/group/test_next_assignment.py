@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState
 from kstreams.runtime.native.group.next_assignment import next_assignment

@@ -11,7 +11,7 @@ from kstreams.log.api import Ability
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.groups.transitions import Leave
 from kstreams.runtime.native.group import member as member_module
-from kstreams.runtime.native.group.lease import Lease
+from kstreams.runtime.native.group.member import Lease
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, tasks_of, until, word_count
 
@@ -42,7 +42,7 @@ def test_a_process_asks_when_a_session_has_passed(world: World, monkeypatch: pyt
         assert member is not None
         who = member.owner()  # the group confirms it
         with member._turn:  # the thread that keeps it in the group stands still
-            GroupCoordinator(log._home, "app").apply(Leave(who.member, "no sign of life"))
+            GroupCoordinator(log._home, "app").bring(Leave(who.member, "no sign of life"))
             assert member.owner() == who
             passed_s = Lease.now_s() + 46
             monkeypatch.setattr(Lease, "now_s", staticmethod(lambda: passed_s))

@@ -8,8 +8,8 @@ from time import monotonic, sleep
 import pytest
 
 from kstreams.kernel.clock import ManualClock
-from kstreams.processor.topology.task_id import TaskId
-from kstreams.runtime.native.handovers import Handovers
+from kstreams.processor.topology.sub_topologies import TaskId
+from kstreams.runtime.native.job import Handovers
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop
 from tests.native.world import WAIT_S, World, tasks_of, word_count
 

@@ -18,12 +18,12 @@ import pytest
 from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import EMPTY, StateVersion, version_number
 from kstreams.runtime.spark.storage.opening import open_storage
-from kstreams.runtime.spark.tasks.local_places import remove_unused
 from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, StateOwner
 from kstreams.runtime.spark.tasks.task_folder import TaskFolder
+from kstreams.runtime.spark.tasks.task_run import remove_unused
 from kstreams.state import StateLimits, StoreBuilder, Stores
-from kstreams.state.observed_times import observed_times
+from kstreams.state.task_state import observed_times
 
 COUNTS = Stores.key_value("counts", key=str, value=int)
 IN_MEMORY = Stores.key_value("counts", key=str, value=int, store="memory")

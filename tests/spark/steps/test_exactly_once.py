@@ -11,8 +11,8 @@ from kstreams.config import Config
 from kstreams.errors import FencedError, LogError, StateError
 from kstreams.log import open_log
 from kstreams.runtime.spark import engine
-from kstreams.runtime.spark.driver_lock import driver_lock
 from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.runner import driver_lock
 from kstreams.runtime.spark.storage.local import LocalStorage
 from tests.spark.running import Application
 from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count

@@ -11,7 +11,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.runtime.spark import engine
-from kstreams.runtime.spark.step_differences import AFTER_OTHERS, SHARES
+from kstreams.runtime.spark.engine import AFTER_OTHERS, SHARES
 
 pytestmark = pytest.mark.spark
 

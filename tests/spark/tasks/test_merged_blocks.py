@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_of, rows_of
-from kstreams.runtime.spark.exchange.held_blocks import held
-from kstreams.runtime.spark.exchange.merged_blocks import MergedBlocks, merged
+from kstreams.runtime.spark.exchange.merged_blocks import MergedBlocks, held, merged
 from kstreams.runtime.spark.exchange.rows import batches_of
 
 pytestmark = pytest.mark.spark

@@ -25,7 +25,7 @@ from kstreams.processor.operators.windowed.rows import LATE
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SessionWindows
-from kstreams.windows.session import merged
+from kstreams.windows.kinds import merged
 
 Merger = Callable[[Any, Any, Any], Any]
 """`merger(key, aggregate, aggregate) -> aggregate`; called with the initial aggregate first."""

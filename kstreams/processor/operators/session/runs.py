@@ -16,7 +16,7 @@ import pyarrow as pa
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.windowing import Integers
 from kstreams.record import Window, Windowed
-from kstreams.windows.session import merged
+from kstreams.windows.kinds import merged
 
 
 class Session(NamedTuple):

@@ -28,7 +28,6 @@ from kstreams.processor.operators.joins.lookup_join import LookupHandle
 from kstreams.processor.operators.map_batch.columns import BatchTarget
 from kstreams.processor.operators.map_batch.rows import BatchedRecords
 from kstreams.processor.operators.session.columns import SessionTarget
-from kstreams.processor.task.columns.early_filter import EarlyFilter
 from kstreams.processor.task.columns.exit_target import ExitTarget
 from kstreams.processor.task.columns.passage_counts import PassageCounts
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
@@ -36,6 +35,41 @@ from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
 from kstreams.processor.topology.operator import Forward
+
+WORTH = 1 / 2
+"""Share of records that may come through. Measured on JSON: of a tenth it halves the time, of all it adds a quarter."""
+
+_RESTS = 16
+"""So many batches go by record before columns are tried again: a vain try costs about a third of a batch."""
+
+
+class EarlyFilter:
+    """Remembers how much came through.
+
+    Examples
+    --------
+    >>> early = EarlyFilter()
+    >>> early.pays(leaving=10, of=100), early.pays(leaving=90, of=100)
+    (True, False)
+    >>> sum(early.rests() for _ in range(100))
+    16
+    """
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def rests(self) -> bool:
+        """Whether the next batch is to go by record at once."""
+        self._left = max(0, self._left - 1)
+        return self._left > 0
+
+    def pays(self, leaving: int, of: int) -> bool:
+        """Whether so few rows leave the region, of a batch of `of`, that it saves time."""
+        self._left = 0 if leaving <= WORTH * of else _RESTS + 1
+        return self._left == 0
+
 
 LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
 

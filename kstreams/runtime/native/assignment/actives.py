@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import Clients
 from kstreams.runtime.native.assignment.loads import Loads
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.actives import place_active
 from kstreams.runtime.native.assignment.clients import AssignmentRules, Clients, ClientShare, ClientState, TaskShares
 from kstreams.runtime.native.assignment.standbys import StandbyPlan, place_standbys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 
 Choose = Callable[[str, str], TaskId | None]  # which task goes from one client to another, if any may
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import Clients
 from kstreams.runtime.native.assignment.loads import Loads
 

@@ -2,18 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from time import monotonic
 
 from kstreams.processor.context.forwarded import NOBODY
 from kstreams.processor.task.task import Task
-from kstreams.runtime.metrics.catalogue import NODE, TASK, TOPIC, MetricName
+from kstreams.runtime.metrics.catalogue import CACHE, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, amounts, extremes, latency, occurrences, turns
-from kstreams.runtime.native.gathered_metrics.stores import of_stores
 from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
 from kstreams.runtime.native.metrics.record_ages import RecordAges
+from kstreams.runtime.native.metrics.task_sensors import TaskSensors
+from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
+from kstreams.runtime.native.state.restore import RestoreProgress
+from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
+
+
+def of_stores(sensors: TaskSensors, tags: Tags) -> Found:
+    """What RocksDB says of each store; with DEBUG also what operations take, and hit ratios."""
+    for store, properties in sensors.properties.items():
+        of_store = (*tags, ("rocksdb-state-id", store))
+        for name, value in properties.items():
+            yield MetricName(STATE, name, of_store), value
+        if properties:
+            yield MetricName(STATE, "estimate-live-data-size", of_store), sensors.extents[store].bytes
+    if sensors.debug is not None:
+        yield from _of_operations(sensors.debug, tags)
+        yield from _of_memory(sensors.debug, tags)
+        for name, figure in sensors.debug.database.values(monotonic()):
+            yield MetricName(STATE, name, tags), figure
+
+
+def _of_operations(debug: DebugSensors, tags: Tags) -> Found:
+    now = monotonic()
+    for (store, name), seconds in list(debug.operations.by_operation.items()):
+        of_store = (*tags, ("state-id", store))
+        yield from latency(STATE, name, seconds, of_store, now)
+        yield MetricName(STATE, f"{name}-rate", of_store), seconds.rate(now)
+
+
+def _of_memory(debug: DebugSensors, tags: Tags) -> Found:
+    now = monotonic()
+    for store, hits in list(debug.hits.by_store.items()):
+        of_cache = (*tags, ("record-cache-id", store))
+        yield from extremes(CACHE, "hit-ratio", hits, of_cache, now)
+        yield MetricName(CACHE, "hit-ratio-min", of_cache), hits.lowest(now)
+    for buffer in debug.suppress:
+        for extent, samples in buffer.extents.items():
+            yield from extremes(
+                STATE, f"suppression-buffer-{extent}", samples, (*tags, ("state-id", buffer.store)), now
+            )
+
+
+def of_updater(manager: TaskManager | None, restores: Iterable[RestoreProgress], tags: Tags) -> Found:
+    """What is restored and followed, and what is left to do."""
+    restoring = frozenset[str]()
+    if manager is not None:
+        restoring = frozenset(map(str, manager.restoring()))
+        yield MetricName(UPDATER, "active-restoring-tasks", tags), len(restoring)
+        yield MetricName(UPDATER, "standby-updating-tasks", tags), len(manager.standby())
+        for standby, lag in manager.lags().items():
+            yield MetricName(TASK, "standby-lag", (*tags, ("task-id", str(standby)))), lag
+    yield from _of_restores(list(restores), restoring, tags)
+
+
+def _of_restores(restores: Sequence[RestoreProgress], restoring: Collection[str], tags: Tags) -> Found:
+    """What they lack; nothing where a restore was given up because the task runs elsewhere now."""
+    remaining_records = Counter[str]()
+    for restore in restores:
+        remaining = max(0, restore.total - restore.restored) if restore.task in restoring else 0
+        remaining_records[restore.task] += remaining
+        of_store = (*tags, ("task-id", restore.task), ("store", restore.store))
+        yield MetricName(UPDATER, "restore-remaining-records-total", of_store), remaining
+    for task, remaining in remaining_records.items():
+        yield MetricName(TASK, "restore-remaining-records-total", (*tags, ("task-id", task))), remaining
+
+
+def of_updating(sensors: UpdaterSensors, tags: Tags) -> Found:
+    """Where the updater's time goes, and what it has applied."""
+    now = monotonic()
+    restoring = sensors.restoring.sum_rate(now)
+    updating = sensors.updating.sum_rate(now)
+    yield MetricName(UPDATER, "active-restore-ratio", tags), restoring
+    yield MetricName(UPDATER, "standby-update-ratio", tags), updating
+    yield MetricName(UPDATER, "idle-ratio", tags), max(0.0, 1 - restoring - updating)
+    applied = [*sensors.restored.copy().values(), *sensors.updated.copy().values()]
+    yield MetricName(UPDATER, "restore-records-rate", tags), sum(samples.sum_rate(now) for samples in applied)
+    yield MetricName(UPDATER, "restore-call-rate", tags), sum(samples.rate(now) for samples in applied)
+    restored = sum(samples.total for samples in sensors.restored.copy().values())
+    yield MetricName(UPDATER, "restore-records-total", tags), restored
+    for name, of_tasks in (("restore", sensors.restored), ("update", sensors.updated)):
+        for task, samples in of_tasks.copy().items():
+            yield from amounts(TASK, name, samples, (*tags, ("task-id", task)), now)
 
 
 def of_task(thread: StreamThread, active: ActiveTask) -> Found:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.assignor import assign_tasks
 from kstreams.runtime.native.assignment.clients import AssignmentRules, ClientShare
 from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState, owners

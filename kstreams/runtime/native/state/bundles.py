@@ -39,7 +39,7 @@ from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, in_parts, write_bundle
 from kstreams.state.changelog_records import as_records
-from kstreams.state.observed_times import observe_times, observed_times
+from kstreams.state.task_state import observe_times, observed_times
 
 logger = logging.getLogger(__name__)
 

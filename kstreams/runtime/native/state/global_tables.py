@@ -17,10 +17,45 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.native.state.read_write_lock import ReadWriteLock
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StateStore, TaskState
 from kstreams.state.committed import CommittedViews
+
+
+class ReadWriteLock:
+    """A writer that waits goes before new readers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._readers = 0
+        self._writer = False
+
+    def acquire_shared(self) -> None:
+        """Wait until nobody writes or waits to write."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writer)
+            self._readers += 1
+
+    def release_shared(self) -> None:
+        """Undo `acquire_shared`."""
+        with self._changed:
+            self._readers -= 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Nobody else reads or writes inside."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writer)
+            self._writer = True
+            self._changed.wait_for(lambda: self._readers == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writer = False
+                self._changed.notify_all()
+
 
 T = TypeVar("T")
 

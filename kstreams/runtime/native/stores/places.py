@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import changelog_of

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Collection, Mapping
 
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.group.messages import Pace, Slice, slowest
 
 _FIRST = Slice()

@@ -4,10 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kstreams.config import Config
+from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.member import GroupMember
-from kstreams.runtime.native.group.settings import assignment_rules, process_state
+from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.job import Job, consumer_settings
+
+
+def assignment_rules(config: Config) -> AssignmentRules:
+    """How tasks are assigned.
+
+    Examples
+    --------
+    >>> assignment_rules(Config.of({"num.standby.replicas": 1})).num_standby_replicas
+    1
+    """
+    return AssignmentRules(
+        config["num.standby.replicas"],
+        config["max.warmup.replicas"],
+        config["acceptable.recovery.lag"],
+        tuple(config["rack.aware.assignment.tags"]),
+    )
+
+
+def process_state(process: str, config: Config) -> ProcessState:
+    """What a process tells of itself at its start."""
+    tags = {name: str(value) for name, value in config.prefixed("client.tag.").items()}
+    return ProcessState(
+        process, capacity=config["num.stream.threads"], tags=tags, server=config["application.server"] or ""
+    )
 
 
 def lone_run(job: Job) -> LoneRun:

@@ -15,7 +15,7 @@ from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
-from kstreams.state.observed_times import observe_times
+from kstreams.state.task_state import observe_times
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kstreams.errors import CorruptStateError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import RestoreProgress, StoreRestorer
 from kstreams.runtime.native.tasks.restored_task import RestoredTask, open_state, restored_task

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.errors.failures import Failures
@@ -19,6 +20,41 @@ from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 from kstreams.state.changelog_records import as_records
+
+
+class Purge:
+    """Purges the repartition topics that one thread's tasks read.
+
+    Parameters
+    ----------
+    admin : Admin
+    topics : collection of str
+        Real names of the repartition topics.
+    interval_ms : int
+        Least time between two purges.
+    clock : Clock
+    """
+
+    def __init__(self, admin: Admin, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
+        self._admin = admin
+        self._topics = topics
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._last_ms = clock.uptime_ms()
+        self._purged: dict[TopicPartition, int] = {}
+
+    def after_commit(self, tasks: Iterable[ActiveTask]) -> None:
+        """Delete what these tasks have just committed, if it is time."""
+        now_ms = self._clock.uptime_ms()
+        if not self._topics or now_ms - self._last_ms < self._interval_ms:
+            return
+        offsets = {s: at for task in tasks for s, at in task.next_offsets.items() if s.topic in self._topics}
+        moved = {source: at for source, at in offsets.items() if at > self._purged.get(source, 0)}
+        if moved:
+            self._admin.delete_records(moved)
+        self._purged |= moved
+        self._last_ms = now_ms
+
 
 _CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
 _EARLIEST_MS = 1  # of changelog records without a time: Kafka's client cannot write 0

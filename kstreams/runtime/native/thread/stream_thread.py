@@ -17,7 +17,7 @@ from kstreams.errors import LogError
 from kstreams.os.forks import end_child_of, in_child
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
@@ -28,11 +28,10 @@ from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
-from kstreams.runtime.native.thread.committer import Committer
+from kstreams.runtime.native.thread.committer import Committer, Purge
 from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
-from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.thread.stall_detector import StallDetector

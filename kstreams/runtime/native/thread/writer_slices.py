@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from kstreams.kernel.batch import TopicPartition
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.group.messages import EVERYTHING_MS, Pace, Slice
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.active_task import NOTHING_MS, ActiveTask

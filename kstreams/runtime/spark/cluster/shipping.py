@@ -12,9 +12,12 @@ import functools
 import inspect
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, get_type_hints
@@ -25,8 +28,59 @@ from pyspark import cloudpickle
 
 from kstreams.errors import TopologyError
 from kstreams.modules.installed import is_installed
-from kstreams.modules.user_modules import sources_of
-from kstreams.runtime.spark.cluster.shipped_modules import offer
+from kstreams.modules.user_modules import Source, sources_of
+
+
+def offer(sources: Mapping[str, Source]) -> None:
+    """Let imports find these modules, where nothing else has their names; a text that changed is imported anew."""
+    if _finder not in sys.meta_path:
+        sys.meta_path.append(_finder)
+    for name, source in sources.items():
+        if _finder.sources.get(name) not in (None, source):
+            sys.modules.pop(name, None)
+        _finder.sources[name] = source
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules whose texts came with a program."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """How a module is loaded; None where it did not come."""
+        source = self.sources.get(fullname)
+        if source is None:
+            return None
+        spec = spec_from_loader(fullname, _Loader(source), origin=source.file, is_package=source.is_package)
+        assert spec is not None
+        spec.has_location = True  # it then has a __file__
+        return spec
+
+
+class _Loader(InspectLoader):
+    """Runs the text of a module; stack traces name its file."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def get_source(self, fullname: str) -> str:
+        """Its text."""
+        return self._source.text
+
+    def is_package(self, fullname: str) -> bool:
+        """Whether it is a package."""
+        return self._source.is_package
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Its code."""
+        return self.source_to_code(self._source.text, self._source.file)
+
+
+_finder = _Finder()
+
 
 _OF_PYSPARK = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
 """A cluster may have it in a folder of its own (`SPARK_HOME`)."""

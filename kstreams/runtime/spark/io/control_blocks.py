@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kstreams.runtime.spark.cluster.slots import task_slots
+from kstreams.runtime.spark.cluster.session import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, report
 from kstreams.runtime.spark.io.from_log import LogRecords

@@ -9,9 +9,33 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.admission import admitted, end_of_moment, split_evenly
-from kstreams.runtime.spark.io.ahead.greatest_times import GreatestTimes, Positions
 from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead, LogAhead
 from kstreams.runtime.spark.io.ahead.records_ahead import RecordsAhead
+
+Positions = Mapping[TopicPartition, int]
+
+
+class GreatestTimes:
+    """The greatest timestamps of partitions before positions that grow: what was seen is not looked at again.
+
+    Parameters
+    ----------
+    starts : mapping of TopicPartition to int
+        Where the records begin that count; one that is not named counts from its beginning.
+    """
+
+    def __init__(self, starts: Positions) -> None:
+        self._starts = dict(starts)
+        self._known: dict[TopicPartition, tuple[int, int]] = {}
+
+    def before(self, ahead: Ahead, positions: Positions) -> dict[TopicPartition, int]:
+        """The greatest valid timestamp (ms) of each partition before its position; -1 where there is none."""
+        for source, position in positions.items():
+            at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
+            times = [span.latest_ms for span in ahead.spans(source, at, position)]
+            self._known[source] = position, max([latest_ms, *times])
+        return {source: self._known[source][1] for source in positions}
+
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 

@@ -11,7 +11,7 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Admin, Log
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.rows import positions_of
 from kstreams.runtime.spark.forgetting import forget

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from kstreams.dsl.analysis.copartition import repartitions_with_null_keys
 from kstreams.dsl.analysis.facts import flow_types
-from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import LogicalGraph, Node
 

@@ -22,7 +22,7 @@ from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, Task
 from kstreams.runtime.spark.tasks.task_folder import FolderNote, TaskFolder
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
-from kstreams.state.observed_times import observe_times
+from kstreams.state.task_state import observe_times
 
 logger = logging.getLogger(__name__)
 

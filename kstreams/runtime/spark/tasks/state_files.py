@@ -23,12 +23,12 @@ import pyarrow as pa
 from kstreams.errors import StateError
 from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.processor.topology.fingerprint import format_of
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import EMPTY, MAX_ROUNDS, StateVersion, version_number
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.state.api import Changes
-from kstreams.state.changes_in_arrow import encoded_changes
+from kstreams.state.task_state import encoded_changes
 
 logger = logging.getLogger(__name__)
 

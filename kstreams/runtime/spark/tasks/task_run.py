@@ -6,28 +6,39 @@ again reads and writes the same; its report names what holds its output, which t
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
+import shutil
+import sys
+import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.errors import CorruptStateError, KStreamsError
-from kstreams.kernel.batch import Batch
-from kstreams.kernel.clock import ManualClock
+from kstreams.config import Config
+from kstreams.errors import CorruptStateError, KStreamsError, StateError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import ManualClock, SystemClock
 from kstreams.os.garbage_collection import spare_worker
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
+from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
+from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
-from kstreams.processor.topology.task_id import TaskId
+from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, in_arrow
-from kstreams.runtime.spark.exchange.held_blocks import held
-from kstreams.runtime.spark.exchange.merged_blocks import merged
+from kstreams.runtime.spark.exchange.merged_blocks import held, merged
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, describe, report
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
@@ -37,15 +48,114 @@ from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
-from kstreams.runtime.spark.tasks.local_places import local_folder, task_place
 from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, state_files
-from kstreams.runtime.spark.tasks.task_input import Feeds, in_order
-from kstreams.runtime.spark.tasks.worker_lines import write_lines
+from kstreams.runtime.spark.tasks.task_folder import TaskFolder
 from kstreams.state.api import Changes, StateStore, TaskState
-from kstreams.state.observed_times import observed_times
+from kstreams.state.task_state import observed_times
+from kstreams.structured_logs import LINE_FORMATS, BriefLines, is_shown
+
+Feeds = Mapping[TopicPartition, Iterable[Batch]]
+"""By partition: its records in order of their offsets; each may be read again from its beginning."""
+
+
+def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interleaved]:
+    """The records of all partitions, each time from the one whose next record has the lowest timestamp.
+
+    Of each partition a batch is held; the next is read when it is used up.
+
+    Parameters
+    ----------
+    feeds : mapping of TopicPartition to iterable of Batch
+    stamp : callable
+        Gives a batch the timestamps of its source; called once for each, in offset order.
+
+    Examples
+    --------
+    >>> from kstreams.kernel.batch import Row
+    >>> def batch(name, *times):
+    ...     return Batch.of_rows(TopicPartition(name, 0), [Row(None, None, time, ()) for time in times])
+    >>> feeds = {TopicPartition("a", 0): [batch("a", 1, 7), batch("a", 8)], TopicPartition("b", 0): [batch("b", 2, 9)]}
+    >>> [str(run.parts[part].source) for run in in_order(feeds, lambda batch: batch) for part, _ in run.turns()]
+    ['a-0', 'b-0', 'a-0', 'a-0', 'b-0']
+    """
+    group = PartitionGroup(sorted(feeds), stamp=stamp)
+    ahead = {source: iter(feeds[source]) for source in sorted(feeds)}
+    while True:
+        for source in list(ahead):
+            while not group.buffered(source):
+                batch = next(ahead[source], None)
+                if batch is None:
+                    del ahead[source]
+                    break
+                group.add(batch)
+        runs = group.next_runs(sys.maxsize)
+        if runs is None:
+            return
+        yield runs
+
+
+UNUSED_SECONDS = 7 * 86_400
+
+
+def task_place(chosen: str | None, checkpoint: str, checkpoint_id: str, task: str) -> Path:
+    """The folder of a task on this machine: the same for all workers of an executor.
+
+    Parameters
+    ----------
+    chosen : str or None
+        Folder that the user chose; None for Spark's local ones, which go when the executor ends.
+    checkpoint, checkpoint_id : str
+        Name the application's state, wherever it is read from.
+    task : str
+    """
+    root = local_folder(chosen, task) / f"kstreams-state-{os.getuid()}"
+    _remove_unused_once(root)
+    name = hashlib.blake2b(f"{checkpoint} {checkpoint_id}".encode(), digest_size=8).hexdigest()
+    return root / name / task
+
+
+def local_folder(chosen: str | None, task: str) -> Path:
+    """The folder that the user chose, else one of those on the disks that Spark may use: tasks are spread over them."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
+    return Path(chosen or folders[zlib.crc32(task.encode()) % len(folders)])
+
+
+@cache
+def _remove_unused_once(root: Path) -> None:
+    remove_unused(root, SystemClock().wall_ms() // 1000 - UNUSED_SECONDS)
+
+
+def remove_unused(root: Path, before_s: float) -> None:
+    """Delete the folders of tasks that were used last before a time; those that somebody holds stay."""
+    for lock in root.glob("*/*/.lock"):
+        with suppress(OSError, StateError):
+            if lock.stat().st_mtime < before_s:
+                with TaskFolder(lock.parent):
+                    shutil.rmtree(lock.parent)
+                lock.parent.parent.rmdir()
+
+
+_handler = logging.StreamHandler()
+_handler.addFilter(is_shown)
+
+
+def write_lines(config: Config) -> None:
+    """Write them to standard error by `logging.format`, unless the process has handlers of somebody else's.
+
+    A process may work for another application next: the lines are those of the last one that asked.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(_handler)
+        logging.getLogger("kstreams").setLevel(logging.WARNING)
+    if _handler in root.handlers:
+        root.setLevel(config["logging.level"])
+    form = LINE_FORMATS.get(config["logging.format"])
+    _handler.setFormatter(BriefLines() if form is None else form(config))
+
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.runtime.spark.relational.windowed_query import delay_of, is_final
 from kstreams.serdes.windowed import session_key, time_window_key
 from kstreams.windows import SessionWindows, TimeWindows
-from kstreams.windows.session import merged
+from kstreams.windows.kinds import merged
 
 _Rows: TypeAlias = list[tuple[int, int, bytes, int]]
 """What Spark keeps: start and end of each window, its serialized aggregate, and the time of that."""
