@@ -25,7 +25,7 @@ from kstreams.kernel.source_line import declared_at
 from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:
-    from kstreams.dsl.streams.stream_joins import StreamJoins
+    from kstreams.dsl.streams.kstream import KStream
     from kstreams.dsl.tables.global_ktable import GlobalKTable
     from kstreams.dsl.tables.ktable import KTable
 from kstreams.dsl.analysis.key_types import check_keys
@@ -96,8 +96,8 @@ def _left_value(left: Handle, joined: Joined) -> Typing:
 
 
 def join_streams(
-    left: StreamJoins[Any, Any],
-    right: StreamJoins[Any, Any],
+    left: KStream[Any, Any],
+    right: KStream[Any, Any],
     windows: JoinWindows | None,
     joined: Joined,
     *,
@@ -131,7 +131,7 @@ def join_streams(
     return graph.add(node, merge, (this.name, other.name))
 
 
-def _prefix(side: StreamJoins[Any, Any], name: str | None, which: str) -> str:
+def _prefix(side: KStream[Any, Any], name: str | None, which: str) -> str:
     return side._node.name if name is None else f"{validate_name(name)}-{which}"
 
 
@@ -175,9 +175,7 @@ def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:
     return names.given_or_next(None if name is None else f"{name}{suffix}", prefix)
 
 
-def join_table(
-    stream: StreamJoins[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool
-) -> StreamTableJoin:
+def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool) -> StreamTableJoin:
     """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
     grace_ms = None if joined.grace is None else to_ms(joined.grace)
     if grace_ms is not None and grace_ms < 0:
@@ -201,7 +199,7 @@ def join_table(
 
 
 def join_global_table(
-    stream: StreamJoins[Any, Any],
+    stream: KStream[Any, Any],
     table: GlobalKTable[Any, Any],
     key_selector: Function | None,
     joined: Joined,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from kstreams.dsl.graph import (
     Declared,
@@ -11,31 +11,38 @@ from kstreams.dsl.graph import (
     ProcessValues,
     SelectKey,
     Suppress,
+    TableFilter,
     TableGroupBy,
+    TableMapValues,
     ToStream,
     Typing,
 )
+from kstreams.dsl.graph.table_joins import Partitioner
+from kstreams.dsl.graph.tables import TableTransformValues
+from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.streams.kstream import KStream
 from kstreams.dsl.sugar.expiry import Expiry
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.tables.grouped_table import KGroupedTable
+from kstreams.dsl.tables.joining_tables import ForeignKey, TableJoinOptions, join_tables
 from kstreams.dsl.tables.suppressed import Suppressed
-from kstreams.dsl.tables.table_joins import TableJoins
-from kstreams.dsl.tables.table_views import TableViews
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.kernel.source_line import declared_at
+from kstreams.processor.api.processor import FixedKeyProcessor, check_supplier, store_names
 from kstreams.serdes import serde_of
 
 K = TypeVar("K")
 V = TypeVar("V")
-K2 = TypeVar("K2")
 V2 = TypeVar("V2")
+K2 = TypeVar("K2")
+VO = TypeVar("VO")
+VR = TypeVar("VR")
 
 
-class KTable(TableViews[K, V], TableJoins[K, V]):
+class KTable(Handle, Generic[K, V]):
     """A table that changes with every record. Kafka Streams: `KTable`.
 
     A view (`filter`, `map_values`) keeps nothing unless a store is named by `materialized=`.
@@ -48,6 +55,189 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
     """
 
     __slots__ = ()
+
+    def filter(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter(lambda user, name: name != "", materialized="known-users")
+        """
+        return self._filter(False, predicate, key, value, materialized, name)
+
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter_not(ks.value == "")
+        """
+        return self._filter(True, predicate, key, value, materialized, name)
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], Any] | Expr,
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2 | None] | Expr[V2],
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2 | None],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+
+    def map_values(
+        self,
+        function: Callable[..., Any] | Expr,
+        *,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, Any]:
+        """A new value for each row: `function(value)`; a deletion stays one. Kafka Streams: `mapValues`.
+
+        Parameters
+        ----------
+        function : callable or expression
+            Of the value; with `with_key=True`, of key and value. Never called with None.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> lengths = users.map_values(len, value=int, materialized="lengths")
+        """
+        materialization = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
+        node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=materialization)
+        return self._graph.table(self._then(node, "KTABLE-MAPVALUES-", name))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor[K, V, V2]],
+        *,
+        stores: Iterable[str] = (),
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]:
+        """The value that a processor of your own forwards for each row. Kafka Streams: `transformValues`.
+
+        The processor is called with every update, also with those that delete (their value is None). A row for which it
+        forwards nothing, or None, is deleted; of several values the last counts. Punctuators cannot forward.
+
+        Parameters
+        ----------
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function.
+        stores : iterable of str
+            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+        key, value : type or Serde, optional
+            Of the new rows.
+        materialized : str or Materialized, optional
+            Names the store of the result; without it old values, and rows that others look up, are transformed anew.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> class Length(FixedKeyProcessor):
+        ...     def init(self, context):
+        ...         self.context = context
+        ...
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_value(len(record.value or "")))
+        >>> lengths = StreamsBuilder().table("words", key=str, value=str).transform_values(Length, value=int)
+        """
+        place = f"transform_values() at {declared_at()}"
+        check_supplier(supplier, FixedKeyProcessor, place)
+        node = TableTransformValues(
+            supplier=supplier,
+            stores=store_names(stores, place),
+            key=key,
+            value=value,
+            materialized=Materialized.of(materialized, history=True),
+        )
+        return self._graph.table(self._then(node, "KTABLE-TRANSFORMVALUES-", name))
+
+    def _filter(
+        self,
+        negate: bool,
+        predicate: Callable[[K, V], Any] | Expr,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[K, V]:
+        materialization = self._view_store("KTABLE-FILTER-", key, value, materialized)
+        node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=materialization)
+        return self._graph.table(self._then(node, "KTABLE-FILTER-", name))
+
+    def _view_store(
+        self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
+    ) -> Materialized:
+        """The store of a view. One that is described but not named is not made, yet takes a number."""
+        materialization = Materialized.of(materialized, history=True)
+        if materialization.name is None and (materialized, key, value) != (None, None, None):
+            self._graph.names.next(f"{prefix}STATE-STORE-")
+        return materialization
 
     @property
     def queryable_store_name(self) -> str | None:
@@ -64,6 +254,7 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
         value: Declared[V2],
         name: str | None = None,
     ) -> KGroupedTable[K2, V2]: ...
+
     @overload
     def group_by(
         self,
@@ -73,6 +264,7 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
         value: None = None,
         name: str | None = None,
     ) -> KGroupedTable[K2, V2]: ...
+
     @overload
     def group_by(
         self,
@@ -82,6 +274,7 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
         value: Declared[V2],
         name: str | None = None,
     ) -> KGroupedTable[K2, V2]: ...
+
     def group_by(
         self,
         function: Callable[[K, V], tuple[Any, Any]] | tuple[Expr, Expr],
@@ -113,14 +306,17 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
 
     @overload
     def to_stream(self, *, name: str | None = None) -> KStream[K, V]: ...
+
     @overload
     def to_stream(
         self, selector: Callable[[K, V], Any] | Expr, *, key: Declared[K2], name: str | None = None
     ) -> KStream[K2, V]: ...
+
     @overload
     def to_stream(
         self, selector: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
     ) -> KStream[K2, V]: ...
+
     def to_stream(
         self,
         selector: Callable[[K, V], Any] | Expr | None = None,
@@ -227,3 +423,113 @@ class KTable(TableViews[K, V], TableJoins[K, V]):
         store = f"{suppressed.name}-store" if suppressed.name else names.next("KTABLE-SUPPRESS-STATE-STORE-")
         node = Suppress(suppressed=suppressed, store=store)
         return KTable(self._graph, self._graph.add(node, name, (self._node.name,)))
+
+    def join(
+        self,
+        other: KTable[Any, VO],
+        joiner: Callable[[V, VO], VR | None] | Expr[VR],
+        *,
+        foreign_key: Callable[..., Any] | Expr | None = None,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        partitioner: Partitioner | None = None,
+        other_partitioner: Partitioner | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """The rows that both tables have: `joiner(left, right)`. Kafka Streams: `join`.
+
+        Every update of either table updates the result, at the later time of both rows. Both tables need the same
+        number of partitions, but for a join by foreign key: of that, left rows and answers travel through two internal
+        topics, so that results are eventually consistent and a row may be emitted twice.
+
+        Parameters
+        ----------
+        other : KTable
+        joiner : callable or expression
+            Of both rows; None deletes. In an expression `ks.left.value` and `ks.right.value` are the rows.
+        foreign_key : callable or expression, optional
+            `foreign_key(left)`, or with `with_key=True` `foreign_key(key, left)`, gives the key of the other table's
+            row, or None; by default it is the key of the left row.
+        key, value : type or Serde, optional
+            Of the result, where they are not known. Without `foreign_key` they give the result a store of its own.
+        materialized : str or Materialized, optional
+            Names the store; without it the result is looked up in both tables.
+        partitioner, other_partitioner : callable, optional
+            With `foreign_key`: `(topic, key, None, number of partitions) -> partition`, as this and the other table are
+            partitioned, where not by their keys (Kafka Streams: `TableJoined`).
+        name : str, optional
+            Names the operator, and the topics of a join by foreign key.
+
+        Raises
+        ------
+        TopologyError
+            When options of a join by foreign key are given without `foreign_key`.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> builder = StreamsBuilder()
+        >>> prices = builder.table("prices", key=str, value=float)
+        >>> stocks = builder.table("stocks", key=str, value=int)
+        >>> worth = prices.join(stocks, lambda price, count: price * count, value=float, materialized="worth")
+        >>> orders = builder.table("orders", key=str, value=dict[str, str])
+        >>> priced = orders.join(prices, lambda order, price: price, foreign_key=lambda order: order["product"])
+        """
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=False)
+        by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
+        return self._graph.table(join_tables(self, other, options, by))
+
+    def left_join(
+        self,
+        other: KTable[Any, VO],
+        joiner: Callable[[V, VO | None], VR | None] | Expr[VR],
+        *,
+        foreign_key: Callable[..., Any] | Expr | None = None,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        partitioner: Partitioner | None = None,
+        other_partitioner: Partitioner | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """All rows of this table: `joiner(left, None)` where the other has none. Kafka Streams: `leftJoin`.
+
+        Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> users, cities = (builder.table(topic, key=str, value=str) for topic in ("users", "cities"))
+        >>> placed = users.left_join(cities, lambda user, city: f"{user}, {city or 'nowhere'}", value=str)
+        """
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True)
+        by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
+        return self._graph.table(join_tables(self, other, options, by))
+
+    def outer_join(
+        self,
+        other: KTable[K, VO],
+        joiner: Callable[[V | None, VO | None], VR | None] | Expr[VR],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, VR]:
+        """The rows that either table has; None stands for the other's. Kafka Streams: `outerJoin`.
+
+        Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> old, new = (builder.table(topic, key=str, value=str) for topic in ("old", "new"))
+        >>> either = old.outer_join(new, lambda before, now: now or before, value=str)
+        """
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True, right_outer=True)
+        return self._graph.table(join_tables(self, other, options, ForeignKey()))
