@@ -8,8 +8,7 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from kstreams.metrics.measured import MeasuredApplication, measured
-from kstreams.metrics.names import exported, exported_name, exported_templates
+from kstreams.metrics.measured import MeasuredApplication, exported, exported_name, exported_templates, measured
 from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
 
 _FRESH_S = 0.5  # one collection asks every instrument

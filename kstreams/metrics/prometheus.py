@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from kstreams.metrics.measured import MeasuredApplication, measured
-from kstreams.metrics.names import exported, exported_name
+from kstreams.metrics.measured import MeasuredApplication, exported, exported_name, measured
 from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
 
 _SUFFIXES = {MetricKind.COUNTER: "_total", MetricKind.GAUGE: "", MetricKind.TEXT: "_info"}

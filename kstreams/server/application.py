@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import version
@@ -10,27 +11,146 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kstreams.diagram.svg import stylesheet
+from kstreams.errors import KStreamsError
+from kstreams.metrics.prometheus import PrometheusCollector
+from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.server.application_routes import ApplicationRoutes
 from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
 from kstreams.server.limits import Limits
-from kstreams.server.operation_routes import OperationRoutes
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
 from kstreams.server.question import Questions
+from kstreams.server.refusal import moving
 from kstreams.server.store_routes import StoreRoutes
-from kstreams.server.ui.activity_routes import ActivityRoutes
+from kstreams.server.ui.activity import ActivityRoutes
 from kstreams.server.ui.topic_routes import TopicRoutes
 from kstreams.server.web.key_answers import KeyAnswers
 from kstreams.server.web.readers import Readers, readers_in
 from kstreams.server.web.router import Router
+
+
+class ApplicationRoutes:
+    """Answers questions of the application.
+
+    Parameters
+    ----------
+    asking : Asking
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The routes as data."""
+        return (
+            Endpoint("/v1/status", "The state of this instance and its counters.", self.status),
+            Endpoint("/v1/lag", "Records that wait, and how far each store is in its changelog.", self.lag),
+            Endpoint("/v1/metadata", "The threads of this instance, their tasks and next offsets.", self.metadata),
+        )
+
+    async def status(self, request: Request) -> Response:
+        """State and counters."""
+        streams = self._asking.streams
+        progress = await self._known(streams.progress)
+        counts = {name: getattr(progress, name) for name in ("records_in", "commits", "lag", "restored", "stalls")}
+        out = {"records_out": dict(progress.records_out), "dropped": sum(progress.dropped.values())}
+        who = {"application_id": streams.config.application_id, "instance": self._asking.instance, "pid": os.getpid()}
+        return _json({**who, "state": streams.state.value, "paused": streams.is_paused, **counts, **out})
+
+    async def lag(self, request: Request) -> Response:
+        """What is left to do."""
+        streams = self._asking.streams
+        progress, lags = await self._known(lambda: (streams.progress(), streams.all_local_store_partition_lags()))
+        stores = [
+            {"store": name, "partition": number, "offset": at.current_offset, "end": at.end_offset, "lag": at.lag}
+            for name, places in lags.items()
+            if streams.topology.stores[name].queryable
+            for number, at in places.items()
+        ]
+        return _json({"instance": self._asking.instance, "lag": progress.lag, "stores": stores})
+
+    async def metadata(self, request: Request) -> Response:
+        """Threads and tasks."""
+        threads = [
+            {"name": thread.name, "state": thread.state.value, "tasks": [_task(task) for task in thread.tasks]}
+            for thread in await self._known(self._asking.streams.metadata_for_local_threads)
+        ]
+        return _json({"instance": self._asking.instance, "threads": threads})
+
+    async def _known(self, ask: Any) -> Any:
+        try:
+            return await self._asking.work.do(ask, self._asking.limits.deadline_s)
+        except KStreamsError:
+            raise moving("the application does not answer now: ask again") from None
+
+
+def _task(task: Any) -> dict[str, Any]:
+    return {"id": task.task_id, "next_offsets": {str(source): offset for source, offset in task.next_offsets.items()}}
+
+
+def _json(content: dict[str, Any]) -> Response:
+    return Response(msgspec.json.encode(content, enc_hook=str), media_type=JSON)
+
+
+_ENDED = (State.PENDING_ERROR, State.ERROR, State.PENDING_SHUTDOWN, State.NOT_RUNNING)
+
+
+class OperationRoutes:
+    """Answers who supervises and measures the process. Health needs no token: it tells one word.
+
+    Parameters
+    ----------
+    asking : Asking
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._registry = CollectorRegistry()
+        self._registry.register(PrometheusCollector(asking.streams))
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The routes as data."""
+        kinds = (CONTENT_TYPE_PLAIN_0_0_4,)
+        return (
+            Endpoint(
+                "/health/live",
+                "Whether the process is to go on: 503 when it is to be replaced.",
+                self.live,
+                is_open=True,
+            ),
+            Endpoint(
+                "/health/ready", "Whether all its tasks run: 503 while stores are restored.", self.ready, is_open=True
+            ),
+            Endpoint("/metrics", "All metrics, as Prometheus reads them.", self.metrics, media_types=kinds),
+        )
+
+    async def live(self, request: Request) -> Response:
+        """It lives until an error or a stop ends it."""
+        return _health(self._asking.streams.state not in _ENDED, "live")
+
+    async def ready(self, request: Request) -> Response:
+        """It is ready while all tasks that it was given run."""
+        return _health(self._asking.streams.state is State.RUNNING, "ready")
+
+    async def metrics(self, request: Request) -> Response:
+        """The metrics as they are now."""
+        text = await self._asking.work.do(lambda: generate_latest(self._registry), self._asking.limits.deadline_s)
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _health(holds: bool, word: str) -> Response:
+    body = {"status": word if holds else f"not {word}"}
+    return Response(msgspec.json.encode(body), 200 if holds else 503, media_type=JSON)
+
 
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOLDER = files("kstreams.server.ui").joinpath("files")

@@ -25,10 +25,9 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
-from kstreams.processor.topology.built import built
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.readers import matches
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import Topology, built
 from kstreams.record import Record
 from kstreams.serdes import Serde, serde_of
 from kstreams.serdes.base import SerdeUse

@@ -18,7 +18,7 @@ from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
 from kstreams.runtime.spark.program import Program, program_of
-from kstreams.runtime.spark.relational.support import unsupported_reason
+from kstreams.runtime.spark.relational.path_plan import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step

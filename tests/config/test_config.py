@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kstreams.config import KEYS, PREFIXES, Config, masked
+from kstreams.config.config import MemoryShares
 from kstreams.config.keys import OLD_NAMES
-from kstreams.config.memory import MemoryShares
 from kstreams.errors import ConfigError
 
 

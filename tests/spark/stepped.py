@@ -14,8 +14,8 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.batch import Row as LogRow
+from kstreams.processor.topology.barriers import processing_order
 from kstreams.processor.topology.layout import lay_out
-from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.blocks import Block, rows_of
 from kstreams.runtime.spark.exchange.merged_blocks import merged

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from kstreams.config import Config
 from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.processor.topology.barriers import processing_order
 from kstreams.processor.topology.layout import lay_out
-from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.blocks import Block
 from kstreams.runtime.spark.exchange.merged_blocks import merged

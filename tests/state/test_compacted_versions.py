@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.state import Stores, VersionedRecord, open_task_state
 from kstreams.state.api import Changes
-from kstreams.state.merged_changes import merged
+from kstreams.state.task_state import merged
 
 Rows = list[tuple[bytes, bytes | None, int]]
 

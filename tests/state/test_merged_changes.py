@@ -7,7 +7,7 @@ import pytest
 
 from kstreams.errors import StateError
 from kstreams.state import Changes, Stores
-from kstreams.state.merged_changes import merged
+from kstreams.state.task_state import merged
 
 TOTALS = Stores.key_value("totals", key=str, value=bytes)
 

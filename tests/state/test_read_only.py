@@ -11,8 +11,7 @@ from hypothesis.stateful import rule
 from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
 from kstreams.state import Stores, open_task_state
-from kstreams.state.read_only import ReadOnlyView
-from kstreams.state.read_only_store import Answer
+from kstreams.state.read_only_store import Answer, ReadOnlyView
 from kstreams.testing.driver import ValuesOnly
 from tests.state.test_key_value_store import KeyValueMachine
 from tests.state.test_session_store import RETENTION, SessionMachine

@@ -76,8 +76,8 @@ def _has_schemas(app: App) -> bool:
 
 def _schemas(app: App) -> Sequence[_Row]:
     """What the registry says of the schemas that are written; it is not waited for."""
-    from kstreams.processor.topology.built import bound_while
     from kstreams.processor.topology.output_schemas import schema_findings
+    from kstreams.processor.topology.topology import bound_while
 
     if not _has_schemas(app):
         return []

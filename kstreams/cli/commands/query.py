@@ -109,7 +109,7 @@ def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str 
 def _of_app(
     topology: Topology, config: Config, store: str, parameters: dict[str, str], key: str | None
 ) -> Iterator[dict[str, Any]]:
-    from kstreams.processor.topology.built import bound_while
+    from kstreams.processor.topology.topology import bound_while
     from kstreams.runtime.native.state.kept_stores import DeclaredStores
     from kstreams.server.stopped import stopped_rows
 

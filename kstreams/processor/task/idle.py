@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from kstreams.processor.topology.barriers import feeding
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
-from kstreams.processor.topology.reach import feeding
 
 NEVER_IDLE = -1
 _SINCE = "idle_since:"

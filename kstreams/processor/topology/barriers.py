@@ -7,10 +7,86 @@ then are those of an operator that answers at once; only where paths meet does i
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from kstreams.processor.topology.nodes import ProcessorNode, SourceNode, SubTopology, TopologyNode, parents_of
-from kstreams.processor.topology.reach import nodes_after, places_of
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
+
+Upstream = Mapping[int, Collection[int]]
+"""By sub-topology: which ones write what it reads."""
+
+
+def processing_order(upstream: Upstream) -> list[frozenset[int]]:
+    """The sub-topologies in groups, each group after those that feed it.
+
+    Examples
+    --------
+    >>> [sorted(group) for group in processing_order({0: [], 1: [0, 2], 2: [1], 3: [2]})]
+    [[0], [1, 2], [3]]
+    """
+    before = {sub: reachable(sub, upstream) for sub in upstream}
+    cycles = {frozenset({sub, *(other for other in before[sub] if sub in before[other])}) for sub in before}
+    return sorted(cycles, key=lambda cycle: (len(before[min(cycle)] - cycle), min(cycle)))
+
+
+def in_cycles(upstream: Upstream) -> frozenset[int]:
+    """The sub-topologies that feed themselves, by way of others or not."""
+    return frozenset(sub for sub in upstream if sub in reachable(sub, upstream))
+
+
+def reachable(start: int, edges: Upstream) -> frozenset[int]:
+    """Where the edges lead from a sub-topology."""
+    reachable: set[int] = set()
+    pending = list(edges[start])
+    while pending:
+        sub = pending.pop()
+        if sub not in reachable:
+            reachable.add(sub)
+            pending.extend(edges[sub])
+    return frozenset(reachable)
+
+
+def leading_to(targets: Collection[int], upstream: Upstream) -> frozenset[int]:
+    """The targets, and the sub-topologies whose records reach one of them.
+
+    Examples
+    --------
+    >>> sorted(leading_to([2], {0: [], 1: [0], 2: [1], 3: [0]}))
+    [0, 1, 2]
+    """
+    return frozenset(targets).union(*(reachable(target, upstream) for target in targets))
+
+
+def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
+    """All nodes that a record may reach from a node, parents before children."""
+    names = {start.name}
+    nodes = []
+    for node in sub_topology.nodes:
+        if not names.isdisjoint(parents_of(node)):
+            names.add(node.name)
+            nodes.append(node)
+    return nodes
+
+
+def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
+    """The stores and topics that a node touches; a sink that chooses its topic may write to any."""
+    if not isinstance(node, SinkNode):
+        return list(getattr(node, "stores", ()))
+    if isinstance(node.topic, str):
+        return [node.topic]
+    return ["any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
+
+
+def feeding(sub_topology: SubTopology, name: str) -> set[str]:
+    """The sources from which records reach a node, or one that it shares a store with; all of them for another name."""
+    nodes = {node.name: node for node in sub_topology.nodes}
+    stores = set(getattr(nodes.get(name), "stores", ()))
+    together = {other for other, node in nodes.items() if stores & set(getattr(node, "stores", ()))} | {name}
+    return {
+        source.name
+        for source in sub_topology.sources
+        if name not in nodes or together & {node.name for node in nodes_after(sub_topology, source)}
+    }
 
 
 class Barrier(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from kstreams.processor.topology.barriers import processing_order
 from kstreams.processor.topology.nodes import ProcessorNode, SourceNode, SubTopology, TopologyNode, parents_of
-from kstreams.processor.topology.processing_order import processing_order
 from kstreams.state.api import StoreBuilder
 
 

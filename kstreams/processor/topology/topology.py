@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import chain
@@ -18,6 +19,7 @@ from kstreams.errors import TopologyError
 from kstreams.kernel.offset_reset import OffsetReset, offset_reset_of
 from kstreams.kernel.source_line import declared_at, operator_at
 from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
+from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.feeds import Feed
@@ -38,6 +40,30 @@ from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.schemas import SchemaRegistry
 from kstreams.serdes import serde_of
 from kstreams.state.api import StoreBuilder
+
+
+def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
+    """The Topology of a function, of a builder under a configuration, or itself; `runner` names who asks.
+
+    Raises
+    ------
+    TypeError
+        When it is none of these.
+    """
+    built = topology() if callable(topology) else topology
+    built = built.build(config) if hasattr(built, "build") else built
+    if not isinstance(built, Topology):
+        raise TypeError(
+            f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(built).__name__}"
+        )
+    return built
+
+
+@contextmanager
+def bound_while(topology: Topology, config: Config) -> Iterator[Topology]:
+    """The topology with serdes that may ask the schema registry of a configuration, which is closed at the end."""
+    with closing(ApplicationRegistry(config)) as registry:
+        yield topology.bound(config, registry)
 
 
 class Topology:

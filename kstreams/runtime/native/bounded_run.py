@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kstreams.kernel.batch import TopicPartition
+from kstreams.processor.topology.barriers import in_cycles, processing_order, reachable
 from kstreams.processor.topology.layout import Layout, TaskPlan
-from kstreams.processor.topology.processing_order import in_cycles, processing_order, reachable
 from kstreams.processor.topology.sub_topologies import TaskId
 
 NextOffsets = Mapping[TopicPartition, int]

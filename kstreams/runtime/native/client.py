@@ -22,14 +22,12 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
-from kstreams.runtime.native.gathered_metrics.former_threads import FormerThreads
+from kstreams.runtime.native.gathered_metrics.threads import FormerThreads
 from kstreams.runtime.native.group.member import GroupMember
-from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
-from kstreams.runtime.native.observation import observe
+from kstreams.runtime.native.observation import observe, places
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
-from kstreams.runtime.native.source_monitor import SourceMonitor
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
@@ -37,7 +35,7 @@ from kstreams.runtime.native.tasks.membership import group_member, lone_run
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
-from kstreams.runtime.native.topics import prepare_topics
+from kstreams.runtime.native.topics import SourceMonitor, prepare_topics
 from kstreams.runtime.native.uncaught_exceptions import (
     StreamThreadExceptionResponse,
     UncaughtExceptionHandler,

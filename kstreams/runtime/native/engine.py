@@ -18,9 +18,8 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
-from kstreams.processor.topology.built import bound_while
 from kstreams.processor.topology.nodes import SubTopology, TopologyNode, parents_of
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import Topology, bound_while
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client

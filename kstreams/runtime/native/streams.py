@@ -12,16 +12,15 @@ from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Log
 from kstreams.os.forks import of_one_process
 from kstreams.processor.api.metrics import Measured, merged
-from kstreams.processor.topology.built import built
 from kstreams.processor.topology.feeds import refuse_feeds
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.native.all_metrics import gathered
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Value
-from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.lifecycle import TERMINAL, State, StateListener
+from kstreams.runtime.native.observation import places
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress

@@ -22,9 +22,8 @@ from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs_tasks
+from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs_tasks, unsupported_reason
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
-from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
 from kstreams.runtime.spark.relational.windowed_query import (

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 from collections.abc import Collection, Iterator, Mapping
 
 from kstreams.kernel.timestamps import TimestampExtractor
+from kstreams.processor.topology.barriers import Upstream, feeding, in_cycles
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
-from kstreams.processor.topology.processing_order import Upstream, in_cycles
-from kstreams.processor.topology.reach import feeding
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.coupling import admissions
 

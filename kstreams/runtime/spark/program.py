@@ -13,8 +13,8 @@ from kstreams.config import Config, MemoryShares
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.timestamps import extractor_of
 from kstreams.processor.task.idle import limit_of
+from kstreams.processor.topology.barriers import in_cycles, leading_to, reachable
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import in_cycles, leading_to, reachable
 from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings

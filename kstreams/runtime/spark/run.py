@@ -20,8 +20,7 @@ from kstreams.log import home_of
 from kstreams.log.naming import did_you_mean
 from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.os.forks import of_one_process
-from kstreams.processor.topology.built import built
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.running_here import RunHere, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
@@ -30,7 +29,7 @@ from kstreams.runtime.spark.cluster.unshippable import require_shippable
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import register
 from kstreams.runtime.spark.io.typed_rows import DELETED, Serdes, TypedRows, last_of_each_key, serdes_written
-from kstreams.runtime.spark.measured.gathered_metrics import Value, gathered
+from kstreams.runtime.spark.measured.step_sensors import Value, gathered
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.runner import SparkRunner, driver_lock
 from kstreams.runtime.spark.settings import SparkSettings

@@ -28,7 +28,6 @@ from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
 from kstreams.runtime.spark.feeding import Feeding
-from kstreams.runtime.spark.feeds.purge import FeedPurge
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
@@ -56,6 +55,62 @@ from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
+
+
+class FeedPurge:
+    """Purges the topics of one application.
+
+    The last step of a query may be read again after a crash. So what is deleted is what was read at an earlier look,
+    where another step was committed since.
+
+    Parameters
+    ----------
+    log : Log
+    topics : collection of str
+        Real names of the topics that DataFrames fill.
+    interval_ms : int
+        Least time between two looks of `look_if_due`.
+    clock : Clock
+    """
+
+    def __init__(self, log: Log, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
+        self._log = log
+        self._topics = topics
+        self._interval_ms = interval_ms
+        self._clock = clock
+        self._queries: list[CommittedSteps] = []
+        self._seen: dict[TopicPartition, int] = {}
+        self._last_ms = clock.uptime_ms()
+
+    def follow(self, query: CommittedSteps) -> None:
+        """Keep what a query has not read."""
+        self._queries.append(query)
+
+    def look_if_due(self) -> None:
+        """As `look`, if it is time."""
+        if self._clock.uptime_ms() - self._last_ms >= self._interval_ms:
+            self.look()
+
+    def look(self) -> None:
+        """Delete what was read at the last look, where more has been read since."""
+        self._last_ms = self._clock.uptime_ms()
+        if not self._topics:
+            return
+        read = self._read()
+        processed = {source: at for source, at in self._seen.items() if read[source] > at}
+        if processed:
+            with self._log.admin() as admin:
+                admin.delete_records(processed)
+        self._seen = read
+
+    def _read(self) -> dict[TopicPartition, int]:
+        """Up to where all queries have read."""
+        read: dict[TopicPartition, int] = {}
+        for query in self._queries:
+            of_feeds = {source: at for source, at in query.positions().items() if source.topic in self._topics}
+            read |= {source: min(at, read.get(source, at)) for source, at in of_feeds.items()}
+        return read
+
 
 NO_OFFSET = "-"
 """What Spark writes for a source that has not read anything yet."""

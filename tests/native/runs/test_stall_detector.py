@@ -15,7 +15,7 @@ from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.slice_positions import SlicePositions
-from kstreams.runtime.native.thread.stall_detector import StallDetector
+from kstreams.runtime.native.thread.stream_thread import StallDetector
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 

@@ -9,8 +9,8 @@ from typing import Any
 import kstreams as ks
 from kstreams.dsl.graph.node import Keys, Node
 from kstreams.dsl.graph.sources import To
+from kstreams.processor.topology.barriers import in_cycles
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import Topology
 from tests.columns.random_topologies import JOINERS, STEPS, Maker, Order, counted, inner_key, shop
 

@@ -15,7 +15,7 @@ from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
-from kstreams.state.read_only import ReadOnlyView
+from kstreams.state.read_only_store import ReadOnlyView
 from kstreams.state.timed_store import TimedStore
 
 _RECORDS = (Record, FixedKeyRecord)

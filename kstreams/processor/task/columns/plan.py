@@ -16,6 +16,7 @@ from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.target import Target, aggregate_of, batch_of
 from kstreams.processor.task.columns.passage_counts import Passage
+from kstreams.processor.topology.barriers import nodes_after, places_of
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
     SinkNode,
@@ -25,7 +26,6 @@ from kstreams.processor.topology.nodes import (
     parents_of,
     processor_nodes,
 )
-from kstreams.processor.topology.reach import nodes_after, places_of
 from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)

@@ -23,10 +23,8 @@ from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
-from kstreams.processor.operators.joins.lookup_columns import LiveLookup
-from kstreams.processor.operators.joins.lookup_join import LookupHandle
-from kstreams.processor.operators.map_batch.columns import BatchTarget
-from kstreams.processor.operators.map_batch.rows import BatchedRecords
+from kstreams.processor.operators.joins.lookup_join import LiveLookup, LookupHandle
+from kstreams.processor.operators.map_batch.rows import BatchedRecords, BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.exit_target import ExitTarget
 from kstreams.processor.task.columns.passage_counts import PassageCounts

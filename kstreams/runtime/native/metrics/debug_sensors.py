@@ -7,6 +7,7 @@ from time import monotonic
 
 import numpy as np
 
+from kstreams.config import Config
 from kstreams.processor.operators.suppress import SuppressOperator
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.task import Task
@@ -18,6 +19,17 @@ from kstreams.state.api import TaskState, TimeOrderedBuffer
 from kstreams.state.column_family import Statistic
 from kstreams.state.rows.operation_time import OperationTime
 from kstreams.state.rows.store_reads import StoreReads
+
+
+def records_debug(config: Config) -> bool:
+    """Whether also that is measured which takes time with every record or look-up.
+
+    Examples
+    --------
+    >>> records_debug(Config.of()), records_debug(Config.of({"metrics.recording.level": "DEBUG"}))
+    (False, True)
+    """
+    return bool(config["metrics.recording.level"] == "DEBUG")
 
 
 class SuppressSensors:

@@ -10,9 +10,8 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.metrics.growth import Growth
-from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
+from kstreams.runtime.native.metrics.debug_sensors import DebugSensors, records_debug
 from kstreams.runtime.native.metrics.record_ages import RecordAges
-from kstreams.runtime.native.metrics.recording_level import records_debug
 from kstreams.state.api import TaskState
 
 

@@ -16,11 +16,10 @@ from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic, required_topics
-from kstreams.processor.topology.built import bound_while
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import Topology, bound_while
 from kstreams.runtime.native.state.changelog_check import decode_changelog_ends, encode_changelog_ends
 from kstreams.runtime.native.state.forgetting import forget
 from kstreams.runtime.native.state.locks import lock_alone, state_folder

@@ -9,11 +9,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
 
 from kstreams.errors import LogError
+from kstreams.kernel.clock import Clock
 from kstreams.os.forks import end_child_of, in_child
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
@@ -27,17 +29,84 @@ from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
-from kstreams.runtime.native.thread.committer import Committer, Purge
+from kstreams.runtime.native.thread.committer import CommitSchedule, Committer, Purge
 from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
-from kstreams.runtime.native.thread.stall_detector import StallDetector
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Seen:
+    """What a task had processed when it last made progress."""
+
+    records: int
+    at_ms: int
+    reported: bool = False
+
+
+class StallDetector:
+    """Observes the tasks of one thread.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    timeout_ms : int
+        After how long without progress a task is reported.
+    summary_ms : int
+        Interval of the summaries; 0: none.
+    clock : Clock
+    """
+
+    def __init__(self, name: str, timeout_ms: int, summary_ms: int, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._summary_ms = summary_ms
+        self._summarized_ms = clock.uptime_ms()
+        self._summarized_records = 0
+        self._seen: dict[str, _Seen] = {}
+        self.stalls = 0
+
+    def check(self, tasks: Sequence[ActiveTask]) -> None:
+        """Compare with what the last check found."""
+        now_ms = self._clock.uptime_ms()
+        for task in tasks:
+            self._check(task, now_ms)
+        if 0 < self._summary_ms <= now_ms - self._summarized_ms:
+            self._summarize(tasks, now_ms)
+
+    def _check(self, task: ActiveTask, now_ms: int) -> None:
+        last_progress = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
+        sources = [source for source in task.plan.inputs if task.group.buffered(source)]
+        if task.processed != last_progress.records or not sources:
+            self._seen[task.id] = _Seen(task.processed, now_ms)
+        elif now_ms - last_progress.at_ms >= self._timeout_ms and not last_progress.reported:
+            last_progress.reported = True
+            self.stalls += 1
+            reason = ", ".join(map(str, task.group.empty_partitions())) or _unseen_reason(task)
+            logger.warning(
+                "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
+                self._name, task.id, now_ms - last_progress.at_ms, ", ".join(map(str, sources)), reason,
+            )  # fmt: skip
+
+    def _summarize(self, tasks: Sequence[ActiveTask], now_ms: int) -> None:
+        records = sum(task.processed for task in tasks)
+        new = records - self._summarized_records
+        seconds = (now_ms - self._summarized_ms) / 1000
+        logger.info("%s: %d tasks processed %d records in %.0f s", self._name, len(tasks), new, seconds)
+        self._summarized_ms = now_ms
+        self._summarized_records = records
+
+
+def _unseen_reason(task: ActiveTask) -> str:
+    return "nothing" if task.has_more() else "tasks that read history and have not come as far in time"
+
 
 _TURN_MS = 200  # after this long the next task is processed, even if there are more records
 # a scan takes at most a fifth of a busy thread's time

@@ -17,8 +17,8 @@ from kstreams.kernel.durations import Time
 from kstreams.log import home_of
 from kstreams.log.api import Log
 from kstreams.log.schema_registries import ApplicationRegistry
-from kstreams.processor.topology.built import built
 from kstreams.processor.topology.sub_topologies import TaskId
+from kstreams.processor.topology.topology import built
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.prepared import Prepared, prepare
 from kstreams.runtime.spark.steps import AppliedStep

@@ -11,11 +11,13 @@ from typing import NamedTuple
 from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.operator import operators
 from kstreams.kernel.timestamps import FailOnInvalidTimestamp, extractor_of
 from kstreams.processor.api.error_handlers import KINDS
-from kstreams.processor.topology.processing_order import in_cycles
+from kstreams.processor.topology.barriers import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.spark.relational.borders import borders
+from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
+from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
 from kstreams.runtime.spark.relational.queries import (
     OTHERS_TOO,
@@ -27,10 +29,64 @@ from kstreams.runtime.spark.relational.queries import (
     through_reason,
 )
 from kstreams.runtime.spark.relational.states_in_query import unsupported_in_query
-from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import gives_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
+from kstreams.serdes import Serde
+
+Borders = Mapping[tuple[int, str], str]
+"""By sub-topology and operator: what to say of the topic that the operator writes or reads."""
+
+
+def borders(topology: Topology, reasons: Mapping[int, str], relational: Collection[int]) -> Borders:
+    """The borders of a topology.
+
+    Parameters
+    ----------
+    reasons : mapping of int to str
+        The path of each sub-topology, and why.
+    relational : collection of int
+        Those on the relational path.
+    """
+    borders_of_nodes: dict[tuple[int, str], str] = {}
+    for topic, sink, writer, source, reader in _meetings(topology):
+        if (writer in relational) != (reader in relational):
+            borders_of_nodes[writer, sink] = f"{topic} goes to sub-topology {reader}, which {reasons[reader]}"
+            borders_of_nodes[reader, source] = f"{topic} comes from sub-topology {writer}, which {reasons[writer]}"
+    return borders_of_nodes
+
+
+def _meetings(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:
+    """Each topic within the application: who writes it, who reads it."""
+    written = [(sink.topic, sink.name, sub.id) for sub in topology.sub_topologies for sink in sub.sinks]
+    for sub in topology.sub_topologies:
+        for source in sub.sources:
+            for topic, sink, writer in written:
+                if topic in source.topics:
+                    yield str(topic), _operator(topology, sink), writer, _operator(topology, source.name), sub.id
+
+
+def _operator(topology: Topology, name: str) -> str:
+    return topology.origin.get(name, name)
+
+
+def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
+    """Why a node cannot take the relational path; None when it can."""
+    form = operators.of(node).spark
+    if form.lower is None:
+        return form.reason
+    if getattr(node, "calls", None) is not None:
+        return "async functions are called by tasks"
+    if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
+        return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
+    reason = unreadable_record(node, typed)
+    return reason if reason is not None or form.check is None else form.check(node, typed)
+
+
+def difference_of(node: Node) -> str | None:
+    """What of the final results of a node is not exact on the relational path."""
+    return operators.of(node).spark.difference
+
 
 TASK = "task"
 RELATIONAL = "relational"

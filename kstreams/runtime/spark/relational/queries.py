@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from kstreams.dsl.graph import Node
-from kstreams.processor.topology.processing_order import reachable
+from kstreams.processor.topology.barriers import reachable
 from kstreams.processor.topology.topology import SubTopology, Topology
 
 Queries = Mapping[int, frozenset[int]]

@@ -14,7 +14,7 @@ from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.merged_changes import merged
+from kstreams.state.task_state import merged
 
 logger = logging.getLogger(__name__)
 

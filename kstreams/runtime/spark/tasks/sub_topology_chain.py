@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kstreams.processor.topology.processing_order import in_cycles, processing_order
+from kstreams.processor.topology.barriers import in_cycles, processing_order
 from kstreams.runtime.spark.cluster.session import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports

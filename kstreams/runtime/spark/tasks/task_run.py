@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -24,11 +25,13 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.config import Config
-from kstreams.errors import CorruptStateError, KStreamsError, StateError
+from kstreams.errors import CorruptStateError, KStreamsError, LogError, StateError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import ManualClock, SystemClock
+from kstreams.log.partitioning import split_by_partition
 from kstreams.os.garbage_collection import spare_worker
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.encoded_rows import EncodedRows, Partitions
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
@@ -37,7 +40,7 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
-from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, in_arrow
+from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.merged_blocks import held, merged
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, describe, report
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
@@ -47,7 +50,6 @@ from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
-from kstreams.runtime.spark.tasks.collector import RowCollector
 from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
@@ -56,6 +58,74 @@ from kstreams.runtime.spark.tasks.task_folder import TaskFolder
 from kstreams.state.api import Changes, StateStore, TaskState
 from kstreams.state.task_state import observed_times
 from kstreams.structured_logs import LINE_FORMATS, BriefLines, is_shown
+
+
+class RowCollector:
+    """The collector of one task in one step.
+
+    Parameters
+    ----------
+    program : Program
+        Gives the number of partitions and the route of each topic.
+    writer : RowWriter
+        Writes to the user's topics.
+    sub_topology, partition : int
+        Identify the task as the origin of its rows.
+    round_number : int
+        The round of the step: offsets of a later round are greater.
+    """
+
+    def __init__(
+        self, program: Program, writer: RowWriter, sub_topology: int, partition: int, round_number: int = 0
+    ) -> None:
+        self._program = program
+        self._routes = program.routes
+        self._writer = writer
+        self._origin = sub_topology << 20 | partition
+        self._first = round_number << 40
+        self._sent: Counter[str] = Counter()
+        self._blocks: list[Block] = []
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions that a topic has or will have."""
+        return self._program.partitions_of(topic)
+
+    def refused(self, topic: str, rows: EncodedRows) -> Mapping[int, LogError]:
+        """Return the rows that a topic of the user never takes, with the reason; repartition topics take all rows."""
+        return self._writer.refused(rows.as_batch(topic)) if self._routes.to_log(topic) else {}
+
+    def merges(self, topic: str) -> bool:
+        """Return whether rows of several tasks are sorted by stream time: those of topics that are shuffled are."""
+        return topic in self._routes.internal
+
+    def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
+        """Take rows of one topic, with the partition of each row."""
+        first = self._first + self._sent[topic]
+        if self._routes.to_spark(topic):
+            offsets = np.arange(first, first + len(partitions), dtype=np.int64)
+            self._blocks += blocks_of(topic, self._origin, offsets, rows, partitions)
+        self._sent[topic] += len(partitions)
+        if self._routes.to_log(topic):
+            for batch, _ in split_by_partition(
+                topic, partitions, rows.keys, rows.values, rows.timestamps, rows.headers
+            ):
+                self._writer.send(batch)
+
+    @property
+    def written(self) -> dict[str, int]:
+        """Number of rows written to each topic of the user."""
+        return {topic: count for topic, count in self._sent.items() if self._routes.to_log(topic)}
+
+    @property
+    def handed_over(self) -> list[str]:
+        """Internal topics with rows, which other tasks of the step read."""
+        return sorted(self._routes.internal & self._sent.keys())
+
+    def drain(self) -> list[Block]:
+        """Return the blocks for other tasks since the last call."""
+        blocks, self._blocks = self._blocks, []
+        return blocks
+
 
 Feeds = Mapping[TopicPartition, Iterable[Batch]]
 """By partition: its records in order of their offsets; each may be read again from its beginning."""
