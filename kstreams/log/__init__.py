@@ -1,7 +1,4 @@
-"""Topics: one interface (`api`), two homes: the embedded log and Kafka.
-
-A home is loaded when it is first asked for: who only needs the interface does not wait for it.
-"""
+"""Topics: one interface (`api`), and two homes, the embedded log and Kafka, which are imported at the first use."""
 
 from __future__ import annotations
 
@@ -51,30 +48,30 @@ __all__ = [
     "verify",
 ]
 
-_LATER = {"EmbeddedLog": "log", "dump": "upkeep.dump", "verify": "upkeep.verify"}
+_LAZY = {"EmbeddedLog": "log", "dump": "upkeep.dump", "verify": "upkeep.verify"}
 
 
 def open_log(
     location: str | Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
 ) -> Log:
-    """Open a home of topics, made if it is not there.
+    """Open a home of topics; an embedded log is created if it does not exist.
 
     Parameters
     ----------
     location : str or Path
         A folder for the embedded log, or an address: `log:/data/log`, `kafka:localhost:9092`.
     clock : Clock or None
-        The machine's clock unless given.
+        Default: the machine's clock.
     durability : {"os", "fsync", "none"}
-        What an acknowledged record survives: `os` the death of any process, `fsync` a power failure too, `none`
-        promises nothing. On Kafka, the topics decide.
+        Failures that an acknowledged record survives: `os` the death of any process, `fsync` a power failure too,
+        `none` no failure. On Kafka, the settings of the topics decide.
     disk : Disk or None
-        What writes files; tests give one that fails.
+        Writes the files of an embedded log; tests use one that fails.
 
     Raises
     ------
     ConfigError
-        For a location or durability that cannot be.
+        For an illegal location or durability.
     LogFormatError
         When a newer kstreams wrote the folder.
 
@@ -94,6 +91,6 @@ def open_log(
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kstreams.log.embedded.{_LATER[name]}"), name)
+    return getattr(import_module(f"kstreams.log.embedded.{_LAZY[name]}"), name)

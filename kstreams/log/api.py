@@ -1,7 +1,6 @@
-"""What any home of topics offers: `Producer`, `Consumer`, `Admin`, `TransactionCoordinator`, and `Log` that makes them.
+"""The interface of every home of topics: `Log`, and its `Producer`, `Consumer`, `Admin` and `TransactionCoordinator`.
 
-Invariants: `tests/log/contract` states them and every home must pass it. Nothing here knows which home it is; what only
-some homes do is an `Ability`.
+`tests/log/contract` states the invariants, which every home must satisfy. A feature of some homes is an `Ability`.
 """
 
 from __future__ import annotations
@@ -18,31 +17,31 @@ from kstreams.record import Headers
 
 
 class Ability(Enum):
-    """What not every home does."""
+    """A feature that not every home has."""
 
-    COMMITS_AT_ONCE = "what a transaction has written is visible when its commit returns, not a moment later"
-    COORDINATOR = "several producers' transactions are committed as one"
-    FENCED_APPENDS = "what a producer writes for a member of a group lands only while the member is in its group"
-    FAIR_POLLS = "each poll begins with another partition"
-    FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
+    COMMITS_AT_ONCE = "records of a transaction are visible when its commit returns, not some time later"
+    COORDINATOR = "transactions of several producers are committed as one"
+    FENCED_APPENDS = "a producer's records for a member of a group are refused once the member has left its group"
+    FAIR_POLLS = "each poll starts with another partition"
+    FRAMES = "records lie together as they were written, and offsets count records only, not ends of transactions"
     GROUPS = "consumers with a `group.id` share partitions: a `GroupConsumer`"
     LEAVES_OF_STATIC_MEMBERS = "a static member can leave its group before its session ends"
-    NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
-    REFUSED_TRANSACTIONS_STAY_OPEN = "a transaction that the group refused can be committed by its next metadata"
-    TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
-    TOPIC_TYPES = "the settings of a topic say what its records are"
-    ZERO_IN_HEADERS = "the name of a header may hold the character 0"
+    NEW_TOPICS_DIFFER = "a topic that was deleted and created again is distinguished from the old one"
+    REFUSED_TRANSACTIONS_STAY_OPEN = "a commit that the group refused can be repeated with newer group metadata"
+    TIME_ZERO = "timestamps of 0 and below are written as they are"
+    TOPIC_TYPES = "topics have settings for the types of their records"
+    ZERO_IN_HEADERS = "the name of a header may contain the character 0"
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the next offset to read, and a short text kept with it."""
+    """A committed position: the next offset to read, and a short text."""
 
     offset: int
     metadata: str = ""
 
 
 class GroupMetadata(NamedTuple):
-    """Who commits for a group: a member in a generation; without a member, somebody outside the group."""
+    """The identity of a commit for a group: a member in a generation; without a member, a client outside the group."""
 
     group: str
     member: str = ""
@@ -51,7 +50,7 @@ class GroupMetadata(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group; `instance` is the lasting name of a static one."""
+    """A member of a group; `instance` is the `group.instance.id` of a static member."""
 
     id: str
     instance: str | None
@@ -61,8 +60,8 @@ class MemberDescription(NamedTuple):
 class GroupDescription(NamedTuple):
     """A group as its home knows it.
 
-    `state` is Empty, PreparingRebalance, CompletingRebalance, Stable, or Dead of one that is not there; `generation` is
-    None where the home does not tell it.
+    `state` is Empty, PreparingRebalance, CompletingRebalance, Stable, or Dead if the group does not exist; `generation`
+    is None if the home does not tell it.
     """
 
     name: str
@@ -81,11 +80,11 @@ class TopicDescription(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """Where a sent record or batch ended up, or why it did not."""
+    """The offset of a sent record or batch, or the error."""
 
     source: TopicPartition
-    offset: int  # of the first record of the batch; -1 when it failed
-    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody asks a Delivery for
+    offset: int  # of the first record of the batch; -1 after an error
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which no caller uses
     error: LogError | None
 
 
@@ -95,12 +94,12 @@ OnCommit = Callable[[Mapping[TopicPartition, OffsetAndMetadata], LogError | None
 
 
 class Span(NamedTuple):
-    """Records of a partition that lie together, as `Consumer.skim` tells of them."""
+    """Records of a partition that were written together, as `Consumer.skim` returns them."""
 
-    start: int  # none of them has a smaller offset
-    end: int  # offset of what follows
+    start: int  # at most the offset of the first record
+    end: int  # the offset after the last record
     records: int  # at least 1
-    latest_ms: int  # the greatest of their timestamps
+    latest_ms: int  # greatest timestamp
 
 
 class Producer(Protocol):
@@ -117,38 +116,41 @@ class Producer(Protocol):
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record; its partition is murmur2 of the key unless given. Callbacks come in send order.
+        """Buffer one record; without `partition`, murmur2 of the key chooses it. Callbacks come in send order.
 
-        Blocks up to `max.block.ms` when the buffer is full, then raises BufferFullError.
+        If the buffer is full, blocks for up to `max.block.ms`, then raises BufferFullError.
         """
         ...
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a whole batch for the partition it names; its offsets are ignored."""
+        """Buffer a whole batch for the partition it names; its offsets are ignored.
+
+        If the topic never takes one of the rows, the whole batch fails: `flush` and the callback get the error.
+        """
         ...
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Write for a member of a group from now on: without a transaction, its records land while it is a member.
+        """Write for a member of a group from now on, outside of transactions.
 
-        A home with `Ability.FENCED_APPENDS` refuses with FencedError what a former member writes; others take it.
-        Metadata without a member takes the limit away.
+        A home with `Ability.FENCED_APPENDS` refuses the records with FencedError once the member has left its group;
+        other homes take them. Metadata without a member removes the limit.
         """
         ...
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
+        """Return the rows of a batch that its topic never takes, with the reason, such as their size."""
         ...
 
     def abandon(self) -> None:
-        """Drop what was sent and is not on its way yet: others have the place of who sent it."""
+        """Drop buffered records that are not yet being written: another process has taken over their task."""
         ...
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything sent is written to the level of durability asked for; raise what failed."""
+        """Wait until all sent records are written with the home's durability; raise the first error."""
         ...
 
     def begin_transaction(self) -> None:
-        """Start a transaction (needs a `transactional.id`): what is sent stays hidden until its commit."""
+        """Start a transaction (needs a `transactional.id`): its records stay hidden until the commit."""
         ...
 
     def commit_transaction(
@@ -156,22 +158,25 @@ class Producer(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | GroupMetadata | None = None,
     ) -> None:
-        """Flush, then make the records and the group's offsets visible as one.
+        """Flush, then commit the records and the group's offsets as one.
 
-        With the metadata of a member in place of the group's name, a member of an older generation is refused.
+        With the metadata of a member as `group`, a commit of an older generation is refused.
         """
         ...
 
     def abort_transaction(self) -> None:
-        """Drop what was sent since `begin_transaction`."""
+        """Abort the transaction: its records never become visible."""
         ...
 
     def prepare_transaction(self) -> str:
-        """Flush, and leave the commit to the coordinator (needs a `transaction.coordinator`); its name for it."""
+        """Flush, and leave the commit to the coordinator (needs a `transaction.coordinator`).
+
+        Returns the name by which the coordinator commits the transaction.
+        """
         ...
 
     def close(self) -> None:
-        """Flush and release; an open transaction that is not prepared is aborted."""
+        """Flush and close; an open transaction that is not prepared is aborted."""
         ...
 
     def __enter__(self) -> Producer: ...
@@ -179,14 +184,14 @@ class Producer(Protocol):
 
 
 class TransactionCoordinator(Protocol):
-    """Commits as one what producers in several processes have written. Usable as a context manager.
+    """Commits transactions of producers in several processes as one. Usable as a context manager.
 
-    It has a transactional id: of two coordinators with the same one, the newer fences the older and its producers.
+    Of two coordinators with the same transactional id, the newer fences the older and its producers.
     """
 
     @property
     def token(self) -> str:
-        """The `transaction.coordinator` of producers that write for the next commit; each commit makes another."""
+        """The `transaction.coordinator` setting of producers that write for the next commit; each commit changes it."""
         ...
 
     def commit(
@@ -195,14 +200,15 @@ class TransactionCoordinator(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | None = None,
     ) -> None:
-        """Make the records of prepared transactions and the group's offsets visible as one.
+        """Commit prepared transactions and the group's offsets as one.
 
-        All other transactions of its producers are aborted: of those that write something twice, one is named.
+        All other transactions of its producers are aborted: of producers that wrote the same records, only one is
+        named.
         """
         ...
 
     def close(self) -> None:
-        """Release; what is not committed is aborted."""
+        """Close; transactions that are not committed are aborted."""
         ...
 
     def __enter__(self) -> TransactionCoordinator: ...
@@ -213,7 +219,7 @@ class Consumer(Protocol):
     """Reads assigned partitions in offset order. Not shared between threads. Usable as a context manager."""
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these; partitions kept from before keep their position, new ones start at the beginning."""
+        """Read exactly these partitions; those read before keep their position, new ones start at the beginning."""
         ...
 
     def assignment(self) -> frozenset[TopicPartition]: ...
@@ -223,33 +229,33 @@ class Consumer(Protocol):
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None: ...
     def wakeup(self) -> None: ...
     def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
-        """Go to the first record whose timestamp is at or after `time` (an aware datetime, or ms)."""
+        """Seek the first record whose timestamp is at or after `time` (an aware datetime, or milliseconds)."""
         ...
 
     def position(self, partition: TopicPartition) -> int:
-        """Offset of the next record that `poll` would return. At an end it lies behind what is not handed out."""
+        """Return the offset of the next record that `poll` would read; at an end, after hidden and aborted records."""
         ...
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Up to where this consumer could read now, asked at the home."""
+        """Return the offsets up to which this consumer could read now."""
         ...
 
     def is_at_end(self, partition: TopicPartition) -> bool:
-        """Whether the last poll came to where the partition ended then; false while that is not known."""
+        """Return whether the last poll reached the end of the partition; False while this is not known."""
         ...
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """What is here, at most `max_records` rows together; waits up to `timeout` seconds, or for a `wakeup`.
+        """Return rows, at most `max_records` in all; waits up to `timeout` seconds for some, or for a `wakeup`.
 
-        No rows do not mean that there are none, nor few that there are no more: `is_at_end` does.
+        Few or no rows do not mean that the partition has no more: `is_at_end` does.
         """
         ...
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
-        """The next records before offset `end`, as many as lie together: counted and timed, and passed over.
+        """Count and skip the next records before offset `end`, as many as were written together.
 
-        As with `poll`, what is hidden or aborted does not count, and the position moves behind it. None when there is
-        nothing before `end`. Whole frames are not read: their headers say it all.
+        As with `poll`, hidden and aborted records do not count, and the position moves after them. Returns None if
+        there are no records before `end`. Of a whole frame, only the header is read.
         """
         ...
 
@@ -261,9 +267,9 @@ class Consumer(Protocol):
 
 
 class GroupConsumer(Consumer, Protocol):
-    """A consumer with a `group.id`: it commits for its group and, when it subscribes, shares partitions with others.
+    """A consumer with a `group.id`: it commits for its group and, if subscribed, shares partitions with other members.
 
-    Joining, losing and getting partitions happen in `poll`, and so do the calls of listeners.
+    Joining the group, and assigning and revoking partitions, happen in `poll`, which also calls the listeners.
     """
 
     def subscribe(
@@ -274,23 +280,23 @@ class GroupConsumer(Consumer, Protocol):
         on_revoked: PartitionsListener | None = None,
         on_lost: PartitionsListener | None = None,
     ) -> None:
-        """Read what the group gives this member of these topics, or of all whose whole names match the pattern.
+        """Read the partitions that the group assigns of these topics, or of topics whose whole names match a pattern.
 
         Parameters
         ----------
         topics : collection of str, or pattern
-            In the place of an earlier subscription.
+            Replaces an earlier subscription.
         on_assigned : callable or None
-            Called with new partitions, which stand at the committed offset or where `auto.offset.reset` says.
+            Called with new partitions, which start at the committed offset, or by `auto.offset.reset`.
         on_revoked : callable or None
-            Called with partitions before others get them: what was read of them can still be committed.
+            Called with partitions before other members get them: their positions can still be committed.
         on_lost : callable or None
-            Called with partitions that others may have already; `on_revoked` unless given.
+            Called with partitions that other members may have already. Default: `on_revoked`.
         """
         ...
 
     def unsubscribe(self) -> None:
-        """Leave the group; the place of a static member stays until its session ends."""
+        """Leave the group; a static member stays in it until its session ends."""
         ...
 
     def leave(self) -> None:
@@ -299,7 +305,7 @@ class GroupConsumer(Consumer, Protocol):
         Raises
         ------
         LogError
-            For a static member, where the home lacks `Ability.LEAVES_OF_STATIC_MEMBERS`.
+            For a static member, if the home lacks `Ability.LEAVES_OF_STATIC_MEMBERS`.
         """
         ...
 
@@ -309,7 +315,7 @@ class GroupConsumer(Consumer, Protocol):
         Raises
         ------
         CommitFailedError, RebalanceInProgressError, FencedError
-            Others may have the partitions by now, or get them now. Nothing was committed.
+            Other members have the partitions, or are getting them. No offset was committed.
         """
         ...
 
@@ -318,15 +324,15 @@ class GroupConsumer(Consumer, Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        """Commit without an error here: `on_commit` gets it at a later `poll`. No later commit is overwritten."""
+        """Commit; a later `poll` calls `on_commit` with the outcome. Commits keep their order."""
         ...
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without an offset are left out."""
         ...
 
     def group_metadata(self) -> GroupMetadata:
-        """What `Producer.commit_transaction` takes, so that the commit of a member that is out is refused."""
+        """Return the metadata with which `Producer.commit_transaction` commits for this member."""
         ...
 
 
@@ -334,53 +340,53 @@ class Admin(Protocol):
     """Topics, their offsets, and the offsets that groups committed. Usable as a context manager."""
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic; raises TopicExistsError, or ConfigError for an unknown or bad topic setting."""
+        """Create a topic; raises TopicExistsError, or ConfigError for an unknown or illegal topic setting."""
         ...
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Change some settings of a topic; None takes one back to its default."""
+        """Change some settings of a topic; None restores a default."""
         ...
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have so many partitions; raises ConfigError when it has as many: none is ever taken away."""
+        """Give a topic `total` partitions; raises ConfigError unless it has fewer, as partitions cannot be removed."""
         ...
 
     def delete_topic(self, name: str) -> None: ...
     def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
-        """All topics by name. Those `awaited` may have been made a moment ago: a home that is told late waits."""
+        """Return all topics by name. A home that learns late of new topics waits for those in `awaited`."""
         ...
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """The topic's description; raises UnknownTopicError, which names the nearest known topic."""
+        """Return the topic's description; UnknownTopicError names the nearest known topic."""
         ...
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
     def end_offsets(
         self, partitions: Collection[TopicPartition], *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Offset after the last record; with `committed_only`, where a read_committed reader stops."""
+        """Return the offset after the last record; with `committed_only`, where a read_committed consumer stops."""
         ...
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Let everything before these offsets go (repartition topics are purged with it)."""
+        """Delete the records before these offsets; repartition topics are purged this way."""
         ...
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without an offset are left out."""
         ...
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit all of these offsets as one; metadata has 4,096 bytes at most."""
+        """Commit all of these offsets as one; the metadata of each has at most 4,096 bytes."""
         ...
 
     def groups(self) -> list[str]: ...
     def describe_group(self, group: str) -> GroupDescription: ...
     def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
-        """The descriptions of several groups, which are asked for together."""
+        """Return the descriptions of several groups, with one request."""
         ...
 
     def delete_group(self, group: str) -> None:
-        """Forget a group and its offsets; raises LogError while it has members."""
+        """Delete a group and its offsets; raises LogError while it has members."""
         ...
 
     def close(self) -> None: ...
@@ -389,40 +395,40 @@ class Admin(Protocol):
 
 
 class Log(Protocol):
-    """A home of topics."""
+    """An open home of topics."""
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it does that not every home does."""
+        """The features of this home that not every home has."""
         ...
 
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
-        """Settings by Kafka's names.
+        """Return a new producer, with settings by Kafka's names.
 
-        `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`,
-        `max.block.ms`; `metadata.max.age.ms`, after how long it looks whether a topic has got more partitions;
-        `transaction.coordinator`, the token of the coordinator that commits its transactions; and
-        `delivery.report.only.error`: callbacks tell of failures alone, which costs less.
+        These are `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`,
+        `buffer.memory`, `max.block.ms`; `metadata.max.age.ms`, the time after which it reads again whether a topic has
+        more partitions; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
+        `delivery.report.only.error`: callbacks are called for failures only, which costs less.
         """
         ...
 
     def coordinator(self, transactional_id: str) -> TransactionCoordinator:
-        """Take over a transactional id whose transactions are written by producers elsewhere and committed together."""
+        """Take over a transactional id, and commit transactions of producers in other processes as one."""
         ...
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """Settings by Kafka's names: `isolation.level` (`read_committed` by default)."""
+        """Return a new consumer, with settings by Kafka's names: `isolation.level` is `read_committed` by default."""
         ...
 
     def admin(self) -> Admin: ...
 
     def close(self) -> None:
-        """Release what it holds; producers and consumers are closed before."""
+        """Close the home; producers and consumers must be closed before."""
         ...
 
     def __enter__(self) -> Log: ...
     def __exit__(self, *exc: object) -> None: ...
 
     def tend(self) -> bool:
-        """Do a piece of the housekeeping that is due, for who has nothing else to do; False when there is none."""
+        """Do a part of the housekeeping that is due; return False if none is due. Called by threads that are idle."""
         ...

@@ -1,6 +1,6 @@
-"""`TopicHome`: what is known of a home of topics before it is opened; found by its address or in a configuration.
+"""`TopicHome`: a home of topics that is not yet opened, and the functions that find it by address or configuration.
 
-All code outside `kstreams.log` asks here, so that no more than one place knows which homes there are.
+Code outside `kstreams.log` uses these functions, so that one place knows which homes exist.
 """
 
 from __future__ import annotations
@@ -16,86 +16,83 @@ from kstreams.log.api import Log
 
 
 class TopicHome(Protocol):
-    """A place that keeps topics: its address, its settings, how it is opened, and what it can do.
-
-    `str(home)` is its name in messages.
-    """
+    """A home of topics: its address, its settings, and how it is opened. `str(home)` is its name in messages."""
 
     @property
     def address(self) -> str:
-        """The text by which every process of the application finds it, such as `log:/data/log`."""
+        """The address by which every process of the application finds it, such as `log:/data/log`."""
         ...
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The keys of the configuration that `open` reads."""
+        """The keys of the configuration that `open` uses."""
         ...
 
     @property
     def folder(self) -> Path | None:
-        """Where it keeps files on this machine; None when it keeps none."""
+        """The folder of its files on this machine; None if it has none."""
         ...
 
     @property
     def files(self) -> LogFiles | None:
-        """The maintenance of its files; None when it keeps none."""
+        """The maintenance of its files; None if it has none on this machine."""
         ...
 
     def open(self, config: Mapping[str, Any] | None = None, *, clock: Clock | None = None) -> Log:
-        """Open it, made if it is not there.
+        """Open the home; an embedded log is created if it does not exist.
 
         Parameters
         ----------
         config : mapping or None
-            Its `settings` are read; each has a default.
+            The keys in `settings` are used; each has a default.
         clock : Clock or None
-            The machine's clock unless given.
+            Default: the machine's clock.
         """
         ...
 
     def check(self, *, create: bool = False) -> None:
-        """Raise LogError when it cannot be opened, or when it is not there and is not to be made."""
+        """Raise LogError if it cannot be opened, or if it does not exist and `create` is false."""
         ...
 
     def topic_defaults(self) -> Mapping[str, str]:
-        """The settings that a topic has when none are given."""
+        """Return the default settings of topics."""
         ...
 
     def lock_file(self, application_id: str) -> Path | None:
-        """The file that the process that runs an application locks; None when the home itself sees to that."""
+        """Return the file that the process of an application locks; None if the home has no files on this machine."""
         ...
 
 
 class LogFiles(Protocol):
-    """Maintenance of a home that keeps its topics in files: what `kstreams log` does."""
+    """The maintenance of topics in files: the commands of `kstreams log`."""
 
     def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, Any]]:
-        """Every frame as a dictionary; UnknownTopicError for a topic that is not there."""
+        """Yield every frame as a dictionary; UnknownTopicError for a topic that does not exist."""
         ...
 
     def verify(self) -> Sequence[NamedTuple]:
-        """All damage; empty when there is none."""
+        """Return all damage; empty if there is none."""
         ...
 
     def repair(self) -> list[str]:
-        """Repair the catalogue with possible loss; returns what was done, a sentence each."""
+        """Repair the catalogue with possible loss; return one sentence for each change."""
         ...
 
     def compact(self, topics: Sequence[str] = ()) -> Sequence[CleaningFigures]:
-        """Compact these topics, or all that are compacted, up to their end."""
+        """Compact these topics up to their end; without names, all topics whose policy is `compact`."""
         ...
 
     def clean(self, topics: Sequence[str] = ()) -> Sequence[CleaningFigures]:
-        """Apply retention and compaction to these topics, or to all."""
+        """Apply retention and compaction to these topics; without names, to all topics."""
         ...
 
     def num_partitions(self) -> int:
-        """How many partitions have files."""
+        """Return the number of partitions that have files."""
         ...
 
 
 class CleaningFigures(Protocol):
-    """What the cleaning of one topic has freed."""
+    """The result of cleaning one topic."""
 
     @property
     def bytes(self) -> int: ...
@@ -103,10 +100,10 @@ class CleaningFigures(Protocol):
     def _asdict(self) -> dict[str, Any]: ...
 
 
-def _embedded(place: str) -> TopicHome:
-    from kstreams.log.embedded.home import EmbeddedHome  # loaded when it is first asked for
+def _embedded(folder: str) -> TopicHome:
+    from kstreams.log.embedded.home import EmbeddedHome  # imported at the first use
 
-    return EmbeddedHome(Path(place))
+    return EmbeddedHome(Path(folder))
 
 
 def _kafka(servers: str) -> TopicHome:
@@ -125,42 +122,42 @@ _HOMES: dict[str, Callable[[str], TopicHome]] = {"log": _embedded, "kafka": _kaf
 _ADDRESS = re.compile(r"([a-z][a-z0-9+]+):(.+)", re.DOTALL)
 
 
-def register_home(scheme: str, at: Callable[[str], TopicHome]) -> None:
-    """Make a kind of home known.
+def register_home(scheme: str, create: Callable[[str], TopicHome]) -> None:
+    """Register a kind of home.
 
     Parameters
     ----------
     scheme : str
-        What its addresses begin with, before the colon.
-    at : callable
-        Gives the home for the rest of an address.
+        The part of its addresses before the colon.
+    create : callable
+        Returns the home for the part of an address after the colon.
     """
-    _HOMES[scheme] = at
+    _HOMES[scheme] = create
 
 
 def home_at(address: str | Path) -> TopicHome:
-    """The home with an address: `log:folder`, `kafka:host:port`, or the folder of an embedded log.
+    """Return the home with an address: `log:folder`, `kafka:host:port`, or the folder of an embedded log.
 
     Raises
     ------
     ConfigError
-        For an address of a kind that is not known.
+        For an address of an unknown kind.
 
     Examples
     --------
     >>> home_at("log:/data/log").address, home_at("/data/log").address
     ('log:/data/log', 'log:/data/log')
     """
-    found = _ADDRESS.fullmatch(str(address))
-    if found and found[1] in _HOMES:
-        return _HOMES[found[1]](found[2])
+    match = _ADDRESS.fullmatch(str(address))
+    if match and match[1] in _HOMES:
+        return _HOMES[match[1]](match[2])
     if "://" in str(address):
         raise ConfigError(f"{address!r} cannot be opened yet: give the folder of an embedded log.")
     return _embedded(str(address))
 
 
 def home_of(config: Mapping[str, Any]) -> TopicHome:
-    """The home that a configuration names: `bootstrap.servers`, brokers or an address, else the folder `log.dir`.
+    """Return the home of a configuration: `bootstrap.servers` (brokers or an address), else the folder `log.dir`.
 
     Examples
     --------
@@ -170,5 +167,5 @@ def home_of(config: Mapping[str, Any]) -> TopicHome:
     servers = config.get("bootstrap.servers")
     if not servers:
         return home_at(config["log.dir"])
-    found = _ADDRESS.fullmatch(servers)
-    return home_at(servers if found and found[1] in _HOMES else f"kafka:{servers}")
+    match = _ADDRESS.fullmatch(servers)
+    return home_at(servers if match and match[1] in _HOMES else f"kafka:{servers}")

@@ -1,6 +1,6 @@
-"""Interceptors: what a user has done to records as they are sent and read, and hears of deliveries and commits.
+"""Interceptors: functions of the user that change records as they are sent and read, and see deliveries and commits.
 
-They lie around the clients of either home. An error that one of them raises is logged, and the record goes its way.
+They wrap the clients of every home. An error that an interceptor raises is logged, and the record stays as it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class SentRecord(NamedTuple):
-    """A record on its way; `timestamp` and `partition` are None where the producer chooses them."""
+    """A record that is being sent; `timestamp` and `partition` are None if the producer chooses them."""
 
     topic: str
     partition: int | None
@@ -37,7 +37,7 @@ class SentRecord(NamedTuple):
 
 
 class ProducerInterceptor:
-    """What a producer calls; the methods here do nothing. Kafka: `ProducerInterceptor`.
+    """An interceptor of a producer; the methods here do nothing. Kafka: `ProducerInterceptor`.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class ProducerInterceptor:
     """
 
     def on_send(self, record: SentRecord) -> SentRecord:
-        """The record to send instead: key, value, timestamp and headers may be others. Not called again on a retry."""
+        """Return the record to send instead, with the same topic and partition. Not called again on a retry."""
         return record
 
     def on_acknowledgement(self, delivery: Delivery) -> None:
-        """A record or a batch was written, or could not be; in the order of sending."""
+        """Called after a record or a batch was written, or has failed; in the order of sending."""
 
     def close(self) -> None:
-        """The producer is closed."""
+        """Called when the producer is closed."""
 
 
 class ConsumerInterceptor:
-    """What a consumer calls; the methods here do nothing. Kafka: `ConsumerInterceptor`.
+    """An interceptor of a consumer; the methods here do nothing. Kafka: `ConsumerInterceptor`.
 
     Examples
     --------
@@ -70,37 +70,37 @@ class ConsumerInterceptor:
     """
 
     def on_consume(self, batches: list[Batch]) -> list[Batch]:
-        """What `poll` is to return instead. Positions move by what was read."""
+        """Return the batches that `poll` returns instead. Positions follow the batches that were read."""
         return batches
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """These offsets were committed by the consumer; those of a transaction are its producer's."""
+        """Called after the consumer has committed offsets; not for offsets that a producer commits in a transaction."""
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """Called when the consumer is closed."""
 
 
-def producer_with(config: Mapping[str, Any] | None, make: Callable[[dict[str, Any]], Producer]) -> Producer:
-    """A producer with the interceptors that its settings name.
+def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, Any]], Producer]) -> Producer:
+    """Create a producer with the interceptors in its settings.
 
     Parameters
     ----------
     config : mapping or None
-        `interceptors`: objects, classes, or import paths such as `package.module:Tracing`; a text separates them by
-        commas. All other settings go to `make`.
-    make : callable
+        `interceptors`: objects, classes, or import paths such as `package.module:Tracing`; in a text, they are
+        separated by commas. All other settings are passed to `create`.
+    create : callable
     """
-    settings, interceptors = _taken(config)
+    settings, interceptors = _split_settings(config)
     if not interceptors:
-        return make(settings)
+        return create(settings)
     only_errors = str(settings.pop(_ONLY_ERRORS, False)).lower() == "true"
-    return cast("Producer", InterceptedProducer(make(settings), interceptors, only_errors=only_errors))
+    return cast("Producer", InterceptedProducer(create(settings), interceptors, only_errors=only_errors))
 
 
-def consumer_with(config: Mapping[str, Any] | None, make: Callable[[dict[str, Any]], Consumer]) -> Consumer:
-    """A consumer with the interceptors that its settings name, as for producers."""
-    settings, interceptors = _taken(config)
-    consumer = make(settings)
+def consumer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, Any]], Consumer]) -> Consumer:
+    """Create a consumer with the interceptors in its settings, as `producer_with`."""
+    settings, interceptors = _split_settings(config)
+    consumer = create(settings)
     return cast("Consumer", InterceptedConsumer(consumer, interceptors)) if interceptors else consumer
 
 
@@ -110,10 +110,10 @@ class InterceptedProducer:
     Parameters
     ----------
     producer : Producer
-        It reports every delivery.
+        It must report every delivery.
     interceptors : sequence of ProducerInterceptor
     only_errors : bool
-        Whether callers want to be told of failures alone.
+        Whether callbacks of callers are called for failures only.
     """
 
     def __init__(self, producer: Producer, interceptors: Sequence[Any], *, only_errors: bool) -> None:
@@ -156,13 +156,14 @@ class InterceptedProducer:
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
         """Buffer a batch, each row as the interceptors leave it."""
         source = batch.source
-        asked = (SentRecord(*source, row.key, row.value, row.timestamp, row.headers) for row in batch.rows())
-        sent = list(map(self._on_send, asked))
-        rows = [Row(each.key, each.value, checked_time(each.timestamp or 0), each.headers) for each in sent]
+        topic, partition = source
+        records = (SentRecord(topic, partition, row.key, row.value, row.timestamp, row.headers) for row in batch.rows())
+        sent = map(self._on_send, records)
+        rows = [Row(record.key, record.value, checked_time(record.timestamp or 0), record.headers) for record in sent]
         self._producer.send_batch(Batch.of_rows(source, rows) if rows else batch, self._report(on_delivery))
 
     def close(self) -> None:
-        """Flush and release, and close the interceptors."""
+        """Close the producer, then the interceptors."""
         try:
             self._producer.close()
         finally:
@@ -213,7 +214,7 @@ class InterceptedConsumer:
         return getattr(self._consumer, name)
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """What there is, as the interceptors leave it."""
+        """Return rows, as the interceptors leave them."""
         batches: list[Batch] = self._consumer.poll(timeout, max_records)
         if batches:
             for interceptor in self._interceptors:
@@ -221,7 +222,7 @@ class InterceptedConsumer:
         return batches
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
-        """Commit, and tell the interceptors what."""
+        """Commit, then call the interceptors."""
         committed = self._positions() if offsets is None else offsets
         self._consumer.commit(committed)
         self._committed(committed)
@@ -231,7 +232,7 @@ class InterceptedConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        """Commit without an error here, and tell the interceptors what was committed."""
+        """Commit; the interceptors are called after a success."""
 
         def report(committed: Mapping[TopicPartition, OffsetAndMetadata], error: LogError | None) -> None:
             if error is None:
@@ -244,7 +245,7 @@ class InterceptedConsumer:
         self._consumer.commit_async(self._positions() if offsets is None else offsets, report)
 
     def close(self) -> None:
-        """Release, and close the interceptors."""
+        """Close the consumer, then the interceptors."""
         try:
             self._consumer.close()
         finally:
@@ -264,19 +265,20 @@ class InterceptedConsumer:
             _guarded(interceptor.on_commit, offsets, None)
 
 
-def _taken(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Any]]:
+def _split_settings(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Any]]:
     settings = dict(config or {})
-    given = settings.pop(INTERCEPTORS, None) or ()
-    if isinstance(given, str):
-        given = [path.strip() for path in given.split(",")]
-    elif not isinstance(given, list | tuple):
-        given = [given]
-    return settings, [_interceptor(each) for each in given]
+    references = settings.pop(INTERCEPTORS, None) or ()
+    if isinstance(references, str):
+        references = [path.strip() for path in references.split(",")]
+    elif not isinstance(references, list | tuple):
+        references = [references]
+    return settings, [_interceptor(reference) for reference in references]
 
 
-def _interceptor(given: Any) -> Any:
-    found = _imported(given) if isinstance(given, str) else given
-    return found() if isinstance(found, type) else found
+def _interceptor(reference: Any) -> Any:
+    """Return the interceptor for an object, a class or an import path."""
+    target = _imported(reference) if isinstance(reference, str) else reference
+    return target() if isinstance(target, type) else target
 
 
 def _imported(path: str) -> Any:
@@ -289,12 +291,12 @@ def _imported(path: str) -> Any:
         ) from None
 
 
-def _guarded(call: Callable[[Any], T], given: Any, otherwise: T) -> T:
+def _guarded(call: Callable[[Any], T], argument: object, default: T) -> T:
     try:
-        return call(given)
+        return call(argument)
     except Exception:
-        _logger.exception("An interceptor has failed in %s: it is passed over.", call.__qualname__)
-        return otherwise
+        _logger.exception("An interceptor has failed in %s: it is skipped.", call.__qualname__)
+        return default
 
 
 def _close(interceptors: Sequence[Any]) -> None:

@@ -62,7 +62,7 @@ def test_what_is_no_address_of_a_broker_is_refused(servers: str) -> None:
         ({"security.protocol": "SASL_PLAINTEXT"}, "SASL_SSL"),
         ({"security.protocol": "SASL_SSL", "enable.ssl.certificate.verification": False}, r"ssl\.ca\.location"),
         ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "none"}, "other servers"),
-        ({"sasl.username": "scott"}, "nobody logs in"),
+        ({"sasl.username": "scott"}, "client does not log in"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": "tiger;"}, r"sasl\.username"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanisms": "tiger", "sasl.password": "tiger"}, r"\*\*\*\*"),
     ],

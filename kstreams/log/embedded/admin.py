@@ -11,7 +11,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_rows
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, grow_topic, insert_topic, update_config
-from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
+from kstreams.log.embedded.catalogue.group_rows import delete_group_rows, group_names, read_group
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.resources import LogResources, stable_end
@@ -97,17 +97,17 @@ class EmbeddedAdmin:
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one; CommitFailedError while the group has members."""
-        self._bury_dead(group)
+        self._remove_dead_members(group)
         group_rows.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def groups(self) -> list[str]:
         """Names of the groups that have or had members, or committed offsets."""
-        return known_groups(self._catalogue)
+        return group_names(self._catalogue)
 
     def delete_group(self, group: str) -> None:
         """Forget a group and its offsets; LogError while it has members."""
-        self._bury_dead(group)
-        forget_group(self._catalogue, group)
+        self._remove_dead_members(group)
+        delete_group_rows(self._catalogue, group)
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state, generation and members."""
@@ -116,7 +116,7 @@ class EmbeddedAdmin:
     def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
         """The states, generations and members of several groups."""
         for group in groups:
-            self._bury_dead(group)
+            self._remove_dead_members(group)
         known = set(self.groups())
         return {group: self._described(group, is_known=group in known) for group in groups}
 
@@ -145,7 +145,7 @@ class EmbeddedAdmin:
             self._home.disk.sync_folder(folder)
             self._home.disk.sync_folder(folder.parent)
 
-    def _bury_dead(self, group: str) -> None:
+    def _remove_dead_members(self, group: str) -> None:
         """Take out members whose process has ended, should no other member be there to do it."""
         if read_group(self._catalogue, group).members:
             GroupCoordinator(self._home, group).care(but="")

@@ -151,7 +151,7 @@ class LocalRegistry(SchemaRegistry):
             else:
                 schema_rows.mark_deleted(database, subject, chosen)
             if version is None:
-                schema_rows.forget_rule(database, subject)
+                schema_rows.delete_rule(database, subject)
         if permanent:
             self._forget()
         return chosen

@@ -167,5 +167,8 @@ def test_a_process_that_keeps_the_catalogue_for_itself_is_told_of(
 ) -> None:
     monkeypatch.setattr("kstreams.log.embedded.catalogue.journaled_database._WAIT_S", 0.1)
     folder = created(tmp_path)
-    with no_locks_of(f"log:{folder}"), pytest.raises(LogError, match=r"Another process holds it .* let it go on"):
+    with (
+        no_locks_of(f"log:{folder}"),
+        pytest.raises(LogError, match=r"keeps it locked .* resume or end it"),
+    ):
         open_log(folder)

@@ -1,4 +1,4 @@
-"""The catalogue: one SQLite database that all processes of a log share, and the topics in it."""
+"""`Catalogue`: the SQLite database that all processes of a log share; and its rows of topics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
 from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
-from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy, is_passing
+from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy, is_transient
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.naming import check_total, did_you_mean
@@ -23,13 +23,13 @@ from kstreams.os.private import make_folder
 Rows = list[tuple[Any, ...]]
 
 HELD_BY_ANOTHER = (
-    " Another process holds it for long: if one that uses this log stands still (stopped by a signal or a debugger), "
-    "let it go on or end it."
+    " Another process keeps it locked for long: if a process that uses this log is suspended (by a signal or a "
+    "debugger), resume or end it."
 )
 
 
 class Topic(NamedTuple):
-    """A topic with the number that distinguishes it from an earlier one of the same name."""
+    """A topic; its id distinguishes it from an earlier topic of the same name."""
 
     id: int
     name: str
@@ -37,11 +37,11 @@ class Topic(NamedTuple):
     config: dict[str, str]
 
     def describe(self) -> TopicDescription:
-        """The topic as the API shows it."""
+        """Return the topic as the API describes it."""
         return TopicDescription(self.name, self.partitions, dict(self.config))
 
     def require(self, partition: int) -> None:
-        """Raise UnknownTopicError for a partition that it does not have."""
+        """Raise UnknownTopicError for a partition that the topic does not have."""
         if not 0 <= partition < self.partitions:
             raise UnknownTopicError(
                 f"The topic {self.name!r} has the partitions 0 to {self.partitions - 1}, not {partition}."
@@ -49,24 +49,24 @@ class Topic(NamedTuple):
 
 
 class Catalogue:
-    """An open catalogue; may be shared by the threads of a process, and survives a fork by opening anew.
+    """An open catalogue, which threads of a process may share; not usable in a forked child.
 
     Parameters
     ----------
     folder : Path
-        The log's folder; made if it is not there.
+        The log's folder; created if it does not exist.
     durability : {"none", "os", "fsync"}
     disk : Disk
-        What writes the journal.
+        Writes the journal.
     decide : callable
-        Which copy of the catalogue is complete where they differ; `salvage` accepts a loss.
+        Chooses the complete copy of the catalogue if the copies differ; `choose_copy_with_loss` accepts a loss.
 
     Raises
     ------
     LogFormatError
         When a newer kstreams wrote it.
     CorruptLogError
-        When it is damaged so that no copy of it is sure to have all that was committed.
+        When it is damaged so that no copy is certain to have all commits.
     """
 
     def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
@@ -80,22 +80,22 @@ class Catalogue:
 
     @property
     def boot(self) -> bytes:
-        """The machine's boot in which the last change was made before this opening."""
+        """The boot of the machine in which the last change before this opening was made."""
         return self._database.boot
 
     @property
     def repairs(self) -> list[str]:
-        """What was repaired since it was opened, in words."""
+        """Descriptions of the repairs since it was opened."""
         return self._database.repairs
 
     def read(self, sql: str, *values: Any) -> Rows:
-        """The rows of one query."""
+        """Return the rows of one query."""
         with self._mutex, self._errors():
             return self._database.connection.execute(sql, values).fetchall()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of what is done in it, or nothing."""
+        """Open a transaction of the database, which is rolled back after an exception."""
         with self._mutex, self._errors():
             connection = self._database.connection
             database = self._database
@@ -110,28 +110,28 @@ class Catalogue:
                 raise
 
     def newest_id(self, table: str) -> int:
-        """The greatest number that a row of the table ever had."""
+        """Return the greatest id that a row of the table ever had."""
         rows = self.read("SELECT value FROM marks WHERE name = ?", f"last of {table}")
         return int(rows[0][0]) if rows else 0
 
     def raise_id(self, table: str, least: int) -> None:
-        """Never give a number up to `least` to a row of the table."""
+        """Let new rows of a table have ids above `least`."""
         with self.write() as database:
             sql = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
             database.execute(sql, (f"last of {table}", least))
 
     def close(self) -> None:
-        """Release the database."""
+        """Close the database."""
         with self._mutex:
             self._database.close()
 
     def topics(self) -> dict[str, Topic]:
-        """All topics by name."""
+        """Return all topics by name."""
         rows = self.read("SELECT id, name, partitions, config FROM topics ORDER BY name")
         return {row[1]: self._topic(row) for row in rows}
 
     def topic(self, name: str) -> Topic:
-        """The topic of that name; UnknownTopicError names the nearest there is."""
+        """Return a topic; UnknownTopicError names the nearest known topic."""
         rows = self.read("SELECT id, name, partitions, config FROM topics WHERE name = ?", name)
         if not rows:
             hint = did_you_mean(name, [row[0] for row in self.read("SELECT name FROM topics")])
@@ -146,30 +146,33 @@ class Catalogue:
         try:
             yield
         except sqlite3.OperationalError as error:
-            hint = HELD_BY_ANOTHER if is_passing(error) else ""
+            hint = HELD_BY_ANOTHER if is_transient(error) else ""
             raise LogError(f"The catalogue {self.path} cannot be used: {error}.{hint}") from error
         except DAMAGE as error:
             raise CorruptLogError(
                 f"The catalogue {self.path} is damaged: {error}. Stop all processes that use the log and start them "
-                "again; the first makes it anew from its journal."
+                "again; the first one rebuilds it from its journal."
             ) from error
 
 
 @contextmanager
 def insert_topic(catalogue: Catalogue, name: str, partitions: int, config: dict[str, str]) -> Iterator[Topic]:
-    """Insert a topic; it is there for others when the caller has made its folders and the block ends."""
+    """Insert a topic; the caller creates its folders in the block, after which others see the topic."""
     with catalogue.write() as database:
         try:
             topic = Topic(next_id(database, "topics"), name, partitions, config)
             database.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", (*topic[:3], json.dumps(config)))
         except sqlite3.IntegrityError:
-            raise TopicExistsError(f"The topic {name!r} is there already.") from None
+            raise TopicExistsError(f"The topic {name!r} exists already.") from None
         yield topic
 
 
 @contextmanager
 def grow_topic(catalogue: Catalogue, name: str, total: int) -> Iterator[Topic]:
-    """Give a topic, as it was, more partitions; they are there for others when the caller has made their folders."""
+    """Add partitions to a topic; the caller creates their folders in the block, after which others see them.
+
+    Yields the topic as it was.
+    """
     with catalogue.write() as database:
         topic = catalogue.topic(name)
         check_total(name, topic.partitions, total)
@@ -178,7 +181,7 @@ def grow_topic(catalogue: Catalogue, name: str, total: int) -> Iterator[Topic]:
 
 
 def next_id(database: sqlite3.Connection, table: str) -> int:
-    """A number that no row of the table ever had."""
+    """Return an id that no row of the table ever had."""
     name = f"last of {table}"
     sql = "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
     database.execute(sql, (name,))
@@ -186,12 +189,12 @@ def next_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def update_config(database: sqlite3.Connection, topic: Topic, config: dict[str, str]) -> None:
-    """Give a topic other settings."""
+    """Change the settings of a topic."""
     database.execute("UPDATE topics SET config = ? WHERE id = ?", (json.dumps(config), topic.id))
 
 
 def delete_topic(catalogue: Catalogue, topic: Topic) -> None:
-    """Take a topic out, with the offsets that groups committed for it."""
+    """Delete a topic, with the offsets that groups have committed for it."""
     with catalogue.write() as database:
         database.execute("DELETE FROM topics WHERE id = ?", (topic.id,))
         database.execute("DELETE FROM offsets WHERE topic = ?", (topic.name,))

@@ -1,4 +1,4 @@
-"""What the catalogue keeps of consumer groups: the offsets they committed."""
+"""Rows of consumer groups in the catalogue: committed offsets, and members (one row for each group)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kstreams.log.groups.group import Group, GroupState, check_commit
 
 
 def read_group(catalogue: Catalogue, name: str) -> Group:
-    """The group as it is; an empty one when nobody was ever in it."""
+    """Return the group; an empty group if it never had a member."""
     rows = catalogue.read("SELECT content FROM groups WHERE group_id = ?", name)
-    return decoded(name, rows[0][0]) if rows else Group(name)
+    return decode_group(name, rows[0][0]) if rows else Group(name)
 
 
 def group_version(catalogue: Catalogue, name: str) -> int:
-    """How often the group has changed."""
+    """Return the version of the group, which increases with each change."""
     rows = catalogue.read("SELECT version FROM groups WHERE group_id = ?", name)
     return int(rows[0][0]) if rows else 0
 
@@ -35,19 +35,19 @@ def store_group(database: sqlite3.Connection, group: Group) -> None:
     )
 
 
-def known_groups(catalogue: Catalogue) -> list[str]:
-    """Names of the groups that have or had members, or committed something."""
+def group_names(catalogue: Catalogue) -> list[str]:
+    """Return the names of groups that have or had members or committed offsets."""
     rows = catalogue.read("SELECT group_id FROM groups UNION SELECT group_id FROM offsets ORDER BY group_id")
     return [name for (name,) in rows]
 
 
-def forget_group(catalogue: Catalogue, name: str) -> None:
-    """Forget a group and what it committed.
+def delete_group_rows(catalogue: Catalogue, name: str) -> None:
+    """Delete a group with its committed offsets.
 
     Raises
     ------
     LogError
-        When it has members.
+        When the group has members.
     """
     with catalogue.write() as database:
         group = read_group(catalogue, name)
@@ -57,8 +57,8 @@ def forget_group(catalogue: Catalogue, name: str) -> None:
         database.execute("DELETE FROM offsets WHERE group_id = ?", (name,))
 
 
-def decoded(name: str, content: str) -> Group:
-    """The group in a row; CorruptLogError when it is none."""
+def decode_group(name: str, content: str) -> Group:
+    """Decode the group of a row; CorruptLogError if it cannot be decoded."""
     try:
         return Group.decode(content)
     except msgspec.DecodeError as error:
@@ -91,7 +91,7 @@ def commit_offsets(
 
 
 def check_committer(catalogue: Catalogue, committer: GroupMetadata, partitions: Collection[TopicPartition]) -> None:
-    """Refuse who may not commit these for the group now; the caller's transaction keeps the group as it is."""
+    """Raise if a member may not commit offsets of these partitions now; called in a transaction of the catalogue."""
     group = read_group(catalogue, committer.group)
     check_commit(group, committer.member, committer.instance, committer.generation, partitions)
 
@@ -99,8 +99,9 @@ def check_committer(catalogue: Catalogue, committer: GroupMetadata, partitions: 
 def committed_offsets(
     catalogue: Catalogue, group: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The group's offsets of these partitions; those without one are left out."""
+    """Return the group's offsets of these partitions; partitions without an offset are left out."""
     rows = catalogue.read("SELECT topic, partition, next_offset, metadata FROM offsets WHERE group_id = ?", group)
-    wanted = set(partitions)
-    found = {TopicPartition(topic, number): OffsetAndMetadata(at, text) for topic, number, at, text in rows}
-    return {source: found[source] for source in found if source in wanted}
+    offsets = {
+        TopicPartition(topic, number): OffsetAndMetadata(offset, metadata) for topic, number, offset, metadata in rows
+    }
+    return {source: offsets[source] for source in offsets.keys() & set(partitions)}

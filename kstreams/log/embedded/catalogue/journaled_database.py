@@ -1,7 +1,7 @@
-"""The catalogue's two copies, kept the same: every change goes to the journal, then to the database.
+"""`JournaledDatabase`: the two copies of the catalogue. Every change goes to the journal, then to the database.
 
-A process may die between the two: the journal has a change that the database lacks. Whoever opens the catalogue or
-writes to it next takes it over, so that a change is either in both copies or in none.
+A process may die between the two, so that the database lacks a change of the journal. The next process that opens the
+catalogue or writes to it copies the change to the database.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kstreams.log.embedded.catalogue.reconciliation import (
     AuthoritativeCopy,
     DatabaseContents,
     choose_copy,
-    is_passing,
+    is_transient,
     read_contents,
 )
 from kstreams.log.embedded.catalogue.rows import (
@@ -55,12 +55,12 @@ _logger = logging.getLogger("kstreams.log")
 
 
 def holds_log(folder: Path) -> bool:
-    """Whether a folder holds a copy of a catalogue."""
+    """Return whether a folder has a copy of a catalogue."""
     return (folder / DATABASE).exists() or (folder / NAME).exists()
 
 
 def existing_log(folder: str | Path) -> Path:
-    """The folder of a log that is there; LogError when it holds neither copy of a catalogue."""
+    """Return the folder of an existing log; LogError if it has no copy of a catalogue."""
     root = Path(folder)
     if not holds_log(root):
         raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
@@ -68,7 +68,7 @@ def existing_log(folder: str | Path) -> Path:
 
 
 class JournaledDatabase:
-    """Database and journal of an open catalogue.
+    """The database and the journal of an open catalogue.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ class JournaledDatabase:
         The log's folder.
     durability : {"none", "os", "fsync"}
     disk : Disk
-        What writes the journal.
+        Writes the journal.
     decide : callable
-        Which copy is complete where they differ: `choose_copy`, or `salvage` for who accepts a loss.
+        Chooses the complete copy if they differ: `choose_copy`, or `choose_copy_with_loss`.
 
     Attributes
     ----------
     connection : sqlite3.Connection
     boot : bytes
-        The machine's boot in which the last change was written before this opening.
+        The boot of the machine in which the last change before this opening was made.
     repairs : list of str
-        What was repaired, in words.
+        Descriptions of the repairs.
 
     Raises
     ------
@@ -103,25 +103,25 @@ class JournaledDatabase:
         self.repairs: list[str] = []
         refuse_links(self._path, *self._side_files())
         self._folder_lock = FolderLock(folder)
-        with self._folder_lock.opening() as alone:
-            self._prepare()
-            self.connection, self.boot = self._agree(alone)
-        self._tune(self.connection)
+        with self._folder_lock.opening() as is_alone:
+            self._create_journal()
+            self.connection, self.boot = self._open_consistent(is_alone)
+        self._set_synchronous(self.connection)
         record_changes(self.connection, self._changes.append)
 
     def begin(self) -> DatabaseState:
-        """Take the database's write lock; what a dead writer left is taken over first."""
+        """Lock the database for writing, and complete the change of a writer that died."""
         self.connection.execute("BEGIN IMMEDIATE")
         state = read_state(self.connection)
         if state is None or self._journal.size() != state.position:
-            state = self._synchronized(state)
+            state = self._resynchronized(state)
         if state.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
-            state = self._shorten(state)
+            state = self._restart_journal(state)
         self._changes.clear()
         return state
 
     def commit(self, state: DatabaseState) -> None:
-        """Make what changed since `begin` visible to all."""
+        """Commit the changes since `begin`."""
         if self._changes:
             record = encode_record(state.sequence + 1, self._changes)
             write_state(self.connection, next_state(state, self._changes, len(record)))
@@ -135,7 +135,7 @@ class JournaledDatabase:
         self.connection.execute("COMMIT")
 
     def roll_back(self, state: DatabaseState | None) -> None:
-        """Undo what changed since `begin`."""
+        """Undo the changes since `begin`."""
         try:
             if state is not None and self._journal.size() > state.position:
                 self._journal.cut(state.position)
@@ -143,13 +143,13 @@ class JournaledDatabase:
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Release the files."""
+        """Close the files."""
         self.connection.close()
         self._journal.close()
         self._folder_lock.close()
 
-    def _prepare(self) -> None:
-        """Begin the journal of a new catalogue."""
+    def _create_journal(self) -> None:
+        """Create the journal of a new catalogue."""
         if self._journal.exists() or (self._path.exists() and self._path.stat().st_size > 0):
             return
         if any((self._folder / "topics").glob("*@*")):
@@ -160,7 +160,7 @@ class JournaledDatabase:
         self._journal.replace(1, empty())
 
     def _upgrade(self, database: sqlite3.Connection) -> None:
-        """Begin the journal of a catalogue from before there were journals, and add what came later."""
+        """Create the journal of a catalogue of format 1, and add the tables of later formats."""
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if version == 1:
@@ -170,7 +170,7 @@ class JournaledDatabase:
                 _leave_wal(database, self._folder)
                 add_tables(database)
         except DAMAGE as error:
-            if is_passing(error) or not self._journal.exists():
+            if is_transient(error) or not self._journal.exists():
                 raise
             return
         if version > VERSION:
@@ -179,8 +179,8 @@ class JournaledDatabase:
                 f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
             )
 
-    def _agree(self, alone: bool) -> tuple[sqlite3.Connection, bytes]:
-        """An open database that is the same as the journal."""
+    def _open_consistent(self, is_alone: bool) -> tuple[sqlite3.Connection, bytes]:
+        """Open the database, make both copies equal, and return it with the boot of the last change."""
         database = self._connect()
         try:
             self._upgrade(database)
@@ -189,8 +189,8 @@ class JournaledDatabase:
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 database.close()
-                database = self._recreated(alone)
-            self._copy_from(database, authority, journal, contents)
+                database = self._recreate(is_alone)
+            self._repair_other_copy(database, authority, journal, contents)
             check_tables(read_tables(database), str(self._path))
             database.execute("COMMIT")
             return database, b"" if journal is None else journal.boot
@@ -198,7 +198,7 @@ class JournaledDatabase:
             database.close()
             raise
 
-    def _synchronized(self, state: DatabaseState | None) -> DatabaseState:
+    def _resynchronized(self, state: DatabaseState | None) -> DatabaseState:
         self._journal.reopen()
         if state is None or self._journal.size() != state.position:
             contents = read_contents(self.connection)
@@ -206,41 +206,43 @@ class JournaledDatabase:
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 raise self._in_use()
-            self._copy_from(self.connection, authority, journal, contents)
+            self._repair_other_copy(self.connection, authority, journal, contents)
         state = read_state(self.connection)
         assert state is not None
         return state
 
-    def _copy_from(
+    def _repair_other_copy(
         self,
         database: sqlite3.Connection,
         authority: AuthoritativeCopy,
         journal: JournalContents | None,
         contents: DatabaseContents | None,
     ) -> None:
-        """Make the other copy equal to the one that is complete."""
+        """Make the other copy equal to the complete one."""
         if authority is AuthoritativeCopy.JOURNAL:
             assert journal is not None
             assert journal.tables is not None
             if journal.sequence > 1:
                 state = "was damaged" if contents is None else f"ended with change {contents.state.sequence}"
-                self._report(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
+                self._log_repair(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
             self._journal.cut(journal.end)
             write_tables(database, journal.tables)
             write_state(database, state_of(journal.tables, journal.sequence, journal.end))
         elif authority is AuthoritativeCopy.DATABASE:
             assert contents is not None
-            lost = "was missing" if journal is None else f"ended with change {journal.sequence}"
-            self._report(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {contents.state.sequence}")
+            damage = "was missing" if journal is None else f"ended with change {journal.sequence}"
+            self._log_repair(
+                f"{self._journal.path} {damage}: rewritten from {DATABASE}, change {contents.state.sequence}"
+            )
             size = self._journal.replace(contents.state.sequence, contents.tables)
             write_state(database, state_of(contents.tables, contents.state.sequence, size))
 
-    def _report(self, sentence: str) -> None:
+    def _log_repair(self, sentence: str) -> None:
         self.repairs.append(sentence)
         _logger.warning("%s", sentence)
 
-    def _shorten(self, state: DatabaseState) -> DatabaseState:
-        """Begin the journal anew, which holds far more changes than there are rows."""
+    def _restart_journal(self, state: DatabaseState) -> DatabaseState:
+        """Replace the journal, which has grown far larger than the rows, by a new one."""
         tables = read_tables(self.connection)
         if state != state_of(tables, state.sequence, state.position):
             raise self._in_use()
@@ -253,24 +255,24 @@ class JournaledDatabase:
         return None if raw is None else read_journal(raw)
 
     def _connect(self) -> sqlite3.Connection:
-        # Never open the database past SQLite: closing such a file releases the locks of the whole process.
+        # Never open the database file without SQLite: closing the file would release SQLite's locks of this process.
         if not self._path.exists():
-            os.close(create_file(self._path))  # SQLite gives its side files the mode of the database
+            os.close(create_file(self._path))  # SQLite creates its other files with the mode of the database
         self._path.chmod(0o600)
         return sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
 
-    def _recreated(self, alone: bool) -> sqlite3.Connection:
-        if not alone:
+    def _recreate(self, is_alone: bool) -> sqlite3.Connection:
+        if not is_alone:
             raise self._in_use()
         for path in (self._path, *self._side_files()):
             path.unlink(missing_ok=True)
         database = self._connect()
-        self._tune(database)
+        self._set_synchronous(database)
         create_tables(database)
         database.execute("BEGIN IMMEDIATE")
         return database
 
-    def _tune(self, database: sqlite3.Connection) -> None:
+    def _set_synchronous(self, database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
 
     def _side_files(self) -> list[Path]:
@@ -279,23 +281,23 @@ class JournaledDatabase:
     def _in_use(self) -> CorruptLogError:
         return CorruptLogError(
             f"The catalogue {self._path} is damaged while it is in use: stop all processes that use the log and start "
-            "them again; the first makes it anew from its journal."
+            "them again; the first one rebuilds it from its journal."
         )
 
 
 def _locked_contents(database: sqlite3.Connection) -> DatabaseContents | None:
-    """What the database holds, under its write lock; None where it cannot even be locked."""
+    """Lock the database for writing and return its contents; None if it is damaged."""
     try:
         database.execute("BEGIN IMMEDIATE")
     except DAMAGE as error:
-        if is_passing(error):
+        if is_transient(error):
             raise
         return None
     return read_contents(database)
 
 
 def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
-    """Be the only one who has the database open."""
+    """Leave WAL mode, which requires that no other process has the database open."""
     try:
         database.execute("PRAGMA busy_timeout = 2000")
         database.execute("PRAGMA journal_mode = DELETE")

@@ -1,4 +1,4 @@
-"""Which of the catalogue's two copies is complete: the database that all read, or the journal written before it."""
+"""The choice of the complete copy of the catalogue, if database and journal differ after a crash or damage."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kstreams.log.embedded.catalogue.rows import (
     state_of,
 )
 
-DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # what SQLite's module raises where bytes are not as it wrote them
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # errors of the sqlite3 module for a damaged file
 _BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PERM"}
 
 
 class AuthoritativeCopy(Enum):
-    """The copy that has all that was committed."""
+    """The copy that has all commits."""
 
     SAME = "same"
     JOURNAL = "journal"  # the database lacks changes or is damaged
@@ -34,14 +34,14 @@ class AuthoritativeCopy(Enum):
 
 
 class DatabaseContents(NamedTuple):
-    """What a sound database holds."""
+    """The contents of an undamaged database."""
 
     tables: Tables
     state: DatabaseState
 
 
 def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
-    """What the database holds, or None where a row, an index or the schema is not as it was written."""
+    """Return the contents of the database; None if a row, an index or the schema is damaged."""
     if next(faults(database), None) is not None:
         return None
     state = read_state(database)
@@ -50,7 +50,7 @@ def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
 
 
 def faults(database: sqlite3.Connection) -> Iterator[str]:
-    """What is not as it was written, in words."""
+    """Yield a description of each damage in the database."""
     try:
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if not OLDEST_JOURNALED <= version <= VERSION:
@@ -65,42 +65,44 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
         if state is None or state != state_of(tables, state.sequence, state.position):
             yield "the rows do not have the mark that they were sealed with"
     except DAMAGE as error:
-        if is_passing(error):
+        if is_transient(error):
             raise
         yield str(error)
 
 
-def is_passing(error: Exception) -> bool:
-    """Whether an error means that the database is not available now, and nothing about its content."""
+def is_transient(error: Exception) -> bool:
+    """Return whether an error says that the database is not available now, and nothing about its content."""
     return getattr(error, "sqlite_errorname", "") in _BUSY
 
 
 def choose_copy(folder: Path, journal: JournalContents | None, contents: DatabaseContents | None) -> AuthoritativeCopy:
-    """The copy that has all that was ever committed.
+    """Return the copy that has all commits.
 
     Raises
     ------
     CorruptLogError
-        When neither is sure to.
+        When neither copy is certain to have all commits.
     """
     if journal is None:
-        raise _refusal(folder, f"{NAME} is missing")
+        raise _damage_error(folder, f"{NAME} is missing")
     if contents is not None and contents.state.sequence >= journal.newest:
         if (contents.state.sequence, contents.state.position) != (journal.sequence, journal.end) or journal.damage:
             return AuthoritativeCopy.DATABASE
         if contents.tables == journal.tables:
             return AuthoritativeCopy.SAME
-        raise _refusal(folder, f"catalogue.sqlite and {NAME} say different things of the same change")
+        raise _damage_error(folder, f"catalogue.sqlite and {NAME} differ in the same change")
     if journal.is_whole:
         return AuthoritativeCopy.JOURNAL
     state = "is damaged" if contents is None else f"ends with change {contents.state.sequence}"
-    raise _refusal(folder, f"{NAME} is damaged at byte {journal.end} ({journal.damage}), and catalogue.sqlite {state}")
+    raise _damage_error(
+        folder, f"{NAME} is damaged at byte {journal.end} ({journal.damage}), and catalogue.sqlite {state}"
+    )
 
 
 def choose_copy_with_loss(
     folder: Path, journal: JournalContents | None, contents: DatabaseContents | None
 ) -> AuthoritativeCopy:
-    """The copy that has more of what was committed, where `choose_copy` finds none that is sure to have all."""
+    """Return the copy that has more commits, if neither is certain to have all."""
     try:
         return choose_copy(folder, journal, contents)
     except CorruptLogError:
@@ -109,13 +111,13 @@ def choose_copy_with_loss(
         return AuthoritativeCopy.DATABASE
     if journal is None or journal.tables is None:
         raise CorruptLogError(
-            f"Nothing is left of the catalogue of {folder}: put back a copy of catalogue.sqlite and {NAME}."
+            f"Both copies of the catalogue of {folder} are lost: put back a copy of catalogue.sqlite and {NAME}."
         )
     return AuthoritativeCopy.JOURNAL
 
 
-def _refusal(folder: Path, what: str) -> CorruptLogError:
+def _damage_error(folder: Path, damage: str) -> CorruptLogError:
     return CorruptLogError(
-        f"The catalogue of {folder} is damaged: {what}. Put back both files from one backup, or run "
-        f"`kstreams log repair --log-dir {folder}`, which goes on with what is left and says what that is."
+        f"The catalogue of {folder} is damaged: {damage}. Put back both files from one backup, or run "
+        f"`kstreams log repair --log-dir {folder}`, which keeps the intact part and reports the loss."
     )

@@ -1,4 +1,4 @@
-"""What the catalogue holds, as plain rows: its tables, what changes in them, and the checksum over all of them."""
+"""The tables of the catalogue as plain rows, changes of rows, and the checksum of all rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCHEMA = {
 
 
 class TableColumns(NamedTuple):
-    """A table whose changes are kept in the journal; its key is made of the first columns."""
+    """The columns of a table in the journal; the first `key` columns are its key."""
 
     columns: tuple[str, ...]
     key: int
@@ -66,7 +66,7 @@ TABLES = {
     "schema_rules": TableColumns(("subject", "rule"), 1),
     "marks": TableColumns(("name", "value"), 1),
 }
-_SINCE = {"groups": 3, "schemas": 4, "schema_versions": 4, "schema_rules": 4}  # by table: the format that began it
+_SINCE = {"groups": 3, "schemas": 4, "schema_versions": 4, "schema_rules": 4}  # the format version of each later table
 OLDEST_JOURNALED = 2
 _encode = msgspec.json.Encoder().encode
 _TEXTS = {
@@ -76,7 +76,7 @@ _TEXTS = {
 
 
 class RowChange(NamedTuple):
-    """A row as it was and as it is; None where there is none."""
+    """A row before and after a change; None before an insert or after a delete."""
 
     table: str
     old: Row | None
@@ -84,26 +84,26 @@ class RowChange(NamedTuple):
 
 
 class DatabaseState(NamedTuple):
-    """What the database says about itself, in its table `seal`: its last change, and the checksum of all its rows."""
+    """The row of the table `seal`: the last change of the database, and the checksum of all rows."""
 
     sequence: int
-    position: int  # bytes of the journal when that change was written
+    position: int  # size of the journal after that change
     checksum: int
 
 
 def empty() -> Tables:
-    """The tables of a new catalogue."""
+    """Return the tables of a new catalogue."""
     return {table: {} for table in TABLES}
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Make the tables in an empty database."""
+    """Create the tables in an empty database."""
     database.execute("PRAGMA journal_mode = WAL")
     database.executescript(f"BEGIN; {'; '.join(SCHEMA.values())}; PRAGMA user_version = {VERSION}; COMMIT;")
 
 
 def add_tables(database: sqlite3.Connection) -> None:
-    """Make of a database of an older format with a journal one of this format; may be done again."""
+    """Upgrade a database of an older format that has a journal; may be repeated."""
     for name in _SINCE:
         database.execute(SCHEMA[name].replace("TABLE", "TABLE IF NOT EXISTS", 1))
     database.execute(f"PRAGMA user_version = {VERSION}")
@@ -111,49 +111,49 @@ def add_tables(database: sqlite3.Connection) -> None:
 
 
 def schema_of(version: int) -> dict[str, str]:
-    """The tables of a format that has a journal."""
+    """Return the tables of a format that has a journal."""
     return {name: sql for name, sql in SCHEMA.items() if _SINCE.get(name, OLDEST_JOURNALED) <= version}
 
 
 def read_tables(database: sqlite3.Connection) -> Tables:
-    """All rows of a database; none of a table that its format does not have."""
-    there = {name for (name,) in database.execute("SELECT name FROM main.sqlite_master")}
+    """Return all rows of a database; tables that its format does not have are empty."""
+    existing = {name for (name,) in database.execute("SELECT name FROM main.sqlite_master")}
     return {
         name: {row[: table.key]: row for row in database.execute(f"SELECT {', '.join(table.columns)} FROM main.{name}")}
-        if name in there
+        if name in existing
         else {}
         for name, table in TABLES.items()
     }
 
 
 def write_tables(database: sqlite3.Connection, tables: Tables) -> None:
-    """Put these rows in the place of those that a database has, inside a transaction."""
+    """Replace all rows of a database, in a transaction."""
     for name, table in TABLES.items():
         database.execute(f"DELETE FROM main.{name}")
-        places = ", ".join("?" * len(table.columns))
-        database.executemany(f"INSERT INTO main.{name} VALUES ({places})", list(tables[name].values()))
+        parameters = ", ".join("?" * len(table.columns))
+        database.executemany(f"INSERT INTO main.{name} VALUES ({parameters})", list(tables[name].values()))
 
 
 def read_state(database: sqlite3.Connection) -> DatabaseState | None:
-    """What the database says about itself; None when it says nothing."""
+    """Return the state in the table `seal`; None if the table is empty."""
     row = database.execute("SELECT sequence, position, mark FROM seal").fetchone()
     return None if row is None else DatabaseState(*row)
 
 
 def write_state(database: sqlite3.Connection, state: DatabaseState) -> None:
-    """Let the database say this about itself."""
+    """Store the state in the table `seal`."""
     sql = "INSERT INTO seal VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = ?, position = ?, mark = ?"
     database.execute(sql, state + state)
 
 
 def state_of(tables: Tables, sequence: int, position: int) -> DatabaseState:
-    """The state of a database with these rows."""
+    """Return the state of a database with these rows."""
     total = sum(_row_checksum(name, row) for name, rows in tables.items() for row in rows.values())
     return _signed(total, sequence, position)
 
 
 def next_state(state: DatabaseState, changes: Iterable[RowChange], size: int) -> DatabaseState:
-    """The state after some more changes, whose record in the journal has `size` bytes."""
+    """Return the state after changes whose journal record has `size` bytes."""
     total = state.checksum - _row_checksum("seal", state[:2])
     for table, old, new in changes:
         total -= 0 if old is None else _row_checksum(table, old)
@@ -170,7 +170,7 @@ def _row_checksum(table: str, row: Row) -> int:
 
 
 def record_changes(database: sqlite3.Connection, on_change: Callable[[RowChange], None]) -> None:
-    """Have every change of a row reported, whichever statement makes it."""
+    """Call `on_change` for every change of a row, by any statement."""
 
     def changed(table: str, kind: str, *values: Any) -> None:
         middle = len(TABLES[table].columns)
@@ -182,7 +182,7 @@ def record_changes(database: sqlite3.Connection, on_change: Callable[[RowChange]
             on_change(RowChange(table, values[:middle], values[middle:]))
 
     database.create_function("changed", -1, changed)
-    database.execute("PRAGMA recursive_triggers = ON")  # else REPLACE takes a row away without a word
+    database.execute("PRAGMA recursive_triggers = ON")  # otherwise REPLACE deletes rows without a trigger
     for statement in _triggers():
         database.execute(statement)
 
@@ -199,7 +199,7 @@ def _triggers() -> Iterator[str]:
 
 
 def check_tables(tables: Tables, path: str) -> None:
-    """Refuse rows that cannot be: each column has its type, no number is below zero, topics are as the API makes them.
+    """Raise for impossible rows: a column of another type, a negative number, or a topic that the API would refuse.
 
     Raises
     ------
@@ -208,8 +208,8 @@ def check_tables(tables: Tables, path: str) -> None:
     for name, rows in tables.items():
         for row in rows.values():
             for column, value in zip(TABLES[name].columns, row, strict=True):
-                right = type(value) is str if column in _TEXTS else type(value) is int and 0 <= value < 2**63
-                if not right:
+                is_valid = type(value) is str if column in _TEXTS else type(value) is int and 0 <= value < 2**63
+                if not is_valid:
                     raise _impossible(path, f"{column} {value!r} in {name}")
     for row in tables["topics"].values():
         topic_config(row, path)
@@ -222,7 +222,7 @@ def check_tables(tables: Tables, path: str) -> None:
 
 
 def topic_config(row: Row, path: str) -> dict[str, str]:
-    """The configuration in a row of `topics`; CorruptLogError when the row cannot be a topic's."""
+    """Return the settings in a row of `topics`; CorruptLogError for an impossible row."""
     _, name, partitions, config = row
     try:
         check_topic_name(name)
@@ -244,8 +244,8 @@ def _are_references(text: str) -> bool:
     return True
 
 
-def _impossible(path: str, what: str) -> CorruptLogError:
+def _impossible(path: str, content: str) -> CorruptLogError:
     return CorruptLogError(
-        f"The catalogue {path} is damaged: it holds {what}. Put back a copy of catalogue.sqlite and "
+        f"The catalogue {path} is damaged: it holds {content}. Put back a copy of catalogue.sqlite and "
         "catalogue.journal from before."
     )

@@ -17,7 +17,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.catalogue.journaled_database import existing_log
 from kstreams.log.embedded.catalogue.reconciliation import choose_copy_with_loss
-from kstreams.log.embedded.catalogue.transactions import behind_segments, unknown_among
+from kstreams.log.embedded.catalogue.transactions import outdated_catalogue, unknown_transactions
 from kstreams.log.embedded.disk import Disk, boot_id
 from kstreams.log.embedded.segments.head import decode_head, is_trusted
 from kstreams.log.embedded.segments.index import last_entry
@@ -84,7 +84,7 @@ def check_against_segments(catalogue: Catalogue, folder: Path, durability: str) 
     if not missing:
         return
     if durability == "fsync" or catalogue.boot == boot_id():
-        raise behind_segments(folder, missing[0])
+        raise outdated_catalogue(folder, missing[0])
     for sentence in forget_unknown(catalogue, folder):
         _logger.warning("%s lost what was not yet on the disk when the machine went down: %s", folder, sentence)
 
@@ -94,7 +94,7 @@ def missing_in(
 ) -> list[str]:
     """What the catalogue does not know of these transactions and folders, in words."""
     seen = {reference.transaction: reference for reference in references}
-    unknown = unknown_among(catalogue, seen)
+    unknown = unknown_transactions(catalogue, seen)
     found = [f"transaction {number} is in {seen[number].file} at byte {seen[number].position}" for number in unknown]
     newest = catalogue.newest_id("topics")
     strange = [path for path, _ in partitions if topic_id(path) > newest and has_records(path)]
@@ -106,7 +106,7 @@ def forget_unknown(catalogue: Catalogue, folder: Path) -> list[str]:
     """Abort every transaction in the segments that the catalogue does not know; says what that was."""
     partitions = partition_folders(folder)
     seen = {each.transaction for path, source in partitions for each in _references(path, source, whole=True)}
-    unknown = unknown_among(catalogue, seen)
+    unknown = unknown_transactions(catalogue, seen)
     newest = max((topic_id(path) for path, _ in partitions), default=0)
     with catalogue.write() as database:
         sql = "INSERT INTO transactions VALUES (?, 0, 0, 'aborted', 0)"

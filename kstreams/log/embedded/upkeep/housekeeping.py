@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
-from kstreams.log.embedded.catalogue.transactions import forget_committed, transaction_state
+from kstreams.log.embedded.catalogue.transactions import delete_committed, transaction_state
 from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.partition import Partition
@@ -76,7 +76,7 @@ class Housekeeper:
             return
         self._next_ms = now_ms + _ROUND_MS
         if _takes_round(catalogue, now_ms):
-            forget_committed(catalogue)
+            delete_committed(catalogue)
             topics = catalogue.topics().values()
             self._waiting.extend((topic, number) for topic in topics for number in range(topic.partitions))
 
@@ -106,7 +106,7 @@ def clean_topic(home: LogResources, topic: Topic, *, eager: bool = False, roll: 
     before = _size(home, topic)
     for number in range(topic.partitions):
         clean_partition(home, topic, number, settings, eager=eager, roll=roll)
-    forget_committed(home.catalogue)
+    delete_committed(home.catalogue)
     after = _size(home, topic)
     return CleaningResult(topic.name, before.segments - after.segments, before.bytes - after.bytes)
 
