@@ -12,7 +12,7 @@ import pytest
 
 from kstreams.modules.installed import PACKAGE
 
-THEIRS = {"__init__.py": "from .batch import BatchEvent\n", "batch.py": "BatchEvent = int\n"}
+THEIRS = {"__init__.py": "from .record import ConsumerRecord\n", "record.py": "ConsumerRecord = int\n"}
 SENTENCE = "another distribution, kstreams 0.34.6, was installed over kstreams-dsl: both have a package kstreams"
 CURE = "pip uninstall -y kstreams kstreams-dsl, then pip install --force-reinstall kstreams-dsl"
 
