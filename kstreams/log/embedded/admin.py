@@ -1,4 +1,4 @@
-"""The embedded log's Admin: topics, their offsets, and what groups committed."""
+"""`EmbeddedAdmin`: topics of the embedded log, their offsets, and consumer groups."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class EmbeddedAdmin:
         self._catalogue = home.catalogue
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic; raises TopicExistsError, or ConfigError for a name or setting that cannot be."""
+        """Create a topic; raises TopicExistsError, or ConfigError for an illegal name or setting."""
         _check_number(partitions)
         settings = full_config(config)
         with insert_topic(self._catalogue, check_topic_name(name), partitions, settings) as topic:
-            self._make(topic, range(partitions))
+            self._create_partitions(topic, range(partitions))
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Change some settings of a topic, None to take one back; ConfigError for one that cannot be."""
+        """Change some settings of a topic, None to restore a default; ConfigError for an illegal setting."""
         with self._catalogue.write() as database:
             topic = self._catalogue.topic(name)
-            wanted = {key: value for key, value in {**topic.config, **config}.items() if value is not None}
-            update_config(database, topic, full_config(wanted))
+            settings = {key: value for key, value in {**topic.config, **config}.items() if value is not None}
+            update_config(database, topic, full_config(settings))
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have so many partitions; ConfigError unless these are more than it has."""
+        """Give a topic `total` partitions; ConfigError unless it has fewer."""
         with grow_topic(self._catalogue, name, total) as topic:
             _check_number(total)
-            self._make(topic, range(topic.partitions, total))
+            self._create_partitions(topic, range(topic.partitions, total))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records and the offsets that groups committed for it."""
+        """Delete a topic with its records and committed offsets."""
         topic = self._catalogue.topic(name)
         delete_topic(self._catalogue, topic)
         folder = self._home.topic_folder(topic)
@@ -59,40 +59,40 @@ class EmbeddedAdmin:
         shutil.rmtree(folder, ignore_errors=True)
 
     def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
-        """All topics by name."""
+        """Return all topics by name."""
         return {name: topic.describe() for name, topic in self._catalogue.topics().items()}
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """The topic's partitions and full configuration; UnknownTopicError names the nearest topic."""
+        """Return the topic's partitions and all its settings; UnknownTopicError names the nearest topic."""
         return self._catalogue.topic(name).describe()
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset of each partition that is still there."""
-        found = {}
+        """Return the first offset of each partition."""
+        offsets = {}
         for source in partitions:
             with self._opened(source) as (_, partition):
-                found[source] = partition.head().start_offset
-        return found
+                offsets[source] = partition.head().start_offset
+        return offsets
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
-        found = {}
+        """Return the end offsets; with `committed_only`, at most the offset of the first open transaction."""
+        offsets = {}
         for source in partitions:
             with self._opened(source) as (topic, partition):
                 end = partition.head().end_offset
-                found[source] = stable_end(self._home, topic, source.partition, end) if committed_only else end
-        return found
+                offsets[source] = stable_end(self._home, topic, source.partition, end) if committed_only else end
+        return offsets
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Let the records before these offsets go; LogError for an offset after the end."""
+        """Delete the records before these offsets; LogError for an offset after the end."""
         for source, offset in before.items():
             with self._opened(source) as (_, partition):
                 move_start(partition, offset)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without an offset are left out."""
         return group_rows.committed_offsets(self._catalogue, group, partitions)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -101,27 +101,27 @@ class EmbeddedAdmin:
         group_rows.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def groups(self) -> list[str]:
-        """Names of the groups that have or had members, or committed offsets."""
+        """Return the names of groups that have or had members or committed offsets."""
         return group_names(self._catalogue)
 
     def delete_group(self, group: str) -> None:
-        """Forget a group and its offsets; LogError while it has members."""
+        """Delete a group and its offsets; LogError while it has members."""
         self._remove_dead_members(group)
         delete_group_rows(self._catalogue, group)
 
     def describe_group(self, group: str) -> GroupDescription:
-        """The group's state, generation and members."""
+        """Return the group's state, generation and members."""
         return self.describe_groups([group])[group]
 
     def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
-        """The states, generations and members of several groups."""
+        """Return the states, generations and members of several groups."""
         for group in groups:
             self._remove_dead_members(group)
-        known = set(self.groups())
-        return {group: self._described(group, is_known=group in known) for group in groups}
+        existing = set(self.groups())
+        return {group: self._description(group, exists=group in existing) for group in groups}
 
     def close(self) -> None:
-        """Nothing to release: the catalogue belongs to the log."""
+        """Do nothing: the catalogue belongs to the log."""
 
     def __enter__(self) -> EmbeddedAdmin:
         return self
@@ -129,14 +129,16 @@ class EmbeddedAdmin:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _described(self, group: str, *, is_known: bool) -> GroupDescription:
-        found = read_group(self._catalogue, group)
-        state = found.state if is_known else GroupState.DEAD
-        members = tuple(MemberDescription(each.id, each.instance, each.assignment) for each in found.members.values())
-        return GroupDescription(group, state.value, found.generation, found.strategy, members)
+    def _description(self, name: str, *, exists: bool) -> GroupDescription:
+        group = read_group(self._catalogue, name)
+        state = group.state if exists else GroupState.DEAD
+        members = tuple(
+            MemberDescription(member.id, member.instance, member.assignment) for member in group.members.values()
+        )
+        return GroupDescription(name, state.value, group.generation, group.strategy, members)
 
-    def _make(self, topic: Topic, numbers: range) -> None:
-        """Make the folders of new partitions, in the place of what a process left that died while it made them."""
+    def _create_partitions(self, topic: Topic, numbers: range) -> None:
+        """Create the folders of new partitions; replaces those of a process that died while it created them."""
         folder = self._home.topic_folder(topic)
         for number in numbers:
             shutil.rmtree(folder / str(number), ignore_errors=True)
@@ -166,7 +168,7 @@ def _check_number(partitions: int) -> None:
 
 
 def _mark_deleted(home: LogResources, topic: Topic, number: int) -> None:
-    # Appenders that wait for the lock find its file gone and know.
+    # Appenders that wait for the lock see the deletion by its missing file.
     try:
         partition = home.partition(topic, number)
     except UnknownTopicError:

@@ -1,4 +1,4 @@
-"""The embedded log's Consumer: assigned partitions, their positions, waiting for more, and commits for a group."""
+"""`EmbeddedConsumer`: assigned partitions of the embedded log, their positions, and commits for a group."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from kstreams.os.forks import of_one_process
 CONSUMER_SETTINGS = MEMBER_SETTINGS | {
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
 }
-_MOST_FINISHED = 10_000
-# seconds: an idle reader looks a hundred times a second
+_MAX_KNOWN_STATES = 10_000
+# seconds between two reads of an idle consumer
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.01
-_ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
+_GROUP_CHECK_S = 0.05  # time between two checks of the group, while `poll` waits for records
 
 
 class EmbeddedConsumer:
@@ -44,11 +44,11 @@ class EmbeddedConsumer:
     ----------
     home : LogResources
     config : mapping or None
-        `isolation.level` and `auto.offset.reset` (where to begin when nothing is committed, and where to go on when the
-        position is no longer in the log; a duration goes on at the first record there is then).
+        `isolation.level` and `auto.offset.reset` (where to start without a committed offset, and where to go on if the
+        position is no longer in the log; with a duration, reading goes on at the first record).
         Of a member: `group.id`, `group.instance.id`, `client.id`, `session.timeout.ms`, `heartbeat.interval.ms`,
         `max.poll.interval.ms`, `partition.assignment.strategy` (`cooperative-sticky`; or any of `range`, `roundrobin`,
-        `sticky`) and `metadata.max.age.ms` (how often it looks for new topics).
+        `sticky`) and `metadata.max.age.ms` (time after which it looks for new topics).
     """
 
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
@@ -57,11 +57,11 @@ class EmbeddedConsumer:
         check_times(self._settings)
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
-        self._finished: dict[int, TransactionState] = {}
+        self._known_states: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
-        self._woken = threading.Event()
-        self._ended: set[TopicPartition] = set()
+        self._wakeup = threading.Event()
+        self._at_end: set[TopicPartition] = set()
         self._group: str | None = self._settings["group.id"]
         of_one_process(self, "This consumer", LogError)
         self._membership: Membership | None = None
@@ -75,7 +75,7 @@ class EmbeddedConsumer:
         on_revoked: PartitionsListener | None = None,
         on_lost: PartitionsListener | None = None,
     ) -> None:
-        """Read what the group gives this member of these topics, from the next `poll` on."""
+        """Read the partitions of these topics that the group assigns, from the next `poll` on."""
         self._committer()
         self.unsubscribe()
         listeners = Listeners(on_assigned, on_revoked, on_lost)
@@ -83,11 +83,11 @@ class EmbeddedConsumer:
         self._membership = Membership(self._home, self._settings, self, watch, listeners)
 
     def unsubscribe(self) -> None:
-        """Leave the group, and read nothing; the place of a static member stays until its session ends."""
+        """Leave the group, and read nothing; a static member stays in the group until its session ends."""
         self._leave(for_good=False)
 
     def leave(self) -> None:
-        """Leave the group at once, a static member too, and read nothing."""
+        """Leave the group at once, also as a static member, and read nothing."""
         self._leave(for_good=True)
 
     def _leave(self, *, for_good: bool) -> None:
@@ -107,45 +107,45 @@ class EmbeddedConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        """Commit; `on_commit` is told at the next `poll` what came of it, a log line says what failed without one."""
+        """Commit; the next `poll` calls `on_commit` with the outcome. Without `on_commit`, a failure is logged."""
         self._reports.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without an offset are left out."""
         return committed_offsets(self._home.catalogue, self._committer().group, partitions)
 
     def group_metadata(self) -> GroupMetadata:
-        """Who commits for the group now; for `Producer.commit_transaction`."""
+        """Return the metadata of this member, for `Producer.commit_transaction`."""
         return self._committer()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these; new ones start at the beginning of the log."""
+        """Read exactly these partitions; new ones start at the beginning of the log."""
         if self._membership is not None:
             raise LogError("This consumer has subscribed, so its group assigns: unsubscribe first.")
         self._assign(partitions)
 
     def take_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these; new ones start where the group is, else where `auto.offset.reset` says."""
+        """Read exactly these partitions; new ones start at the committed offset, else by `auto.offset.reset`."""
         added = [source for source in partitions if source not in self._readers]
-        known = self.committed(added)
-        self._refuse_unknown(source for source in added if source not in known)
+        committed = self.committed(added)
+        self._require_committed(source for source in added if source not in committed)
         self._assign(partitions)
         for source in added:
-            self._begin(source, known.get(source))
+            self._seek_start(source, committed.get(source))
 
     def _assign(self, partitions: Collection[TopicPartition]) -> None:
-        wanted = [TopicPartition(*source) for source in partitions]
-        kept = {source: reader for source, reader in self._readers.items() if not reader.partition.is_deleted()}
-        opened = {source: kept.get(source) or self._open(source) for source in wanted}
+        existing = {source: reader for source, reader in self._readers.items() if not reader.partition.is_deleted()}
+        assigned = [TopicPartition(*source) for source in partitions]
+        opened = {source: existing.get(source) or self._open(source) for source in assigned}
         for source, reader in self._readers.items():
             if opened.get(source) is not reader:
                 reader.close()
         self._paused &= opened.keys()
-        self._ended.intersection_update(kept)
+        self._at_end.intersection_update(existing)
         self._readers = opened
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return frozenset(self._readers)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -154,17 +154,17 @@ class EmbeddedConsumer:
         if offset < 0:
             raise LogError(f"An offset is at least 0, not {offset}.")
         self._reader(partition).seek(offset)
-        self._ended.discard(partition)
+        self._at_end.discard(partition)
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to the first record that is there; of all assigned partitions when none is named."""
+        """Go to the first record of these partitions; without names, of all assigned partitions."""
         for source in partitions or self._readers:
             reader = self._reader(source)
             reader.seek(reader.partition.head().start_offset)
-            self._ended.discard(source)
+            self._at_end.discard(source)
 
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to where the next record will be; of all assigned partitions when none is named."""
+        """Go to the end of these partitions; without names, of all assigned partitions."""
         for source in partitions or self._readers:
             self._reader(source).seek(self._end(source))
 
@@ -172,34 +172,34 @@ class EmbeddedConsumer:
         """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
         reader = self._reader(partition)
         end = self._end(partition)
-        found = reader.offset_at_time(time_ms(time))
-        reader.seek(end if found is None else min(found, end))
-        self._ended.discard(partition)
+        offset = reader.offset_at_time(time_ms(time))
+        reader.seek(end if offset is None else min(offset, end))
+        self._at_end.discard(partition)
 
     def position(self, partition: TopicPartition) -> int:
-        """Offset of the next record that `poll` would look at."""
+        """Return the offset of the next record that `poll` would read."""
         return self._reader(partition).position
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Up to where this consumer could read now."""
+        """Return the offsets up to which this consumer could read now."""
         return {source: self._end(source) for source in partitions}
 
     def is_at_end(self, partition: TopicPartition) -> bool:
-        """Whether the last poll came to where the partition ended then."""
-        return self._reader(partition).partition.source in self._ended
+        """Return whether the last poll reached the end of the partition."""
+        return self._reader(partition).partition.source in self._at_end
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing.
+        """Return rows, at most `max_records`; waits up to `timeout` seconds if there are none.
 
         Raises
         ------
         CorruptLogError
-            When the next frame is damaged; names the file, the place and the offset.
+            When the next frame is damaged; names the file, the byte and the offset.
         """
         try:
             return self._polled(timeout, max_records)
         finally:
-            self._woken.clear()
+            self._wakeup.clear()
 
     def _polled(self, timeout: float, max_records: int) -> list[Batch]:
         if self._group is None:
@@ -207,37 +207,37 @@ class EmbeddedConsumer:
         self._reports.tell()
         while True:
             timeout = timeout if self._membership is None else self._membership.attend(timeout)
-            batches = self._wait(min(timeout, _ATTENTION_S), max_records)
-            timeout -= _ATTENTION_S
-            if batches or timeout <= 0 or self._woken.is_set():
+            batches = self._wait(min(timeout, _GROUP_CHECK_S), max_records)
+            timeout -= _GROUP_CHECK_S
+            if batches or timeout <= 0 or self._wakeup.is_set():
                 return batches
 
     def _wait(self, timeout: float, max_records: int) -> list[Batch]:
         pause = _FIRST_PAUSE
-        while not (batches := self._collect(max_records)) and timeout > 0 and not self._woken.is_set():
-            self._home.clock.sleep(min(pause, timeout), self._woken)
+        while not (batches := self._collect(max_records)) and timeout > 0 and not self._wakeup.is_set():
+            self._home.clock.sleep(min(pause, timeout), self._wakeup)
             timeout -= pause
             pause = min(pause * 2, _LONGEST_PAUSE)
         return batches
 
     def wakeup(self) -> None:
-        """Let the `poll` that waits, or the next one that would, return with what there is; from any thread."""
-        self._woken.set()
+        """Let the `poll` that waits, or the next one that would wait, return at once; callable from any thread."""
+        self._wakeup.set()
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
-        """The next records before `end` that lie together: a frame, or the part of one that lies there."""
+        """Count and skip the next records before `end`: a frame, or the part of a frame before `end`."""
         return self._reader(partition).skim(end)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` pass over these until `resume`."""
+        """Let `poll` skip these partitions until `resume`."""
         self._paused.update(self._reader(source).partition.source for source in partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` read these again."""
+        """Let `poll` read these partitions again."""
         self._paused.difference_update(partitions)
 
     def close(self) -> None:
-        """Leave the group and release the files; batches that were polled stay valid."""
+        """Leave the group and close the files; batches that were polled stay valid."""
         self.unsubscribe()
 
     def __enter__(self) -> EmbeddedConsumer:
@@ -248,23 +248,23 @@ class EmbeddedConsumer:
 
     def _collect(self, max_records: int) -> list[Batch]:
         self._raise_failure()
-        # Another partition has the first turn at every poll, so a full one does not starve the others.
+        # Each poll starts with another partition, so that one with many records does not starve the others.
         active = [source for source in self._readers if source not in self._paused]
         self._turn += 1
         batches: list[Batch] = []
         for i in range(len(active)):
             source = active[(i + self._turn) % len(active)]
-            self._ended.discard(source)
+            self._at_end.discard(source)
             try:
-                found = self._readers[source].read(max_records)
+                read = self._readers[source].read(max_records)
             except LogError as error:
-                self._failure = error  # at the next poll, when what others gave in this one was handed over
+                self._failure = error  # raised by the next poll: this one returns the rows of other partitions
                 break
-            batches += found
-            max_records -= sum(map(len, found))
+            batches += read
+            max_records -= sum(map(len, read))
             if max_records <= 0:
                 break
-            self._ended.add(source)
+            self._at_end.add(source)
         if not batches:
             self._raise_failure()
             self._check_deleted()
@@ -282,26 +282,26 @@ class EmbeddedConsumer:
 
     def _open(self, source: TopicPartition) -> PartitionReader:
         partition = self._home.partition(self._home.catalogue.topic(source.topic), source.partition)
-        committed = self._settings["isolation.level"] == "read_committed"
+        committed_only = self._settings["isolation.level"] == "read_committed"
         reset = self._settings["auto.offset.reset"]
-        lost = "earliest" if isinstance(reset, timedelta) else reset
-        reader = PartitionReader(partition, self._state if committed else None, lost)
+        reader_reset = "earliest" if isinstance(reset, timedelta) else reset
+        reader = PartitionReader(partition, self._state if committed_only else None, reader_reset)
         reader.seek(partition.head().start_offset)
         return reader
 
-    def _begin(self, source: TopicPartition, known: OffsetAndMetadata | None) -> None:
-        """Go where a member begins to read."""
+    def _seek_start(self, source: TopicPartition, committed: OffsetAndMetadata | None) -> None:
+        """Go to the offset at which a member starts to read a partition."""
         reset = self._settings["auto.offset.reset"]
-        if known is not None:
-            self.seek(source, known.offset)
+        if committed is not None:
+            self.seek(source, committed.offset)
         elif isinstance(reset, timedelta):
             self.seek_to_time(source, self._home.clock.wall_ms() - to_ms(reset))
         elif reset == "latest":
             self.seek_to_end([source])
 
-    def _refuse_unknown(self, sources: Iterable[TopicPartition]) -> None:
-        if self._settings["auto.offset.reset"] == "none" and (unknown := sorted(sources)):
-            raise LogError(nothing_committed(self._group, ", ".join(map(str, unknown))))
+    def _require_committed(self, sources: Iterable[TopicPartition]) -> None:
+        if self._settings["auto.offset.reset"] == "none" and (uncommitted := sorted(sources)):
+            raise LogError(nothing_committed(self._group, ", ".join(map(str, uncommitted))))
 
     def _committer(self) -> GroupMetadata:
         if self._group is None:
@@ -324,11 +324,11 @@ class EmbeddedConsumer:
         return stable_end(self._home, self._home.catalogue.topic(source.topic), source.partition, end)
 
     def _state(self, transaction: int) -> TransactionState:
-        known = self._finished.get(transaction)
-        if known is None:
-            known = transaction_state(self._home.catalogue, transaction, self._home.clock.uptime_ms())
-            if known is not TransactionState.OPEN:
-                if len(self._finished) >= _MOST_FINISHED:
-                    self._finished.clear()
-                self._finished[transaction] = known
-        return known
+        state = self._known_states.get(transaction)
+        if state is None:
+            state = transaction_state(self._home.catalogue, transaction, self._home.clock.uptime_ms())
+            if state is not TransactionState.OPEN:
+                if len(self._known_states) >= _MAX_KNOWN_STATES:
+                    self._known_states.clear()
+                self._known_states[transaction] = state
+        return state

@@ -47,33 +47,33 @@ class EmbeddedHome:
 
     @property
     def files(self) -> EmbeddedFiles:
-        """The maintenance of its files."""
+        """The maintenance of the log's files."""
         return EmbeddedFiles(self.folder)
 
     def open(
         self, config: Mapping[str, Any] | None = None, *, clock: Clock | None = None, disk: Disk | None = None
     ) -> EmbeddedLog:
-        """Open the log, made if it is not there; tests give a disk that fails."""
+        """Open the log, which is created if it does not exist; tests use a disk that fails."""
         durability = (config or {}).get(DURABILITY, "os")
         return EmbeddedLog(self.folder, clock=clock, durability=durability, disk=disk)
 
     def check(self, *, create: bool = False) -> None:
-        """Raise LogError for a file in its place, or for a folder without a log that is not to be made.
+        """Raise LogError if a file has the folder's name, or if the folder has no log and `create` is false.
 
-        A mistyped folder must not become an empty log.
+        So a mistyped folder does not become an empty log.
         """
-        above = next(place for place in (self.folder, *self.folder.absolute().parents) if place.exists())
-        if not above.is_dir():
-            raise LogError(f"{above} is a file, not a folder: name the folder of the log with --log-dir")
+        existing = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise LogError(f"{existing} is a file, not a folder: name the folder of the log with --log-dir")
         if not create and not holds_log(self.folder):
             raise LogError(f"there is no log in {self.folder}: create a topic first, or name its folder with --log-dir")
 
     def topic_defaults(self) -> Mapping[str, str]:
-        """The settings of a topic that was given none."""
+        """Return the default settings of topics."""
         return full_config(None)
 
     def lock_file(self, application_id: str) -> Path:
-        """The file that the process that runs an application locks."""
+        """Return the file that the process of an application locks."""
         return self.folder / "applications" / f"{application_id}.lock"
 
     def __str__(self) -> str:
@@ -87,31 +87,31 @@ class EmbeddedFiles:
     folder: Path
 
     def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, Any]]:
-        """Every frame as a dictionary; UnknownTopicError for a topic that is not there."""
+        """Yield every frame as a dictionary; UnknownTopicError for a topic that does not exist."""
         if topic is not None and all(source.topic != topic for _, source in partition_folders(self.folder)):
             raise UnknownTopicError(f"there is no topic {topic!r} in {self.folder}")
         return dump(self.folder, records=records, topic=topic)
 
     def verify(self) -> Sequence[Damage]:
-        """All damage; empty when there is none."""
+        """Return all damage; empty if there is none."""
         return verify(self.folder)
 
     def repair(self) -> list[str]:
-        """Repair the catalogue with possible loss; returns what was done, a sentence each."""
+        """Repair the catalogue with possible loss; return one sentence for each change."""
         return repair(self.folder)
 
     def compact(self, topics: Sequence[str] = ()) -> Sequence[CleaningResult]:
-        """Compact these topics, or all that are compacted, up to their end."""
+        """Compact these topics up to their end; without names, all topics whose policy is `compact`."""
         with EmbeddedLog(self.folder) as log, log.admin() as admin:
-            compacted = [name for name, each in admin.topics().items() if "compact" in each.config["cleanup.policy"]]
+            compacted = [name for name, topic in admin.topics().items() if "compact" in topic.config["cleanup.policy"]]
             return [log.compact(name) for name in topics or compacted]
 
     def clean(self, topics: Sequence[str] = ()) -> Sequence[CleaningResult]:
-        """Apply retention and compaction to these topics, or to all."""
+        """Apply retention and compaction to these topics; without names, to all topics."""
         with EmbeddedLog(self.folder) as log:
             cleaned = [log.clean(name) for name in topics] if topics else [log.clean()]
-        return [each for part in cleaned for each in part]
+        return [result for results in cleaned for result in results]
 
     def num_partitions(self) -> int:
-        """How many partitions have files."""
+        """Return the number of partitions that have files."""
         return len(partition_folders(self.folder))

@@ -1,4 +1,4 @@
-"""The embedded log: a folder with a catalogue and topics, shared by any number of processes on one machine."""
+"""`EmbeddedLog`: a folder with a catalogue and topics, shared by any number of processes on one machine."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class EmbeddedLog:
     Parameters
     ----------
     folder : Path
-        Made if it is not there, with mode 0700.
+        Created with mode 0700 if it does not exist.
     clock : Clock or None
-        Where record timestamps, segment ages and timeouts come from; the machine's unless given.
+        The source of record timestamps, segment ages and timeouts. Default: the machine's clock.
     durability : {"os", "fsync", "none"}
-        What an acknowledged record survives: `os` the death of any process (the operating system has it), `fsync` a
-        power failure too (it is on the disk; one disk is one copy), `none` promises nothing.
+        Failures that an acknowledged record survives: `os` the death of any process (the operating system has the
+        record), `fsync` a power failure too (the record is on the disk; one disk is one copy), `none` no failure.
     disk : Disk
-        What writes files; tests give one that fails.
+        Writes the files; tests use one that fails.
 
     Raises
     ------
@@ -89,32 +89,32 @@ class EmbeddedLog:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Everything."""
+        """All features."""
         return frozenset(Ability)
 
     @property
     def catalogue(self) -> Catalogue:
-        """Its catalogue, for what lies beside topics: schemas."""
+        """The catalogue, which also has schemas."""
         return self._home.catalogue
 
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
-        """A new producer; see `kstreams.log.api.Log`."""
+        """Return a new producer; see `kstreams.log.api.Log`."""
         return producer_with(config, lambda settings: EmbeddedProducer(self._home, settings))
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """A new consumer; see `kstreams.log.api.Log`."""
+        """Return a new consumer; see `kstreams.log.api.Log`."""
         return consumer_with(config, lambda settings: EmbeddedConsumer(self._home, settings))
 
     def coordinator(self, transactional_id: str) -> EmbeddedCoordinator:
-        """A new coordinator; see `kstreams.log.api.Log`."""
+        """Return a new coordinator; see `kstreams.log.api.Log`."""
         return EmbeddedCoordinator(self._home, transactional_id)
 
     def admin(self) -> EmbeddedAdmin:
-        """A new admin."""
+        """Return a new admin."""
         return EmbeddedAdmin(self._home)
 
     def tend(self) -> bool:
-        """Do a piece of the housekeeping that is due; False when there is none. Applications and producers call it."""
+        """Do a part of the housekeeping that is due; return False if none is due. Idle threads call it."""
         return self._housekeeper.turn()
 
     def clean(self, topic: str | None = None) -> list[CleaningResult]:
@@ -123,12 +123,12 @@ class EmbeddedLog:
         Parameters
         ----------
         topic : str or None
-            None for every topic.
+            None for all topics.
 
         Returns
         -------
         list of CleaningResult
-            What was freed, topic by topic.
+            The freed segments and bytes of each topic.
 
         Raises
         ------
@@ -138,9 +138,9 @@ class EmbeddedLog:
         if topic is not None:
             return [clean_topic(self._home, catalogue.topic(topic), eager=True)]
         cleaned = []
-        for each in catalogue.topics().values():
+        for existing in catalogue.topics().values():
             with suppress(UnknownTopicError):  # it was deleted meanwhile
-                cleaned.append(clean_topic(self._home, each, eager=True))
+                cleaned.append(clean_topic(self._home, existing, eager=True))
         return cleaned
 
     def compact(self, topic: str) -> CleaningResult:
@@ -150,7 +150,7 @@ class EmbeddedLog:
         ------
         UnknownTopicError
         LogError
-            When its `cleanup.policy` is not `compact`.
+            If its `cleanup.policy` is not `compact`.
 
         Examples
         --------
@@ -164,13 +164,13 @@ class EmbeddedLog:
         ...     log.compact("table").bytes > 0
         True
         """
-        found = self._home.catalogue.topic(topic)
-        if not TopicSettings.of(found.config).compact:
+        description = self._home.catalogue.topic(topic)
+        if not TopicSettings.of(description.config).compact:
             raise LogError(f"The topic {topic!r} is not compacted: its `cleanup.policy` is not `compact`.")
-        return clean_topic(self._home, found, eager=True, roll=True)
+        return clean_topic(self._home, description, eager=True, roll=True)
 
     def close(self) -> None:
-        """Release the catalogue; close producers and consumers before."""
+        """Close the catalogue; producers and consumers must be closed before."""
         self._home.catalogue.close()
 
     def __enter__(self) -> EmbeddedLog:
@@ -180,10 +180,10 @@ class EmbeddedLog:
         self.close()
 
     def _after_roll(self, topic: Topic) -> None:
-        # The append that rolled the segment is done and must not fail for what comes after it.
+        # The append that rolled the segment has succeeded: an error here must not make it fail.
         try:
             clean_topic(self._home, topic)
         except UnknownTopicError:
-            pass  # it was deleted meanwhile: nothing is left to clean
+            pass  # it was deleted meanwhile
         except Exception as error:
             _logger.error("The topic %s could not be cleaned: %s", topic.name, error)

@@ -1,4 +1,4 @@
-"""The embedded log's Producer: buffers, writes whole frames, calls back, and keeps transactions."""
+"""`EmbeddedProducer`: buffers records and writes them in frames, in transactions; `EmbeddedCoordinator` commits several."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class EmbeddedProducer:
     ----------
     home : LogResources
     config : mapping or None
-        `transactional.id` or `transaction.coordinator` (the token of who commits for it), `transaction.timeout.ms`,
-        `compression.type` (for topics that leave it to the producer),
-        `metadata.max.age.ms` (after how long it looks whether a topic has changed),
-        `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes over all partitions after which they are
-        written), `linger.ms` (how long a record may wait for others; -1: until the batch is full or `flush`).
+        `transactional.id` or `transaction.coordinator` (the token of its coordinator), `transaction.timeout.ms`,
+        `compression.type` (for topics with `compression.type=producer`),
+        `metadata.max.age.ms` (time after which a topic's settings are read again),
+        `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes of all partitions after which they are written),
+        `linger.ms` (time that a record waits for others; -1: until the batch is full, or `flush`).
     """
 
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
@@ -70,13 +70,15 @@ class EmbeddedProducer:
         self._batch_size = settings["batch.size"]
         self._max_buffer_bytes = settings["buffer.memory"]
         self._coordinated = settings["transaction.coordinator"] is not None
-        self._identity = _identity(self._catalogue, settings["transactional.id"], settings["transaction.coordinator"])
+        self._producer_id = _producer_id(
+            self._catalogue, settings["transactional.id"], settings["transaction.coordinator"]
+        )
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"], settings["metadata.max.age.ms"])
-        self._buffer = SendBuffer(self._note)
+        self._buffer = SendBuffer(self._note_error)
         self._write_at = self._batch_size
         self._error: LogError | None = None  # the first since the last flush
-        self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
+        self._transaction_error: LogError | None = None  # the first of the transaction, which then can only be aborted
         self._closed = False
         self._mutex = threading.Lock()
         self._linger = LingerTimer(settings["linger.ms"], self._write_lingering, home.tend)
@@ -93,13 +95,13 @@ class EmbeddedProducer:
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record; its partition is murmur2 of the key unless given.
+        """Buffer one record; without `partition`, murmur2 of the key chooses it.
 
         Raises
         ------
         UnknownTopicError, BufferFullError
         LogError
-            When the record can never be written (it is too large, lacks a key that its topic asks for, has a time
+            When the record can never be written (it is too large, has no key though its topic is compacted, has a time
             beyond 64 bits or a header whose name is no text), or when a producer with a `transactional.id` has no
             transaction open.
         """
@@ -136,7 +138,7 @@ class EmbeddedProducer:
             try:
                 check_batch(batch, facts, RECORD_FORMAT)
             except LogError as error:
-                self._note(error)
+                self._note_error(error)
                 self._buffer.refuse_batch(batch, error, on_delivery)
                 return
             self._buffer.add_batch(batch, size, on_delivery)
@@ -144,7 +146,7 @@ class EmbeddedProducer:
             self._write_full()
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Let what is sent from now on land only while the member is in its group; `flush` raises FencedError else."""
+        """Write records outside of transactions only while a member is in its group; else `flush` raises FencedError."""
         with self._mutex:
             self._writer.write_for(member)
 
@@ -153,13 +155,13 @@ class EmbeddedProducer:
         return refused_rows(batch, self._writer.topic(batch.source.topic).facts, RECORD_FORMAT)
 
     def abandon(self) -> None:
-        """Drop what was sent and is not written yet."""
+        """Drop the buffered records."""
         with self._mutex:
             self._buffer.drop(LogError("The producer was abandoned."))
         self._call_back()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write all that was sent; raises the first error since the last flush."""
+        """Write all buffered records; raises the first error since the last flush."""
         with self._mutex:
             self._write(timeout)
             error, self._error = self._error, None
@@ -171,11 +173,11 @@ class EmbeddedProducer:
 
     def begin_transaction(self) -> None:
         """Start a transaction; FencedError if a newer producer has the transactional id."""
-        identity = self._transactional()
+        identity = self._require_transactional()
         if self._transaction is not None:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
         timeout_ms = self._settings["transaction.timeout.ms"]
-        self._error = self._spoilt = None
+        self._error = self._transaction_error = None
         self._transaction = transactions.begin(self._catalogue, identity, self._clock, timeout_ms)
         self._writer.begin(identity, self._transaction)
 
@@ -184,14 +186,14 @@ class EmbeddedProducer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | GroupMetadata | None = None,
     ) -> None:
-        """Write what was sent, then make it and the group's offsets visible as one.
+        """Write the buffered records, then commit the transaction and the group's offsets as one.
 
         Raises
         ------
         FencedError
-            The transaction was aborted by a newer producer or by its timeout; nothing of it will ever be seen.
+            The transaction was aborted by a newer producer or by its timeout.
         CommitFailedError, RebalanceInProgressError
-            The group's member is not of its present generation; the transaction is still open.
+            The member is not of the group's present generation; the transaction is still open.
         LogError
             A record could not be written: abort the transaction.
         """
@@ -199,14 +201,14 @@ class EmbeddedProducer:
             raise LogError("Offsets are committed for a group: name it.")
         if self._coordinated:
             raise LogError("This producer has a `transaction.coordinator`, which commits: call prepare_transaction.")
-        identity = self._transactional()
-        transaction = self._written_transaction()
+        identity = self._require_transactional()
+        transaction = self._flushed_transaction()
         name, committer = (group.group, group) if isinstance(group, GroupMetadata) else (group, None)
         transactions.commit(self._catalogue, transaction, identity, offsets or {}, name, committer)
-        self._end()
+        self._end_transaction()
 
     def prepare_transaction(self) -> str:
-        """Write what was sent, and leave the commit to the coordinator; the name of the transaction for it.
+        """Write the buffered records, and leave the commit to the coordinator; return the transaction's name for it.
 
         Raises
         ------
@@ -214,28 +216,28 @@ class EmbeddedProducer:
             A record could not be written: abort the transaction.
         """
         if not self._coordinated:
-            raise LogError("A transaction is prepared for a coordinator: give its token as `transaction.coordinator`.")
-        transaction = self._written_transaction()
-        self._end()
+            raise LogError("A transaction is prepared for a coordinator: set `transaction.coordinator` to its token.")
+        transaction = self._flushed_transaction()
+        self._end_transaction()
         return str(transaction)
 
     def abort_transaction(self) -> None:
-        """Drop what was sent since `begin_transaction`."""
+        """Abort the transaction: its records never become visible."""
         transaction = self._open_transaction()
         with self._mutex:
             self._buffer.drop(LogError("The transaction was aborted."))
-        self._end()
+        self._end_transaction()
         transactions.abort(self._catalogue, transaction)
         self._call_back()
 
     def close(self) -> None:
-        """Flush and release; an open transaction is aborted."""
+        """Flush and close; an open transaction is aborted."""
         if self._closed:
             return
         self._closed = True
         self._linger.close()
         try:
-            with suppress(FencedError):  # others have the place for which it wrote: nothing is left to be written
+            with suppress(FencedError):  # another process has taken over: nothing may be written
                 self.abort_transaction() if self._transaction is not None else self.flush()
         finally:
             self._writer.close()
@@ -250,7 +252,7 @@ class EmbeddedProducer:
         """Make room for a record or a batch, and return the facts of its topic."""
         if self._closed:
             raise LogError("This producer is closed: open another.")
-        if self._identity is not None and self._transaction is None:
+        if self._producer_id is not None and self._transaction is None:
             raise LogError("A producer with a `transactional.id` sends in transactions: call begin_transaction first.")
         facts = self._writer.topic(name, None if partition is None else index(partition)).facts
         if self._buffer.bytes + size > self._max_buffer_bytes and self._buffer.bytes:
@@ -278,7 +280,7 @@ class EmbeddedProducer:
             try:
                 self._write(0)
             except Exception as error:  # an exception would end the linger thread
-                self._note(write_error("this producer", error))
+                self._note_error(write_error("this producer", error))
 
     def _write(self, timeout: float | None) -> None:
         """Write all buffered records; those of partitions that another writer keeps locked stay in the buffer."""
@@ -294,7 +296,7 @@ class EmbeddedProducer:
                 continue
             except Exception as error:  # of any kind: callbacks get it, and the other partitions are written
                 failure = write_error(source, error)
-                self._note(failure)
+                self._note_error(failure)
                 for pending in batches:
                     pending.fail(failure)
             del buffer.batches[source]
@@ -302,44 +304,44 @@ class EmbeddedProducer:
         self._write_at = buffer.bytes + self._batch_size
 
     def _call_back(self) -> None:
-        # In the caller's thread and without the mutex: a callback may send.
-        # One after the other: what a callback raises keeps none of the others from being called by the next flush.
+        # In the caller's thread and without the mutex, because a callback may send. If a callback raises, the next flush
+        # calls those after it.
         while (callback := self._next_completed()) is not None:
             assert callback.delivery is not None
             if callback.delivery.error is not None or not self._settings["delivery.report.only.error"]:
                 callback.on_delivery(callback.delivery)
 
-    def _note(self, error: LogError) -> None:
-        """Remember what went wrong for the next `flush`, and for the end of the transaction."""
+    def _note_error(self, error: LogError) -> None:
+        """Keep an error for the next `flush`, and for the end of the transaction."""
         self._error = self._error or error
-        self._spoilt = self._spoilt or error
+        self._transaction_error = self._transaction_error or error
 
     def _next_completed(self) -> DeliveryCallback | None:
         with self._mutex:
             return self._buffer.completed()
 
-    def _transactional(self) -> transactions.ProducerId:
-        if self._identity is None:
+    def _require_transactional(self) -> transactions.ProducerId:
+        if self._producer_id is None:
             raise LogError("Transactions need a producer with a `transactional.id`: set it.")
-        return self._identity
+        return self._producer_id
 
     def _open_transaction(self) -> int:
-        self._transactional()
+        self._require_transactional()
         if self._transaction is None:
             raise LogError("No transaction is open: call begin_transaction first.")
         return self._transaction
 
-    def _written_transaction(self) -> int:
-        """The open transaction, when all that was sent in it is written."""
+    def _flushed_transaction(self) -> int:
+        """Write all records of the open transaction, and return its id."""
         transaction = self._open_transaction()
         self.flush()
-        if self._spoilt is not None:
-            raise self._spoilt
+        if self._transaction_error is not None:
+            raise self._transaction_error
         self._writer.sync()
         return transaction
 
-    def _end(self) -> None:
-        self._transaction = self._error = self._spoilt = None
+    def _end_transaction(self) -> None:
+        self._transaction = self._error = self._transaction_error = None
         self._writer.end()
 
 
@@ -350,17 +352,17 @@ class EmbeddedCoordinator:
     ----------
     home : LogResources
     transactional_id : str
-        Taken over: the transactions of whoever had it are aborted.
+        The transactions of its former owner are aborted.
     """
 
     def __init__(self, home: LogResources, transactional_id: str) -> None:
         self._catalogue = home.catalogue
-        self._identity = transactions.open_producer(self._catalogue, transactional_id)
+        self._producer_id = transactions.open_producer(self._catalogue, transactional_id)
 
     @property
     def token(self) -> str:
-        """What a producer joins with: the identity under which it writes."""
-        return transactions.token_of(self._identity)
+        """The identity under which producers write, as their `transaction.coordinator`."""
+        return transactions.token_of(self._producer_id)
 
     def commit(
         self,
@@ -368,22 +370,24 @@ class EmbeddedCoordinator:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | None = None,
     ) -> None:
-        """Make the records of prepared transactions and the group's offsets visible as one; abort all others.
+        """Commit prepared transactions and the group's offsets as one; abort all other transactions.
 
         Raises
         ------
         FencedError
-            When a newer coordinator has the transactional id, or one of the transactions was aborted, by its timeout
-            or by the producer itself. Nothing is committed then.
+            When a newer coordinator has the transactional id, or one of the transactions was aborted by its timeout or
+            by its producer. Nothing is committed then.
         """
         if offsets and group is None:
             raise LogError("Offsets are committed for a group: name it.")
         numbers = [int(name) for name in prepared]
-        self._identity = transactions.commit_prepared(self._catalogue, numbers, self._identity, offsets or {}, group)
+        self._producer_id = transactions.commit_prepared(
+            self._catalogue, numbers, self._producer_id, offsets or {}, group
+        )
 
     def close(self) -> None:
-        """Abort what is not committed, and fence whoever still writes it."""
-        transactions.abort_all(self._catalogue, self._identity)
+        """Abort the transactions that are not committed, and fence their producers."""
+        transactions.abort_all(self._catalogue, self._producer_id)
 
     def __enter__(self) -> EmbeddedCoordinator:
         return self
@@ -393,29 +397,31 @@ class EmbeddedCoordinator:
 
 
 class LingerTimer:
-    """Calls `write` some milliseconds after `start`; its thread begins with the first start.
+    """Calls `write` some time after `start`, in a thread, so that no record waits for the next one.
+
+    The thread starts with the first `start`; while there is nothing to write, it calls `idle`.
 
     Parameters
     ----------
     linger_ms : int
-        -1: never.
+        Time until `write`; -1: never.
     write, idle : callable
-        Neither may raise: the thread would end.
+        They must not raise, as this would end the thread.
     """
 
     def __init__(self, linger_ms: int, write: Callable[[], None], idle: Callable[[], object]) -> None:
         self._linger_ms = linger_ms
         self._write = write
         self._idle = idle
-        self._wanted = threading.Event()
+        self._started = threading.Event()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Something was put into an empty buffer."""
+        """Start the time; called when a record is added to an empty buffer."""
         if self._linger_ms < 0:
             return
-        self._wanted.set()
+        self._started.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="kstreams-linger", daemon=True)
             self._thread.start()
@@ -423,23 +429,25 @@ class LingerTimer:
     def close(self) -> None:
         """End the thread."""
         self._closed.set()
-        self._wanted.set()
+        self._started.set()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        # Real time on purpose: it bounds how long a record stays in memory, and decides nothing about its content.
+        # Real time, not the log's clock: it bounds the time that a record stays in memory.
         while not self._closed.is_set():
-            if not self._wanted.wait(_IDLE_S):
+            if not self._started.wait(_IDLE_S):
                 self._idle()
                 continue
-            self._wanted.clear()
+            self._started.clear()
             if not self._closed.wait(self._linger_ms / 1000):
                 self._write()
 
 
-def _identity(catalogue: Catalogue, transactional_id: str | None, token: str | None) -> transactions.ProducerId | None:
-    """Under which name a producer writes transactions; None for one that writes none."""
+def _producer_id(
+    catalogue: Catalogue, transactional_id: str | None, token: str | None
+) -> transactions.ProducerId | None:
+    """Return the identity under which a producer writes transactions; None for a producer without transactions."""
     if token is not None:
         return transactions.producer_of(token)
     return None if transactional_id is None else transactions.open_producer(catalogue, transactional_id)

@@ -1,4 +1,4 @@
-"""What the parts of one open log share: folder, catalogue, clock, durability, disk."""
+"""`LogResources`: the parts of an open log that its clients share, such as catalogue, clock and disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kstreams.log.embedded.segments.partition import Partition
 
 
 def stable_end(home: LogResources, topic: Topic, number: int, end_offset: int) -> int:
-    """The last stable offset.
+    """Return the last stable offset, where read_committed consumers stop: the first open transaction, else the end.
 
     Parameters
     ----------
     end_offset : int
-        The partition's end, read *before* this is called: a transaction that begins in between lies after it.
+        The partition's end, read *before* the call: a transaction that starts in between is after it.
     """
     first_open = first_open_offset(home.catalogue, topic.id, number, home.clock.uptime_ms())
     return end_offset if first_open is None else min(first_open, end_offset)
@@ -28,7 +28,7 @@ def stable_end(home: LogResources, topic: Topic, number: int, end_offset: int) -
 
 @dataclass(frozen=True, slots=True)
 class LogResources:
-    """An open log's shared parts."""
+    """The shared parts of an open log."""
 
     folder: Path
     catalogue: Catalogue
@@ -39,11 +39,11 @@ class LogResources:
     tend: Callable[[], bool]
 
     def topic_folder(self, topic: Topic) -> Path:
-        """The folder of a topic; its number keeps it apart from an earlier topic of that name."""
+        """Return the folder of a topic; the id distinguishes it from an earlier topic of the same name."""
         return self.folder / "topics" / f"{topic.name}@{topic.id}"
 
     def partition(self, topic: Topic, number: int) -> Partition:
-        """One partition of a topic, opened."""
+        """Open one partition of a topic."""
         topic.require(number)
         folder = self.topic_folder(topic)
         refuse_links(folder.parent, folder, folder / str(number))

@@ -1,4 +1,4 @@
-"""`LocalRegistry`: a schema registry in the catalogue of an embedded log, without a server."""
+"""`LocalRegistry`: a schema registry in the catalogue of an embedded log, which needs no server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LONGEST_SUBJECT = 255
 
 
 class LocalRegistry(SchemaRegistry):
-    """Subjects, versions, ids, GUIDs and rules of compatibility in an embedded log.
+    """Subjects, versions, ids, GUIDs and compatibility rules in an embedded log.
 
-    Ids behave as those of a Confluent server: one canonical text has one id in all subjects. Deleting takes two steps:
-    a version that is deleted is no version any more, but its id stays; permanent deletion takes the id too.
+    Ids behave as those of a Confluent server: one canonical text has the same id in all subjects. Deletion takes two
+    steps: a deleted version is no longer found, but its id still is; permanent deletion removes the id too.
 
     Parameters
     ----------
     log : EmbeddedLog
-        Closed with the registry.
+        The registry closes it.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class LocalRegistry(SchemaRegistry):
         self._by_guid: dict[str, RegisteredSchema] = {}
 
     def schema(self, number: int) -> RegisteredSchema:
-        """The schema of an id."""
+        """Return the schema with an id."""
         cached = self._by_id.get(number)
         if cached is None:
             with self._errors():
@@ -64,7 +64,7 @@ class LocalRegistry(SchemaRegistry):
         return cached
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of a GUID."""
+        """Return the schema with a GUID."""
         cached = self._by_guid.get(guid)
         if cached is None:
             with self._errors():
@@ -75,7 +75,7 @@ class LocalRegistry(SchemaRegistry):
         return cached
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Make it the newest version of the subject, unless it is one already."""
+        """Add a schema as the newest version of a subject, unless the subject has it already."""
         self._check_subject(subject)
         form = canonical(schema, normalize=normalize)
         with self._errors():
@@ -83,9 +83,13 @@ class LocalRegistry(SchemaRegistry):
             if existing is not None:
                 return existing
             check_schema(resolved_by(self, schema))
-            self._check_compatible(subject, schema)  # compiles what the transaction, which keeps others out, compares
+            self._check_compatible(
+                subject, schema
+            )  # compiles the schemas before the transaction, which blocks other processes
             with self._catalogue.write() as database:
-                existing = self._version_like(subject, form, normalize)  # another process may have been faster
+                existing = self._version_like(
+                    subject, form, normalize
+                )  # another process may have registered it meanwhile
                 if existing is not None:
                     return existing
                 self._check_compatible(subject, schema)
@@ -93,56 +97,56 @@ class LocalRegistry(SchemaRegistry):
                 return schema_rows.insert_version(database, subject, stored, guid_of(form))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """The version of the subject that is this schema."""
+        """Return the version of the subject that has this schema."""
         with self._errors():
             existing = self._version_like(subject, canonical(schema, normalize=normalize), normalize)
             if existing is None:
-                self.versions(subject)  # says so where there is no such subject
+                self.versions(subject)  # raises if the subject does not exist
                 raise SchemaNotFoundError(f"no version of the subject {subject!r} in {self} is this schema")
             return existing
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        """A version of a subject."""
+        """Return a version of a subject."""
         versions = self._versions(subject)
         if version == "latest":
             return versions[-1]
-        for each in versions:
-            if each.version == version:
-                return each
+        for registered in versions:
+            if registered.version == version:
+                return registered
         raise SchemaNotFoundError(
             f"the subject {subject!r} in {self} has no version {version}: there are "
-            f"{', '.join(str(each.version) for each in versions)}"
+            f"{', '.join(str(registered.version) for registered in versions)}"
         )
 
     def subjects(self) -> Sequence[str]:
-        """All subjects, sorted."""
+        """Return all subjects, sorted."""
         with self._errors():
             return schema_rows.subjects_of(self._catalogue)
 
     def versions(self, subject: str) -> Sequence[int]:
-        """The numbers of the versions of a subject, ascending."""
-        return [each.version for each in self._versions(subject)]
+        """Return the version numbers of a subject, ascending."""
+        return [registered.version for registered in self._versions(subject)]
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
-        """Why the subject would not take a schema as its next version, in words; empty when it would."""
+        """Return the reasons why a subject refuses a schema as its next version; empty if it takes it."""
         with self._errors():
             check_schema(resolved_by(self, schema))
             return violations(self, subject, schema)
 
     def compatibility(self, subject: str | None = None) -> str:
-        """The rule of a subject, or of all that have none of their own."""
+        """Return the rule of a subject, or the default rule."""
         with self._errors():
             own = schema_rows.read_rule(self._catalogue, subject)
             return own or schema_rows.read_rule(self._catalogue, None) or DEFAULT_RULE
 
     def set_compatibility(self, rule: str, subject: str | None = None) -> None:
-        """Change the rule of a subject, or of all that have none of their own."""
+        """Change the rule of a subject, or the default rule."""
         name = checked_rule(rule)
         with self._errors(), self._catalogue.write() as database:
             schema_rows.store_rule(database, subject, name)
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete a version or the whole subject; permanently only what is deleted already."""
+        """Delete a version or the whole subject; permanently only after it was deleted."""
         with self._errors(), self._catalogue.write() as database:
             chosen = self._chosen(subject, version, permanent)
             self._refuse_referenced(subject, chosen)
@@ -153,7 +157,7 @@ class LocalRegistry(SchemaRegistry):
             if version is None:
                 schema_rows.delete_rule(database, subject)
         if permanent:
-            self._forget()
+            self._clear_caches()
         return chosen
 
     def close(self) -> None:
@@ -172,14 +176,15 @@ class LocalRegistry(SchemaRegistry):
             return versions
 
     def _version_like(self, subject: str, form: Schema, normalize: bool) -> RegisteredSchema | None:
-        """The newest version of a subject with this canonical form."""
-        for each in reversed(schema_rows.versions_of(self._catalogue, subject)):
-            if canonical(each.schema, normalize=normalize) == form or self._are_one_file(each.schema, form):
-                return each
+        """Return the newest version of a subject with this canonical form, if there is one."""
+        for registered in reversed(schema_rows.versions_of(self._catalogue, subject)):
+            schema = registered.schema
+            if canonical(schema, normalize=normalize) == form or self._are_one_file(schema, form):
+                return registered
         return None
 
     def _are_one_file(self, schema: Schema, form: Schema) -> bool:
-        """Whether both are the same `.proto`, once as its text and once as what a compiler made of it."""
+        """Return whether both are the same `.proto` file, one as text and one as a compiled descriptor."""
         if {schema.type, form.type} != {"PROTOBUF"} or schema.references != form.references:
             return False
         if is_serialized(schema.text) == is_serialized(form.text):
@@ -203,18 +208,18 @@ class LocalRegistry(SchemaRegistry):
             )
 
     def _chosen(self, subject: str, version: int | None, permanent: bool) -> list[int]:
-        """The versions that are to be deleted."""
+        """Return the versions to delete."""
         states = schema_rows.version_states(self._catalogue, subject)
-        chosen = {each: deleted for each, deleted in states.items() if version is None or each == version}
+        chosen = {number: deleted for number, deleted in states.items() if version is None or number == version}
         if not permanent:
-            chosen = {each: deleted for each, deleted in chosen.items() if not deleted}
+            chosen = {number: deleted for number, deleted in chosen.items() if not deleted}
         if not chosen:
             place = f"subject {subject!r}" if version is None else f"version {version} of the subject {subject!r}"
             raise SchemaNotFoundError(f"there is no {place} in {self}")
-        alive = [str(each) for each, deleted in chosen.items() if permanent and not deleted]
-        if alive:
+        not_deleted = [str(number) for number, deleted in chosen.items() if permanent and not deleted]
+        if not_deleted:
             raise RegistryError(
-                f"version {', '.join(alive)} of the subject {subject!r} in {self} is in use: delete it first, then "
+                f"version {', '.join(not_deleted)} of the subject {subject!r} in {self} is in use: delete it first, then "
                 "permanently"
             )
         return list(chosen)
@@ -222,10 +227,10 @@ class LocalRegistry(SchemaRegistry):
     def _refuse_referenced(self, subject: str, versions: Sequence[int]) -> None:
         users = schema_rows.referring(self._catalogue, subject, versions)
         if users:
-            named = ", ".join(f"version {each.version} of {each.subject!r}" for each in users)
+            named = ", ".join(f"version {user.version} of {user.subject!r}" for user in users)
             raise RegistryError(f"the subject {subject!r} in {self} is referred to by {named}: delete that first")
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         with self._mutex:
             self._by_id.clear()
             self._by_guid.clear()
@@ -239,5 +244,5 @@ class LocalRegistry(SchemaRegistry):
 
 
 def _stored_text(schema: Schema, form: Schema) -> str:
-    """A `.proto` stays as its author wrote it, with comments; of other types the canonical text is kept."""
+    """Return the text to store: a `.proto` as its author wrote it, with comments; other types in canonical form."""
     return schema.text.strip() if schema.type == "PROTOBUF" else form.text
