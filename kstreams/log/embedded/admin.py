@@ -148,9 +148,9 @@ class EmbeddedAdmin:
             self._home.disk.sync_folder(folder.parent)
 
     def _remove_dead_members(self, group: str) -> None:
-        """Take out members whose process has ended, should no other member be there to do it."""
+        """Remove members whose process has ended, in case no other member is left to do it."""
         if read_group(self._catalogue, group).members:
-            GroupCoordinator(self._home, group).care(but="")
+            GroupCoordinator(self._home, group).remove_dead(observer="")
 
     @contextmanager
     def _opened(self, source: TopicPartition) -> Iterator[tuple[Topic, Partition]]:

@@ -14,13 +14,13 @@ from kstreams.kernel.durations import Time, time_ms, to_ms
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
 from kstreams.log.embedded.catalogue.group_rows import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
-from kstreams.log.embedded.groups.membership import Membership, TopicWatch
+from kstreams.log.embedded.groups.membership import Membership, SubscribedTopics
 from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.groups.group_consumers import (
     MEMBER_SETTINGS,
-    CommitReports,
-    Listeners,
+    CommitCallbacks,
+    RebalanceListeners,
     check_times,
     nothing_committed,
 )
@@ -65,7 +65,7 @@ class EmbeddedConsumer:
         self._group: str | None = self._settings["group.id"]
         of_one_process(self, "This consumer", LogError)
         self._membership: Membership | None = None
-        self._reports = CommitReports(self._group)
+        self._commit_callbacks = CommitCallbacks(self._group)
 
     def subscribe(
         self,
@@ -78,8 +78,8 @@ class EmbeddedConsumer:
         """Read the partitions of these topics that the group assigns, from the next `poll` on."""
         self._committer()
         self.unsubscribe()
-        listeners = Listeners(on_assigned, on_revoked, on_lost)
-        watch = TopicWatch(self._home.catalogue, self._home.clock, topics, self._settings["metadata.max.age.ms"])
+        listeners = RebalanceListeners(on_assigned, on_revoked, on_lost)
+        watch = SubscribedTopics(self._home.catalogue, self._home.clock, topics, self._settings["metadata.max.age.ms"])
         self._membership = Membership(self._home, self._settings, self, watch, listeners)
 
     def unsubscribe(self) -> None:
@@ -108,7 +108,7 @@ class EmbeddedConsumer:
         on_commit: OnCommit | None = None,
     ) -> None:
         """Commit; the next `poll` calls `on_commit` with the outcome. Without `on_commit`, a failure is logged."""
-        self._reports.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
+        self._commit_callbacks.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the group's committed offsets; partitions without an offset are left out."""
@@ -204,7 +204,7 @@ class EmbeddedConsumer:
     def _polled(self, timeout: float, max_records: int) -> list[Batch]:
         if self._group is None:
             return self._wait(timeout, max_records)
-        self._reports.tell()
+        self._commit_callbacks.call()
         while True:
             timeout = timeout if self._membership is None else self._membership.attend(timeout)
             batches = self._wait(min(timeout, _GROUP_CHECK_S), max_records)

@@ -1,4 +1,4 @@
-"""`EmbeddedProducer`: buffers records and writes them in frames, in transactions; `EmbeddedCoordinator` commits several."""
+"""`EmbeddedProducer` writes records in frames and transactions; `EmbeddedCoordinator` commits transactions as one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class EmbeddedProducer:
         self._clock = home.clock
         self._batch_size = settings["batch.size"]
         self._max_buffer_bytes = settings["buffer.memory"]
-        self._coordinated = settings["transaction.coordinator"] is not None
+        self._is_coordinated = settings["transaction.coordinator"] is not None
         self._producer_id = _producer_id(
             self._catalogue, settings["transactional.id"], settings["transaction.coordinator"]
         )
@@ -146,7 +146,7 @@ class EmbeddedProducer:
             self._write_full()
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Write records outside of transactions only while a member is in its group; else `flush` raises FencedError."""
+        """Write outside of transactions only while a member is in its group; else `flush` raises FencedError."""
         with self._mutex:
             self._writer.write_for(member)
 
@@ -199,7 +199,7 @@ class EmbeddedProducer:
         """
         if offsets and group is None:
             raise LogError("Offsets are committed for a group: name it.")
-        if self._coordinated:
+        if self._is_coordinated:
             raise LogError("This producer has a `transaction.coordinator`, which commits: call prepare_transaction.")
         identity = self._require_transactional()
         transaction = self._flushed_transaction()
@@ -215,7 +215,7 @@ class EmbeddedProducer:
         LogError
             A record could not be written: abort the transaction.
         """
-        if not self._coordinated:
+        if not self._is_coordinated:
             raise LogError("A transaction is prepared for a coordinator: set `transaction.coordinator` to its token.")
         transaction = self._flushed_transaction()
         self._end_transaction()
@@ -304,8 +304,8 @@ class EmbeddedProducer:
         self._write_at = buffer.bytes + self._batch_size
 
     def _call_back(self) -> None:
-        # In the caller's thread and without the mutex, because a callback may send. If a callback raises, the next flush
-        # calls those after it.
+        # In the caller's thread and without the mutex, because a callback may send. If a callback raises, the next
+        # flush calls those after it.
         while (callback := self._next_completed()) is not None:
             assert callback.delivery is not None
             if callback.delivery.error is not None or not self._settings["delivery.report.only.error"]:

@@ -219,8 +219,8 @@ class LocalRegistry(SchemaRegistry):
         not_deleted = [str(number) for number, deleted in chosen.items() if permanent and not deleted]
         if not_deleted:
             raise RegistryError(
-                f"version {', '.join(not_deleted)} of the subject {subject!r} in {self} is in use: delete it first, then "
-                "permanently"
+                f"version {', '.join(not_deleted)} of the subject {subject!r} in {self} is in use: delete it first, "
+                "then permanently"
             )
         return list(chosen)
 

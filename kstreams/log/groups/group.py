@@ -1,4 +1,4 @@
-"""`Group`: a consumer group at one moment, with its members; it can be written as a text and read again."""
+"""`Group`: a consumer group with its members at one moment, encoded as JSON; and the errors of refused commits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kstreams.log.groups.subscription import MemberSubscription
 
 
 def for_members_alone(group: str) -> CommitFailedError:
-    """The error for who commits from outside."""
+    """Return the error for a commit from outside of a group that has members."""
     return CommitFailedError(
         f"Offsets of the group {group!r} are committed by its members as long as it has some: stop them first."
     )
 
 
 def no_member(group: str, member: str) -> CommitFailedError:
-    """The error for a member that is out."""
+    """Return the error for a commit of a former member."""
     return CommitFailedError(
         f"{member} is no member of the group {group!r} any more, and its partitions may belong to others by now: "
         "poll to join again, and read on from what is committed."
@@ -29,7 +29,7 @@ def no_member(group: str, member: str) -> CommitFailedError:
 
 
 def former_member(group: str, member: str) -> FencedError:
-    """The error for records of a member that is out."""
+    """Return the error for records of a former member."""
     return FencedError(
         f"{member} is no member of the group {group!r} any more: what it had not written yet is not written, since "
         "others may have its partitions. Join again, and read on from what is committed."
@@ -37,7 +37,7 @@ def former_member(group: str, member: str) -> FencedError:
 
 
 def of_another_generation(group: str, generation: int) -> CommitFailedError:
-    """The error for a member that has missed a generation, or tells an older one."""
+    """Return the error for a commit of an older generation."""
     return CommitFailedError(
         f"The group {group!r} has gone on, and the commit is of generation {generation}: its partitions may belong to "
         "others by now. Poll to join again, and read on from what is committed."
@@ -45,21 +45,21 @@ def of_another_generation(group: str, generation: int) -> CommitFailedError:
 
 
 def replaced(group: str, instance: str | None) -> FencedError:
-    """The error for a static member that was started a second time."""
+    """Return the error for a static member that was started a second time."""
     return FencedError(
         f"Another consumer has taken the `group.instance.id` {instance!r} of the group {group!r}: close this one."
     )
 
 
 def dividing(group: str) -> RebalanceInProgressError:
-    """The error for a commit between two generations."""
+    """Return the error for a commit during a rebalance."""
     return RebalanceInProgressError(
         f"The group {group!r} is dividing its partitions: poll, then commit again what is still assigned."
     )
 
 
 class GroupState(Enum):
-    """State of a group, in Kafka's words."""
+    """The state of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -74,19 +74,19 @@ class Member(msgspec.Struct, frozen=True):
     Parameters
     ----------
     id : str
-        New for every start of a member.
+        New each time a member starts.
     strategies : tuple of str
-        The assignors it can take part in, the best first.
+        The assignors that it supports, by preference.
     subscription : MemberSubscription
-        What it wants to read, and what it has.
+        Its topics, and the partitions that it has.
     session_ms : int
-        After how long without a sign of life it counts as dead.
+        Time without a heartbeat after which it counts as dead.
     rebalance_ms : int
-        How long others wait until it has joined a new generation.
+        Time in which it must join a new generation.
     joined : bool
-        Whether it takes part in the generation that is formed, or was.
+        Whether it has joined the generation that is being formed, or was formed last.
     assignment : tuple of TopicPartition
-        What it may read; nothing before its generation is stable.
+        The partitions that it reads; none before its generation is stable.
     """
 
     id: str
@@ -99,27 +99,27 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def instance(self) -> str | None:
-        """The lasting name of a static member."""
+        """The `group.instance.id` of a static member."""
         return self.subscription.instance
 
 
 class Group(msgspec.Struct, frozen=True):
-    """A group at one moment; transitions make another (`kstreams.log.groups.transitions`).
+    """A group at one moment; `kstreams.log.groups.transitions` returns the group after an event.
 
     Parameters
     ----------
     name : str
     state : GroupState
     generation : int
-        Grows by one when a set of members is complete.
+        Increases by one each time all members have joined.
     strategy : str
-        The assignor that all members know.
+        The assignor of the generation, which all members support.
     leader : str
-        The member that assigns.
+        The member that assigns the partitions.
     members : dict of str to Member
         By id.
     deadline_ms : int
-        When those are given up that a rebalance waits for, by the uptime of the machine.
+        Uptime of the machine after which members that delay a rebalance are removed.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Group(msgspec.Struct, frozen=True):
     deadline_ms: int = 0
 
     def encode(self) -> str:
-        """The group as a text.
+        """Encode the group as JSON.
 
         Examples
         --------
@@ -142,21 +142,21 @@ class Group(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, text: str) -> Group:
-        """The inverse of `encode`."""
+        """Decode a group from JSON."""
         return decode_json(text, cls)
 
     def of_instance(self, instance: str | None) -> Member | None:
-        """The static member with a lasting name."""
-        found = (member for member in self.members.values() if instance is not None and member.instance == instance)
-        return next(found, None)
+        """Return the static member with a `group.instance.id`, if there is one."""
+        members = (member for member in self.members.values() if instance is not None and member.instance == instance)
+        return next(members, None)
 
     def with_members(self, members: Iterable[Member]) -> Group:
-        """The group with these members in the place of those it has."""
+        """Return the group with other members."""
         return msgspec.structs.replace(self, members={member.id: member for member in members})
 
 
 def check_member(group: Group, member: str, instance: str | None) -> None:
-    """Refuse who is no member, or was replaced by another start of the same static member.
+    """Raise for an id that is no member, or whose static member was started again.
 
     Raises
     ------
@@ -172,10 +172,10 @@ def check_member(group: Group, member: str, instance: str | None) -> None:
 def check_commit(
     group: Group, member: str, instance: str | None, generation: int, partitions: Collection[TopicPartition] = ()
 ) -> None:
-    """Refuse a commit of partitions that may belong to another member.
+    """Raise for a commit of partitions that may belong to another member.
 
-    A member of the present generation may commit. So may one that has joined it and not yet taken what it gives, as
-    long as it is for what it had when it joined: nobody else gets that before it is given back.
+    A member of the present generation may commit. So may a member that has joined it and does not yet read its new
+    assignment, for partitions that it had when it joined: no other member gets these before they are revoked.
 
     Raises
     ------

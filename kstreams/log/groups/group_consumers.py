@@ -1,4 +1,4 @@
-"""Settings of a consumer that concern its group, the same for every home."""
+"""The parts of group consumers that all homes share: settings of members, rebalance listeners, commit callbacks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _logger = logging.getLogger("kstreams.groups")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-class CommitReports:
-    """The reports of one consumer.
+class CommitCallbacks:
+    """The callbacks of a consumer's asynchronous commits, called in the next poll.
 
     Parameters
     ----------
@@ -29,37 +29,40 @@ class CommitReports:
 
     def __init__(self, group: str | None) -> None:
         self._group = group
-        self._waiting: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     def commit(self, commit: Callable[[Offsets], None], offsets: Offsets, on_commit: OnCommit | None) -> None:
-        """Commit at once, so that later commits come later; without `on_commit` a log line says what failed."""
+        """Commit at once, so that commits keep their order; `on_commit` gets the outcome in the next poll.
+
+        Without `on_commit`, a failure is logged.
+        """
         error = None
         try:
             commit(offsets)
         except LogError as failed:
             error = failed
         if on_commit is not None:
-            self._waiting.append(partial(on_commit, offsets, error))
+            self._callbacks.append(partial(on_commit, offsets, error))
         elif error is not None:
             _logger.warning("A commit of the group %s failed: %s", self._group, error)
 
-    def tell(self) -> None:
-        """Call who waits for a report."""
-        while self._waiting:
-            self._waiting.pop(0)()
+    def call(self) -> None:
+        """Call the callbacks of the commits since the last call."""
+        while self._callbacks:
+            self._callbacks.pop(0)()
 
 
-class Reading(Protocol):
-    """What a membership does to the consumer that reads."""
+class GroupReader(Protocol):
+    """The consumer that reads the partitions of a membership."""
 
     def assignment(self) -> frozenset[TopicPartition]: ...
     def take_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these: those kept from where they are, new ones from where the group is."""
+        """Read exactly these partitions; new ones start at the committed offset, or by `auto.offset.reset`."""
         ...
 
 
-class Listeners(NamedTuple):
-    """What the user wants to be told of; see `kstreams.log.api.GroupConsumer.subscribe`."""
+class RebalanceListeners(NamedTuple):
+    """The listeners of a subscription; see `kstreams.log.api.GroupConsumer.subscribe`."""
 
     assigned: PartitionsListener | None = None
     revoked: PartitionsListener | None = None
@@ -67,15 +70,15 @@ class Listeners(NamedTuple):
 
 
 def _reset(value: Any) -> str | timedelta:
-    """Reads a word or a duration."""
+    """Check the value of `auto.offset.reset`: a word or a duration."""
     expected = "one of earliest, latest, none, or a duration such as by_duration:PT1H"
     try:
-        found = offset_reset_of(value)
+        reset = offset_reset_of(value)
     except ConfigError:
         raise ValueError(expected) from None
-    if found is None:
+    if reset is None:
         raise ValueError(expected)
-    return found
+    return reset
 
 
 MEMBER_SETTINGS = {
@@ -92,17 +95,18 @@ MEMBER_SETTINGS = {
 
 
 def check_times(settings: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a heart that beats too slowly."""
-    beat_ms = settings["heartbeat.interval.ms"]
+    """Raise ConfigError if the heartbeat interval is not shorter than the session timeout."""
+    interval_ms = settings["heartbeat.interval.ms"]
     session_ms = settings["session.timeout.ms"]
-    if beat_ms >= session_ms:
+    if interval_ms >= session_ms:
         raise ConfigError(
-            f"`heartbeat.interval.ms` ({beat_ms}) is less than `session.timeout.ms` ({session_ms}), best a third of it."
+            f"`heartbeat.interval.ms` ({interval_ms}) must be less than `session.timeout.ms` ({session_ms}): set it to "
+            "a third of that."
         )
 
 
 def nothing_committed(group: str | None, partitions: str) -> str:
-    """What to say of partitions without a commit when `auto.offset.reset` is none."""
+    """Return the message for partitions without a committed offset when `auto.offset.reset` is none."""
     return (
         f"The group {group!r} has committed nothing for {partitions}, and `auto.offset.reset` is none: commit where to "
         "begin, or choose earliest, latest or by_duration:PT1H."

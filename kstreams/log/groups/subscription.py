@@ -1,4 +1,4 @@
-"""`MemberSubscription`: what a member tells its group when it joins, and the partitions that are handed out."""
+"""`MemberSubscription`: the topics and partitions of a member when it joins, and helpers for assignors."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Assignment = dict[str, list[TopicPartition]]  # by member
 
 
 class MemberSubscription(msgspec.Struct, frozen=True):
-    """What a member wants to read, and what it has.
+    """The subscription with which a member joins its group.
 
     Parameters
     ----------
     topics : tuple of str
     owned : tuple of TopicPartition
-        What it reads now, and goes on reading until it is told otherwise.
+        The partitions that it reads now, until they are revoked.
     generation : int
-        The generation that gave it those; -1 for a member that has none.
+        The generation that assigned them; -1 for a member without one.
     instance : str or None
         The name of a static member.
     had : tuple of TopicPartition
-        What it has given back in order to join, and would have again.
+        The partitions that it has revoked in order to join, and should get again.
     """
 
     topics: tuple[str, ...]
@@ -38,23 +38,25 @@ Members = Mapping[str, MemberSubscription]
 Assign = Callable[[Mapping[str, int], Members], Assignment]
 
 
-def in_order(members: Members) -> list[str]:
-    """Members in the order of hand-outs: static ones by their lasting names, then the others by their ids."""
+def assignment_order(members: Members) -> list[str]:
+    """Return the members in the order of assignment: static ones by `group.instance.id`, then others by member id."""
     return sorted(members, key=lambda member: (not members[member].instance, members[member].instance or "", member))
 
 
 def partitions_of(partitions: Mapping[str, int], topic: str) -> Iterator[TopicPartition]:
-    """All partitions of a topic; none of one that is not there."""
+    """Return all partitions of a topic; none if it does not exist."""
     return (TopicPartition(topic, number) for number in range(partitions.get(topic, 0)))
 
 
-def wanted_topics(members: Members) -> list[str]:
-    """All topics that any member subscribes to."""
+def subscribed_topics(members: Members) -> list[str]:
+    """Return all topics to which any member subscribes, sorted."""
     return sorted({topic for subscription in members.values() for topic in subscription.topics})
 
 
 def current_owners(members: Members, partitions: Mapping[str, int]) -> dict[TopicPartition, str]:
-    """Who owns what; of two members that claim the same, the one of the later generation, and none of the same.
+    """Return the owner of each partition.
+
+    If several members claim a partition, the one of the latest generation owns it; within one generation, none does.
 
     Examples
     --------
@@ -69,9 +71,9 @@ def current_owners(members: Members, partitions: Mapping[str, int]) -> dict[Topi
             if source.topic in subscription.topics and source.partition < partitions.get(source.topic, 0):
                 claims.setdefault(source, []).append((subscription.generation, member))
     owners = {}
-    for source, found in claims.items():
-        newest = max(generation for generation, _ in found)
-        claimants = {member for generation, member in found if generation == newest}
+    for source, claims_of_source in claims.items():
+        newest = max(generation for generation, _ in claims_of_source)
+        claimants = {member for generation, member in claims_of_source if generation == newest}
         if len(claimants) == 1:
             owners[source] = claimants.pop()
     return owners

@@ -1,7 +1,7 @@
-"""How a group changes: an event comes in, the group after it and what happened in it come out. Pure.
+"""Transitions of a group: `next_step` takes a group and an event, and returns the new group and the actions. Pure.
 
-A member joins, or joins again; when all members have, a generation is complete and its leader assigns the partitions.
-Whoever has not joined by the deadline is out, static members aside: they are missed only after their session time-out.
+A member joins, or joins again. When all members have joined, a generation is complete, and its leader assigns the
+partitions. Members that have not joined by the deadline are removed; static members only after their session timeout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Join(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """The leader brings what each member may read."""
+    """The leader assigns partitions to each member."""
 
     member: str
     generation: int
@@ -34,21 +34,21 @@ class Sync(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """A member goes, or is found dead."""
+    """A member leaves, or is found dead."""
 
     member: str
     reason: str
 
 
-class Elapse(NamedTuple):
-    """Time has passed."""
+class DeadlineCheck(NamedTuple):
+    """An observer asks for members that have missed the deadline to be removed."""
 
 
-Event: TypeAlias = Join | Sync | Leave | Elapse
+Event: TypeAlias = Join | Sync | Leave | DeadlineCheck
 
 
 class ActionKind(Enum):
-    """What can happen in a group."""
+    """Kinds of actions in a group."""
 
     REMOVED = "removed"
     REPLACED = "replaced"  # by the same static member, started again
@@ -58,7 +58,7 @@ class ActionKind(Enum):
 
 
 class Action(NamedTuple):
-    """Something that happened: a member that is not one any more, or where the group stands, and why."""
+    """Something that happened in a group: a member that was removed, or a new state, and the reason."""
 
     kind: ActionKind
     subject: str
@@ -66,66 +66,66 @@ class Action(NamedTuple):
 
 
 class GroupStep(NamedTuple):
-    """The group after an event, and what happened."""
+    """The group after an event, and the actions."""
 
     group: Group
     actions: tuple[Action, ...] = ()
 
-    def then(self, rule: Callable[..., GroupStep], *arguments: Any) -> GroupStep:
-        """What a further rule makes of the group."""
-        following = rule(self.group, *arguments)
+    def followed_by(self, transition: Callable[..., GroupStep], *arguments: Any) -> GroupStep:
+        """Apply a further transition to the group."""
+        following = transition(self.group, *arguments)
         return GroupStep(following.group, self.actions + following.actions)
 
 
-def after(group: Group, event: Event, now_ms: int) -> GroupStep:
-    """The group after an event.
+def next_step(group: Group, event: Event, now_ms: int) -> GroupStep:
+    """Return the group after an event, and the actions.
 
     Raises
     ------
     LogError
-        When a member joins that shares no assignor with the others, or who assigns is not the leader.
+        When a member joins that shares no assignor with the others, or a member assigns that is not the leader.
     FencedError, CommitFailedError, RebalanceInProgressError
-        When who assigns belongs to an earlier generation, or to none.
+        When the member that assigns is of an earlier generation, or is no member.
 
     Examples
     --------
     >>> from kstreams.log.groups.subscription import MemberSubscription
     >>> one = Member("one", ("range",), MemberSubscription(("words",)), 45_000, 300_000)
-    >>> step = after(Group("readers"), Join(one), 0)
+    >>> step = next_step(Group("readers"), Join(one), 0)
     >>> step.group.state.value, step.group.generation, step.group.leader
     ('CompletingRebalance', 1, 'one')
-    >>> step = after(step.group, Sync("one", 1, {"one": [TopicPartition("words", 0)]}), 0)
+    >>> step = next_step(step.group, Sync("one", 1, {"one": [TopicPartition("words", 0)]}), 0)
     >>> step.group.state.value, str(*step.group.members["one"].assignment)
     ('Stable', 'words-0')
     """
-    return _RULES[type(event)](group, event, now_ms)
+    return _HANDLERS[type(event)](group, event, now_ms)
 
 
 def _join(group: Group, event: Join, now_ms: int) -> GroupStep:
     newcomer = replace(event.member, joined=True, assignment=())
     _check_strategies(group, newcomer)
-    known = group.members.get(newcomer.id)
+    existing = group.members.get(newcomer.id)
     former = group.of_instance(newcomer.instance)
-    if known is None and former is not None:
+    if existing is None and former is not None:
         return _replaced(group, former, newcomer, now_ms)
-    if known is not None and known.joined and _is_as_before(known, newcomer) and _may_stay(group, known):
+    if existing is not None and existing.joined and _is_unchanged(existing, newcomer) and _may_stay(group, existing):
         return GroupStep(group)
-    joined = _with(group, newcomer)
-    reason = f"{newcomer.id} joins" + (" again" if known is not None else "")
-    return GroupStep(joined).then(_prepare, newcomer.id, reason, now_ms).then(_complete, now_ms)
+    joined = _with_member(group, newcomer)
+    reason = f"{newcomer.id} joins" + (" again" if existing is not None else "")
+    return GroupStep(joined).followed_by(_prepare, newcomer.id, reason, now_ms).followed_by(_complete_if_joined, now_ms)
 
 
 def _replaced(group: Group, former: Member, newcomer: Member, now_ms: int) -> GroupStep:
-    """A static member was started again: in a stable group it takes its partitions over, and nobody else notices."""
+    """Replace a static member that was started again; in a stable group it takes over its partitions at once."""
     others = [member for member in group.members.values() if member.id != former.id]
     leader = newcomer.id if group.leader == former.id else group.leader
-    gone = Action(ActionKind.REPLACED, former.id, f"{newcomer.instance} was started again")
-    if group.state is GroupState.STABLE and _wants_the_same(former, newcomer):
+    replacement = Action(ActionKind.REPLACED, former.id, f"{newcomer.instance} was started again")
+    if group.state is GroupState.STABLE and _has_same_topics(former, newcomer):
         heir = replace(newcomer, assignment=former.assignment)
-        return GroupStep(replace(group.with_members([*others, heir]), leader=leader), (gone,))
+        return GroupStep(replace(group.with_members([*others, heir]), leader=leader), (replacement,))
     changed = replace(group.with_members([*others, newcomer]), leader=leader)
-    step = GroupStep(changed, (gone,)).then(_prepare, newcomer.id, f"{newcomer.id} joins", now_ms)
-    return step.then(_complete, now_ms)
+    step = GroupStep(changed, (replacement,)).followed_by(_prepare, newcomer.id, f"{newcomer.id} joins", now_ms)
+    return step.followed_by(_complete_if_joined, now_ms)
 
 
 def _sync(group: Group, event: Sync, now_ms: int) -> GroupStep:
@@ -136,7 +136,9 @@ def _sync(group: Group, event: Sync, now_ms: int) -> GroupStep:
         )
     if event.member != group.leader:
         raise LogError(f"{event.member} does not lead the group {group.name!r}: {group.leader} assigns.")
-    members = [replace(each, assignment=tuple(event.assignments.get(each.id, ()))) for each in group.members.values()]
+    members = [
+        replace(member, assignment=tuple(event.assignments.get(member.id, ()))) for member in group.members.values()
+    ]
     stable = replace(group.with_members(members), state=GroupState.STABLE)
     return GroupStep(stable, (Action(ActionKind.ASSIGNED, str(group.generation)),))
 
@@ -145,101 +147,109 @@ def _leave(group: Group, event: Leave, now_ms: int) -> GroupStep:
     if event.member not in group.members:
         return GroupStep(group)
     fewer = group.with_members(member for member in group.members.values() if member.id != event.member)
-    gone = Action(ActionKind.REMOVED, event.member, event.reason)
-    return GroupStep(fewer, (gone,)).then(_prepare, "", f"{event.member} is gone", now_ms).then(_complete, now_ms)
+    step = GroupStep(fewer, (Action(ActionKind.REMOVED, event.member, event.reason),))
+    return step.followed_by(_prepare, "", f"{event.member} is gone", now_ms).followed_by(_complete_if_joined, now_ms)
 
 
-def _elapse(group: Group, event: Elapse, now_ms: int) -> GroupStep:
-    """Give up whom the group waited for too long: members that have not joined, or a leader that has not assigned."""
+def _check_deadline(group: Group, event: DeadlineCheck, now_ms: int) -> GroupStep:
+    """After the deadline, remove the members that have not joined, or a leader that has not assigned."""
     if now_ms < group.deadline_ms:
         return GroupStep(group)
     if group.state is GroupState.COMPLETING_REBALANCE:
         return _leave(group, Leave(group.leader, "it led and did not assign within max.poll.interval.ms"), now_ms)
     if group.state is not GroupState.PREPARING_REBALANCE:
         return GroupStep(group)
-    late = {id_ for id_, each in group.members.items() if not each.joined and each.instance is None}
-    gone = tuple(Action(ActionKind.REMOVED, id_, "it did not join again within max.poll.interval.ms") for id_ in late)
-    rest = group.with_members(each for each in group.members.values() if each.id not in late)
-    if rest.members and not any(each.joined for each in rest.members.values()):  # static members are waited for
-        return GroupStep(replace(rest, deadline_ms=now_ms + _patience_ms(rest)), gone)
-    return GroupStep(rest, gone).then(_formed, now_ms)
+    late = {id_ for id_, member in group.members.items() if not member.joined and member.instance is None}
+    reason = "it did not join again within max.poll.interval.ms"
+    removals = tuple(Action(ActionKind.REMOVED, id_, reason) for id_ in late)
+    remaining = group.with_members(member for member in group.members.values() if member.id not in late)
+    if remaining.members and not any(member.joined for member in remaining.members.values()):
+        # Only static members remain, which may still join within their session timeout.
+        return GroupStep(replace(remaining, deadline_ms=now_ms + _rebalance_timeout_ms(remaining)), removals)
+    return GroupStep(remaining, removals).followed_by(_form_generation, now_ms)
 
 
-_RULES: dict[type, Callable[[Group, Any, int], GroupStep]] = {Join: _join, Sync: _sync, Leave: _leave, Elapse: _elapse}
+_HANDLERS: dict[type, Callable[[Group, Any, int], GroupStep]] = {
+    Join: _join,
+    Sync: _sync,
+    Leave: _leave,
+    DeadlineCheck: _check_deadline,
+}
 
 
 def _prepare(group: Group, joining: str, reason: str, now_ms: int) -> GroupStep:
-    """Ask all members to join, but for the one that does."""
+    """Start a rebalance: all members must join again, except the one that is joining."""
     if group.state is GroupState.PREPARING_REBALANCE:
         return GroupStep(group)
-    asked = group.with_members(replace(each, joined=each.id == joining) for each in group.members.values())
-    deadline = now_ms + _patience_ms(group)
-    preparing = replace(asked, state=GroupState.PREPARING_REBALANCE, deadline_ms=deadline)
+    members = group.with_members(replace(member, joined=member.id == joining) for member in group.members.values())
+    deadline = now_ms + _rebalance_timeout_ms(group)
+    preparing = replace(members, state=GroupState.PREPARING_REBALANCE, deadline_ms=deadline)
     return GroupStep(preparing, (Action(ActionKind.REBALANCE, f"after generation {group.generation}", reason),))
 
 
-def _complete(group: Group, now_ms: int) -> GroupStep:
-    """Form the next generation when nobody is missing."""
-    return _formed(group, now_ms) if all(each.joined for each in group.members.values()) else GroupStep(group)
+def _complete_if_joined(group: Group, now_ms: int) -> GroupStep:
+    """Form the next generation if all members have joined."""
+    return (
+        _form_generation(group, now_ms) if all(member.joined for member in group.members.values()) else GroupStep(group)
+    )
 
 
-def _formed(group: Group, now_ms: int) -> GroupStep:
-    """The next generation, of the members that there are."""
+def _form_generation(group: Group, now_ms: int) -> GroupStep:
+    """Form the next generation from the members of the group."""
     number = group.generation + 1
     action = Action(ActionKind.GENERATION, str(number), f"{len(group.members)} members")
     if not group.members:
         return GroupStep(replace(group, state=GroupState.EMPTY, generation=number, strategy="", leader=""), (action,))
-    joined = sorted(each.id for each in group.members.values() if each.joined)
+    joined = sorted(member.id for member in group.members.values() if member.joined)
     formed = replace(
-        group.with_members(replace(each, assignment=()) for each in group.members.values()),
+        group.with_members(replace(member, assignment=()) for member in group.members.values()),
         state=GroupState.COMPLETING_REBALANCE,
         generation=number,
-        strategy=_voted(group),
+        strategy=_chosen_assignor(group),
         leader=group.leader if group.leader in joined else joined[0],
-        deadline_ms=now_ms + _patience_ms(group),
+        deadline_ms=now_ms + _rebalance_timeout_ms(group),
     )
     return GroupStep(formed, (action,))
 
 
-def _voted(group: Group) -> str:
-    """The assignor that most members like best of those that all know."""
-    shared = _shared(group)
-    votes = Counter(next(name for name in each.strategies if name in shared) for each in group.members.values())
+def _chosen_assignor(group: Group) -> str:
+    """Return the assignor that most members prefer, of those that all members have."""
+    common = _common_assignors(group)
+    votes = Counter(next(name for name in member.strategies if name in common) for member in group.members.values())
     return min(votes, key=lambda name: (-votes[name], name))
 
 
-def _shared(group: Group) -> set[str]:
-    return reduce(set.__and__, (set(each.strategies) for each in group.members.values()))
+def _common_assignors(group: Group) -> set[str]:
+    return reduce(set.__and__, (set(member.strategies) for member in group.members.values()))
 
 
 def _check_strategies(group: Group, newcomer: Member) -> None:
-    others = replace(group, members={id_: each for id_, each in group.members.items() if id_ != newcomer.id})
-    if others.members and not _shared(others) & set(newcomer.strategies):
-        known = ", ".join(sorted(_shared(others)))
+    others = replace(group, members={id_: member for id_, member in group.members.items() if id_ != newcomer.id})
+    if others.members and not _common_assignors(others) & set(newcomer.strategies):
+        common = ", ".join(sorted(_common_assignors(others)))
         raise LogError(
             f"{newcomer.id} cannot join the group {group.name!r}: its `partition.assignment.strategy` "
-            f"({', '.join(newcomer.strategies)}) names none that all members have ({known})."
+            f"({', '.join(newcomer.strategies)}) names none that all members have ({common})."
         )
 
 
 def _may_stay(group: Group, member: Member) -> bool:
-    """Whether a member that joins as before needs no new generation: the leader asks for one by joining."""
+    """Return whether a member that joins unchanged needs no new generation; the leader requests one by joining."""
     return group.state is not GroupState.STABLE or member.id != group.leader
 
 
-def _is_as_before(before: Member, now: Member) -> bool:
+def _is_unchanged(before: Member, now: Member) -> bool:
     return (before.strategies, before.subscription) == (now.strategies, now.subscription)
 
 
-def _wants_the_same(before: Member, now: Member) -> bool:
-    wanted = before.subscription.topics
-    wants = now.subscription.topics
-    return (before.strategies, wanted) == (now.strategies, wants)
+def _has_same_topics(before: Member, now: Member) -> bool:
+    topics_before = before.subscription.topics
+    return (before.strategies, topics_before) == (now.strategies, now.subscription.topics)
 
 
-def _patience_ms(group: Group) -> int:
-    return max((each.rebalance_ms for each in group.members.values()), default=0)
+def _rebalance_timeout_ms(group: Group) -> int:
+    return max((member.rebalance_ms for member in group.members.values()), default=0)
 
 
-def _with(group: Group, member: Member) -> Group:
+def _with_member(group: Group, member: Member) -> Group:
     return replace(group, members={**group.members, member.id: member})

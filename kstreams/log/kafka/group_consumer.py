@@ -12,7 +12,7 @@ from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import to_ms
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener
-from kstreams.log.groups.group_consumers import CommitReports, Listeners, nothing_committed
+from kstreams.log.groups.group_consumers import CommitCallbacks, RebalanceListeners, nothing_committed
 from kstreams.log.kafka.admin import KafkaAdmin
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.consumer import KafkaConsumer
@@ -41,7 +41,7 @@ class KafkaGroupConsumer(KafkaConsumer):
         super().__init__(connection, client_of_reader(self._config, self._settings))
         self._group: str = self._settings["group.id"]
         self._membership: KafkaMembership | None = None
-        self._reports = CommitReports(self._group)
+        self._commit_callbacks = CommitCallbacks(self._group)
 
     def subscribe(
         self,
@@ -53,7 +53,7 @@ class KafkaGroupConsumer(KafkaConsumer):
     ) -> None:
         """Read the partitions of these topics that the group assigns, from the next `poll` on."""
         self.unsubscribe()
-        listeners = Listeners(on_assigned, on_revoked, on_lost)
+        listeners = RebalanceListeners(on_assigned, on_revoked, on_lost)
         self._membership = KafkaMembership(self._connection, self._config, self._settings, self, topics, listeners)
 
     def unsubscribe(self) -> None:
@@ -84,7 +84,7 @@ class KafkaGroupConsumer(KafkaConsumer):
 
     def commit_async(self, offsets: Offsets | None = None, on_commit: OnCommit | None = None) -> None:
         """Commit; the next `poll` calls `on_commit` with the outcome. Without `on_commit`, a failure is logged."""
-        self._reports.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
+        self._commit_callbacks.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the group's committed offsets; partitions without an offset are left out."""
@@ -106,7 +106,7 @@ class KafkaGroupConsumer(KafkaConsumer):
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """Return fetched rows, at most `max_records`; waits up to `timeout` seconds if there are none."""
-        self._reports.tell()
+        self._commit_callbacks.call()
         if self._membership is None:
             return super().poll(timeout, max_records)
         until = monotonic() + timeout

@@ -1,6 +1,6 @@
-"""`KafkaMembership`: a client of Kafka's that is in a group and reads nothing; another client reads what it is given.
+"""`KafkaMembership`: a client that is a member of a group, and does not read; another client reads its partitions.
 
-So a partition can be paused, sought and skimmed without a word between the reader and the group.
+The reader can pause, seek and skim partitions without an effect on the membership.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kstreams.errors import ConfigError, LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.groups.group import no_member, replaced
-from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, Listeners, Reading, check_times
+from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, GroupReader, RebalanceListeners, check_times
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.failures import error_of, log_error
 from kstreams.log.kafka.offset_commits import (
@@ -33,17 +33,17 @@ from kstreams.log.kafka.offset_commits import (
 from kstreams.log.settings import read_settings
 from kstreams.os.forks import of_one_process
 
-_ASK_S = 1.0  # a member that waits longer does not read meanwhile
+_METADATA_TIMEOUT_S = 1.0  # short, since the consumer does not read meanwhile
 _ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-_OF_GROUP = MEMBER_SETTINGS.keys() - {"client.id", "auto.offset.reset"}
-_SHORTEST_AGE_MS = 100
+_MEMBER_KEYS = MEMBER_SETTINGS.keys() - {"client.id", "auto.offset.reset"}
+_MIN_REFRESH_MS = 100
 _logger = logging.getLogger("kstreams.groups")
-_OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
-_DIVIDED_S = 3.0  # in which a group mostly has divided its partitions
+_FIXED_SETTINGS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
+_REBALANCE_S = 3.0  # in which most rebalances end
 _PAUSE_S = 0.02
-_NOT_IN = "Who has not joined"
-_TOLD_ELSEWHERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
-_REFUSED = (
+_NOT_JOINED = "Who has not joined"  # member id of a consumer that has not joined yet
+_REPORTED_BY_READER = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_NOT_ADMITTED = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.INCONSISTENT_GROUP_PROTOCOL,
     KafkaError.INVALID_SESSION_TIMEOUT,
@@ -57,51 +57,52 @@ class KafkaMembership:
     Parameters
     ----------
     connection : Connection
-    given : mapping
-        Settings of the consumer, as the user gave them.
+    config : mapping
+        Settings of the consumer as the user set them.
     settings : mapping
-        Those of the group among them, read.
-    reading : Reading
-    wanted : collection of str, or pattern
-    listeners : Listeners
+        Checked settings of the member.
+    reader : GroupReader
+    topics : collection of str, or pattern
+    listeners : RebalanceListeners
     """
 
     def __init__(
         self,
         connection: Connection,
-        given: Mapping[str, Any],
+        config: Mapping[str, Any],
         settings: Mapping[str, Any],
-        reading: Reading,
-        wanted: Collection[str] | re.Pattern[str],
-        listeners: Listeners,
+        reader: GroupReader,
+        topics: Collection[str] | re.Pattern[str],
+        listeners: RebalanceListeners,
     ) -> None:
         self._connection = connection
         self._settings = settings
-        self._reading = reading
+        self._reader = reader
         self._listeners = listeners
         self._is_cooperative = settings["partition.assignment.strategy"][0].cooperative
-        self._topics = WantedTopics(connection, wanted, settings["metadata.max.age.ms"])
-        self._given: set[TopicPartition] = set()  # by the group, and not yet read
-        self._raised: list[BaseException] = []  # by listeners, within calls of the client
-        self._refused: LogError | None = None
-        self._known = GroupMetadata(settings["group.id"], _NOT_IN, -1, settings["group.instance.id"])
-        self._client = connection.client("consumer", _member_client, client_of_member(given, settings))
+        self._topics = SubscribedTopics(connection, topics, settings["metadata.max.age.ms"])
+        self._assigned: set[TopicPartition] = set()  # assigned by the group, and not yet read
+        self._listener_errors: list[BaseException] = []  # raised by listeners within calls of the client
+        self._fatal_error: LogError | None = None
+        self._last_metadata = GroupMetadata(settings["group.id"], _NOT_JOINED, -1, settings["group.instance.id"])
+        self._client = connection.client("consumer", _member_client, client_of_member(config, settings))
         of_one_process(self, "This consumer", LogError)
 
     def metadata(self) -> GroupMetadata:
-        """Who commits for the group. Of who is out, it is that by which it was in: the cluster refuses it."""
-        now = self._metadata_now()
-        if now.member and now.generation >= 0:
-            self._known = now
-        return self._known
+        """Return the last valid metadata; after the member has left, the cluster refuses commits with it."""
+        metadata = self._current_metadata()
+        if metadata.member and metadata.generation >= 0:
+            self._last_metadata = metadata
+        return self._last_metadata
 
     def commit(self, offsets: Offsets) -> None:
         """Commit as a member.
 
-        The client takes part in the next generation by itself: a commit may be of the one before. Until `attend` gives
-        its partitions back, nobody else gets them: it is committed again when the client knows its generation.
+        The client joins the next generation in the background, so the commit may belong to the generation before. No
+        other member gets the partitions until `attend` revokes them: the commit is repeated until the client knows its
+        new generation.
         """
-        until = monotonic() + _DIVIDED_S
+        until = monotonic() + _REBALANCE_S
         while True:
             committer = self._committer()
             error = commit_offsets(self._connection, self._client, offsets)
@@ -112,39 +113,42 @@ class KafkaMembership:
             self._connection.clock.sleep(_PAUSE_S)
 
     def attend(self, timeout: float) -> None:
-        """Take part in what the group does, for so long at most."""
-        if self._refused is not None:
-            raise self._refused
-        if (topics := self._topics.changed()) is not None:
+        """Take part in rebalances of the group, for at most `timeout` seconds."""
+        if self._fatal_error is not None:
+            raise self._fatal_error
+        if (topics := self._topics.changed_names()) is not None:
             self._subscribe(topics)
         event = self._poll(timeout)
         while event is not None:
             if event.error() is not None:
-                self._note(event.error())
+                self._handle_error(event.error())
             event = self._poll(0)
-        self._raise_first()
-        if self._given:
-            self._take()
+        self._raise_listener_error()
+        if self._assigned:
+            self._read_assigned()
         self.metadata()
 
     def leave(self) -> None:
-        """Give everything back and go; a static member stays in the group for its session time-out."""
+        """Revoke all partitions and leave; a static member stays in the group for its session timeout."""
         with suppress(LogError):
-            self._poll(0)  # so that what was lost is not told as revoked
-        self._tell(self._reading.assignment(), self._listeners.revoked)
-        self._reading.take_over([])
+            self._poll(0)  # so that lost partitions are not reported as revoked
+        self._call_listener(self._reader.assignment(), self._listeners.revoked)
+        self._reader.take_over([])
         self._client.close()
-        self._raise_first()
+        self._raise_listener_error()
 
     def _committer(self) -> GroupMetadata:
-        """Who commits; raises CommitFailedError for who is out, whom the client would let commit as a stranger."""
-        known = self.metadata()
-        now = self._metadata_now()
-        if not now.member or now.generation < 0:
-            raise self._refused or no_member(known.group, known.member)
-        return known
+        """Return the metadata of the member; CommitFailedError after it has left.
 
-    def _metadata_now(self) -> GroupMetadata:
+        The client would commit for a member that has left as if it were no member.
+        """
+        last = self.metadata()
+        current = self._current_metadata()
+        if not current.member or current.generation < 0:
+            raise self._fatal_error or no_member(last.group, last.member)
+        return last
+
+    def _current_metadata(self) -> GroupMetadata:
         return read_metadata(self._client.consumer_group_metadata())
 
     def _subscribe(self, topics: list[str]) -> None:
@@ -159,64 +163,64 @@ class KafkaMembership:
         except KafkaException as error:
             raise error_of(f"The group {self._settings['group.id']!r} cannot be joined", error) from None
 
-    def _take(self) -> None:
-        """Read what the group has given, too."""
-        given = sorted(self._given)
-        self._reading.take_over(self._reading.assignment() | self._given)
-        self._given.clear()
-        self._tell(given, self._listeners.assigned)
-        self._raise_first()
+    def _read_assigned(self) -> None:
+        """Read the partitions that the group has assigned, too."""
+        assigned = sorted(self._assigned)
+        self._reader.take_over(self._reader.assignment() | self._assigned)
+        self._assigned.clear()
+        self._call_listener(assigned, self._listeners.assigned)
+        self._raise_listener_error()
 
-    def _on_assign(self, client: Any, places: list[Any]) -> None:
+    def _on_assign(self, client: Any, partitions: list[Any]) -> None:
         if self._is_cooperative:
-            client.incremental_assign(places)
+            client.incremental_assign(partitions)
         else:
-            client.assign(places)
-        client.pause(places)
-        self._given.update(_sources(places))
+            client.assign(partitions)
+        client.pause(partitions)
+        self._assigned.update(_sources(partitions))
 
-    def _on_revoke(self, client: Any, places: list[Any]) -> None:
-        if self._metadata_now().member:
-            self._give_back(_sources(places), self._listeners.revoked)
-        else:  # it was asked to give back, and did not do so in time
-            self._on_lost(client, places)
+    def _on_revoke(self, client: Any, partitions: list[Any]) -> None:
+        if self._current_metadata().member:
+            self._revoke(_sources(partitions), self._listeners.revoked)
+        else:  # it did not revoke them in time
+            self._on_lost(client, partitions)
 
-    def _on_lost(self, client: Any, places: list[Any]) -> None:
-        self._give_back(_sources(places), self._listeners.lost or self._listeners.revoked)
+    def _on_lost(self, client: Any, partitions: list[Any]) -> None:
+        self._revoke(_sources(partitions), self._listeners.lost or self._listeners.revoked)
 
-    def _give_back(self, sources: set[TopicPartition], listener: PartitionsListener | None) -> None:
-        """Tell, then read no more of it; the client gives it back when the call returns."""
-        self._given -= sources
-        owned = self._reading.assignment()
-        self._tell(owned & sources, listener)
-        self._reading.take_over(owned - sources)
+    def _revoke(self, sources: set[TopicPartition], listener: PartitionsListener | None) -> None:
+        """Call the listener, then stop reading; the client gives the partitions back when its callback returns."""
+        self._assigned -= sources
+        owned = self._reader.assignment()
+        self._call_listener(owned & sources, listener)
+        self._reader.take_over(owned - sources)
 
-    def _tell(self, sources: Collection[TopicPartition], listener: PartitionsListener | None) -> None:
+    def _call_listener(self, sources: Collection[TopicPartition], listener: PartitionsListener | None) -> None:
         if sources and listener is not None:
             try:
                 listener(sorted(sources))
             except BaseException as error:
-                self._raised.append(error)
+                self._listener_errors.append(error)
 
-    def _raise_first(self) -> None:
-        if self._raised:
-            raised, self._raised = self._raised, []
-            raise raised[0]
+    def _raise_listener_error(self) -> None:
+        if self._listener_errors:
+            errors, self._listener_errors = self._listener_errors, []
+            raise errors[0]
 
-    def _note(self, error: Any) -> None:
-        """What the client tells of the group."""
+    def _handle_error(self, error: Any) -> None:
+        """Handle an error of the group that the client reports."""
         group = self._settings["group.id"]
         if error.code() == KafkaError._FATAL:
-            self._give_back(set(self._reading.assignment()), self._listeners.lost or self._listeners.revoked)
-            self._refused = self._fatal(error)
-            raise self._refused
-        if error.code() in _REFUSED:
+            self._revoke(set(self._reader.assignment()), self._listeners.lost or self._listeners.revoked)
+            self._fatal_error = self._member_error(error)
+            raise self._fatal_error
+        if error.code() in _NOT_ADMITTED:
             raise log_error(f"The group {group!r} does not take this member", error)
-        if error.code() not in _TOLD_ELSEWHERE:
+        if error.code() not in _REPORTED_BY_READER:
             _logger.warning("The group %s: %s (%s)", group, error.str(), error.name())
 
-    def _fatal(self, error: Any) -> LogError:
-        """After which the client does nothing more; its reason is in the text alone."""
+    def _member_error(self, error: Any) -> LogError:
+        """Return the error of a client that has failed for good; the reason is only in its text."""
         group = self._settings["group.id"]
         instance = self._settings["group.instance.id"]
         if instance is not None and "fenced" in error.str():
@@ -224,111 +228,113 @@ class KafkaMembership:
         return log_error(f"The member of the group {group!r} has failed", error)
 
 
-class WantedTopics:
+class SubscribedTopics:
     """The topics of one subscription.
 
     Parameters
     ----------
     connection : Connection
-    wanted : collection of str, or pattern
-        Names, or what whole names match.
+    topics : collection of str, or pattern
+        Names, or a pattern that whole names match; the matching topics may change.
     max_age_ms : int
-        After how long it looks for matches again.
+        Time after which matching topics are read again.
     """
 
-    def __init__(self, connection: Connection, wanted: Collection[str] | re.Pattern[str], max_age_ms: int) -> None:
+    def __init__(self, connection: Connection, topics: Collection[str] | re.Pattern[str], max_age_ms: int) -> None:
         self._connection = connection
         self._max_age_ms = max_age_ms
-        self._pattern = wanted if isinstance(wanted, re.Pattern) else None
-        self._names = [] if isinstance(wanted, re.Pattern) else sorted(set(wanted))
-        self._looked_ms: int | None = None
-        self._warned = False
+        self._pattern = topics if isinstance(topics, re.Pattern) else None
+        self._names = [] if isinstance(topics, re.Pattern) else sorted(set(topics))
+        self._read_ms: int | None = None
 
-    def changed(self) -> list[str] | None:
-        """The names to subscribe to, if they are others than at the last look."""
+    def changed_names(self) -> list[str] | None:
+        """Return the names to subscribe to if they have changed, else None."""
         now_ms = self._connection.clock.uptime_ms()
-        is_first = self._looked_ms is None
-        if not is_first and (self._pattern is None or now_ms - (self._looked_ms or 0) < self._max_age_ms):
+        is_first = self._read_ms is None
+        if not is_first and (self._pattern is None or now_ms - (self._read_ms or 0) < self._max_age_ms):
             return None
-        there = self._there()
-        self._looked_ms = now_ms
+        existing = self._cluster_topics()
+        self._read_ms = now_ms
         if self._pattern is None:
-            self._warn(there)
+            self._warn_of_missing(existing)
             return self._names
-        found = sorted(name for name in there or () if self._pattern.fullmatch(name))
-        if there is None or found == self._names:
+        matching = sorted(name for name in existing or () if self._pattern.fullmatch(name))
+        if existing is None or matching == self._names:
             return None
-        self._names = found
-        return found
+        self._names = matching
+        return matching
 
-    def _there(self) -> Collection[str] | None:
-        """The topics of the cluster; None when no broker tells them now."""
+    def _cluster_topics(self) -> Collection[str] | None:
+        """Return the topics of the cluster; None when no broker answers in time."""
         try:
-            return self._connection.topics_now(_ASK_S)
+            return self._connection.topics_now(_METADATA_TIMEOUT_S)
         except KafkaException as error:
             _logger.warning("The brokers of %s do not tell their topics: %s", self._connection.servers, error)
             return None
 
-    def _warn(self, there: Collection[str] | None) -> None:
+    def _warn_of_missing(self, existing: Collection[str] | None) -> None:
         for name in self._names:
-            if there is not None and name not in there:
+            if existing is not None and name not in existing:
                 _logger.warning("There is no topic %r yet: it is read when it is created.", name)
 
 
-def read_member_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that concern the group, checked, over their defaults.
+def read_member_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a member, checked, over their defaults.
 
-    Kafka's client wants `session.timeout.ms` to be at most `max.poll.interval.ms`. The default follows it.
+    Kafka's client requires `session.timeout.ms` to be at most `max.poll.interval.ms`: the default is lowered to it.
 
     Raises
     ------
     ConfigError
     """
-    known = {name: given[name] for name in MEMBER_SETTINGS if given.get(name) is not None}
-    settings = read_settings("consumer", MEMBER_SETTINGS, known)
+    explicit = {name: config[name] for name in MEMBER_SETTINGS if config.get(name) is not None}
+    settings = read_settings("consumer", MEMBER_SETTINGS, explicit)
     poll_ms = settings["max.poll.interval.ms"]
     session_ms = settings["session.timeout.ms"]
-    if "session.timeout.ms" in known and session_ms > poll_ms:
+    if "session.timeout.ms" in explicit and session_ms > poll_ms:
         raise ConfigError(
             f"Kafka's client takes a `session.timeout.ms` ({session_ms}) of at most `max.poll.interval.ms` ({poll_ms})."
         )
     settings["session.timeout.ms"] = session_ms = min(session_ms, poll_ms)
-    if "heartbeat.interval.ms" not in known:
+    if "heartbeat.interval.ms" not in explicit:
         settings["heartbeat.interval.ms"] = max(1, min(settings["heartbeat.interval.ms"], session_ms // 3))
     check_times(settings)
     for assignor in settings["partition.assignment.strategy"]:
         if assignor.name not in _ASSIGNORS:
             raise ConfigError(
                 f"Kafka's client knows the assignors {', '.join(_ASSIGNORS)}, not {assignor.name!r}: set "
-                "`partition.assignment.strategy` to cooperative-sticky, with which members keep what they may keep."
+                "`partition.assignment.strategy` to cooperative-sticky, with which members keep most partitions."
             )
     return settings
 
 
-def client_of_member(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the client that is the member; it reads nothing."""
-    read = {name: settings[name] for name in _OF_GROUP if settings[name] is not None}
-    age_ms = read.pop("metadata.max.age.ms")
+def client_of_member(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the client that is the member."""
+    member_settings = {name: settings[name] for name in _MEMBER_KEYS if settings[name] is not None}
+    age_ms = member_settings.pop("metadata.max.age.ms")
     return {
-        **given,
-        **read,
-        "partition.assignment.strategy": ",".join(each.name for each in settings["partition.assignment.strategy"]),
-        "topic.metadata.refresh.interval.ms": max(_SHORTEST_AGE_MS, age_ms),
+        **config,
+        **member_settings,
+        "partition.assignment.strategy": ",".join(
+            assignor.name for assignor in settings["partition.assignment.strategy"]
+        ),
+        "topic.metadata.refresh.interval.ms": max(_MIN_REFRESH_MS, age_ms),
         "metadata.max.age.ms": None,
         "auto.offset.reset": "latest",
     }
 
 
-def client_of_reader(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the client that reads what the member is given."""
+def client_of_reader(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the client that reads the member's partitions."""
     reset = settings["auto.offset.reset"]
-    lost = "earliest" if isinstance(reset, timedelta) else reset
-    return {name: each for name, each in given.items() if name not in _OF_GROUP} | {"auto.offset.reset": lost}
+    client_reset = "earliest" if isinstance(reset, timedelta) else reset
+    reader_settings = {name: value for name, value in config.items() if name not in _MEMBER_KEYS}
+    return reader_settings | {"auto.offset.reset": client_reset}
 
 
 def _member_client(settings: dict[str, Any]) -> Any:
-    return Client({**settings, **_OURS})
+    return Client({**settings, **_FIXED_SETTINGS})
 
 
-def _sources(places: list[Any]) -> set[TopicPartition]:
-    return {TopicPartition(place.topic, place.partition) for place in places}
+def _sources(partitions: list[Any]) -> set[TopicPartition]:
+    return {TopicPartition(place.topic, place.partition) for place in partitions}

@@ -192,7 +192,7 @@ def test_what_a_listener_raises_comes_out_of_poll_and_the_group_goes_on(started:
 
 
 def test_subscribing_needs_a_group_and_excludes_assigning(started: Started) -> None:
-    with pytest.raises(ConfigError, match=r"`heartbeat\.interval\.ms` \(3000\) is less than"):
+    with pytest.raises(ConfigError, match=r"`heartbeat\.interval\.ms` \(3000\) must be less than"):
         started.consumer("readers", session_timeout_ms=3_000, heartbeat_interval_ms=3_000)
     member = started.member("a")
     with pytest.raises(LogError, match="unsubscribe first"):

@@ -18,7 +18,7 @@ from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.member_files import appends_file
+from kstreams.log.embedded.groups.member_files import append_lock_file
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.embedded.segments.head import HEAD_SIZE
 from kstreams.log.groups.transitions import Leave
@@ -74,7 +74,7 @@ def values(log: EmbeddedLog) -> list[bytes]:
 
 
 def take_out(log: EmbeddedLog, who: GroupMetadata) -> None:
-    GroupCoordinator(log._home, GROUP).bring(Leave(who.member, "no sign of life"))
+    GroupCoordinator(log._home, GROUP).apply(Leave(who.member, "no sign of life"))
 
 
 def test_a_member_writes_as_anybody(log: EmbeddedLog, member: Callable[[], EmbeddedConsumer]) -> None:
@@ -140,7 +140,7 @@ def test_nobody_is_taken_out_between_the_check_and_the_append(
     def stand_still() -> None:
         remover.start()
         sleep(0.3)
-        seen.append(who.member in GroupCoordinator(log._home, GROUP).look().members)
+        seen.append(who.member in GroupCoordinator(log._home, GROUP).group().members)
 
     with log.producer() as producer:
         producer.write_for(who)
@@ -149,7 +149,7 @@ def test_nobody_is_taken_out_between_the_check_and_the_append(
         producer.flush()
         assert seen == [True]
         remover.join()
-        assert who.member not in GroupCoordinator(log._home, GROUP).look().members
+        assert who.member not in GroupCoordinator(log._home, GROUP).group().members
         assert values(log) == [b"1"]
         producer.send("counts", b"k", b"2")
         with pytest.raises(FencedError):
@@ -161,7 +161,7 @@ def test_who_looks_after_others_waits_only_a_while_for_one_that_stands_still_in_
     log: EmbeddedLog, tmp_path: Path, member: Callable[[], EmbeddedConsumer]
 ) -> None:
     who = member().group_metadata()
-    fd = os.open(appends_file(tmp_path / "log", who.member), os.O_RDWR)
+    fd = os.open(append_lock_file(tmp_path / "log", who.member), os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_SH)
     begun = monotonic()
     with pytest.raises(Exception, match="is in the middle of an append"):

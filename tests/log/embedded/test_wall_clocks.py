@@ -15,7 +15,7 @@ from kstreams.log.embedded import log as log_module
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.groups import member_files
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.member_files import LifeSigns, Presence
+from kstreams.log.embedded.groups.member_files import MemberFile, SessionMonitor
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.groups.group import Member
 from kstreams.log.groups.subscription import MemberSubscription
@@ -94,31 +94,31 @@ def test_a_rebalance_waits_for_those_who_join_late(tmp_path: Path, stack: ExitSt
     stack.callback(one.log.close)
     stack.callback(other.log.close)
     for name, process in (("a", one), ("b", other)):
-        stack.callback(Presence(tmp_path, name, process.clock.uptime_ms()).close, leaves=True)
+        stack.callback(MemberFile(tmp_path, name, process.clock.uptime_ms()).close, leaves=True)
         member = Member(name, ("range",), MemberSubscription(("words",)), 45_000, 300_000)
-        GroupCoordinator(process.log._home, "g").bring(Join(member))
-    GroupCoordinator(other.log._home, "g").care(but="b")
-    assert set(GroupCoordinator(one.log._home, "g").look().members) == {"a", "b"}
+        GroupCoordinator(process.log._home, "g").apply(Join(member))
+    GroupCoordinator(other.log._home, "g").remove_dead(observer="b")
+    assert set(GroupCoordinator(one.log._home, "g").group().members) == {"a", "b"}
     other.clock.advance(300_000)
-    GroupCoordinator(other.log._home, "g").care(but="b")
-    assert set(GroupCoordinator(one.log._home, "g").look().members) == {"b"}
+    GroupCoordinator(other.log._home, "g").remove_dead(observer="b")
+    assert set(GroupCoordinator(one.log._home, "g").group().members) == {"b"}
 
 
 def static_member(folder: Path, uptime_ms: int) -> Member:
-    Presence(folder, "m", uptime_ms).close(leaves=False)
+    MemberFile(folder, "m", uptime_ms).close(leaves=False)
     return Member("m", ("range",), MemberSubscription(("words",), instance="i"), 1_000, 300_000)
 
 
 def test_a_static_member_without_a_process_is_waited_for(tmp_path: Path) -> None:
     member = static_member(tmp_path, uptime_ms=5_000)
-    assert LifeSigns(tmp_path).dead([member], 5_999) == []
-    assert [name for name, _ in LifeSigns(tmp_path).dead([member], 6_000)] == ["m"]
+    assert SessionMonitor(tmp_path).dead([member], 5_999) == []
+    assert [name for name, _ in SessionMonitor(tmp_path).dead([member], 6_000)] == ["m"]
 
 
 def test_a_static_member_of_an_earlier_boot_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     member = static_member(tmp_path, uptime_ms=5_000)
     monkeypatch.setattr(member_files, "boot_id", lambda: b"another boot....")
-    assert [name for name, _ in LifeSigns(tmp_path).dead([member], 100)] == ["m"]
+    assert [name for name, _ in SessionMonitor(tmp_path).dead([member], 100)] == ["m"]
 
 
 def test_transactions_of_an_earlier_boot_are_aborted(

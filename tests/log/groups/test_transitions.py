@@ -12,7 +12,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.groups.assignors import ASSIGNORS
 from kstreams.log.groups.group import Group, GroupState, Member, check_commit
 from kstreams.log.groups.subscription import MemberSubscription
-from kstreams.log.groups.transitions import ActionKind, Elapse, Event, GroupStep, Join, Leave, Sync, after
+from kstreams.log.groups.transitions import ActionKind, DeadlineCheck, Event, GroupStep, Join, Leave, Sync, next_step
 from tests.support.examples import examples
 
 PARTITIONS = {"a": 4, "b": 3}
@@ -27,7 +27,7 @@ def member(name: str, *strategies: str, instance: str | None = None, topics: tup
 def run(group: Group, *events: Event, now_ms: int = 0) -> GroupStep:
     step = GroupStep(group)
     for event in events:
-        step = step.then(after, event, now_ms)
+        step = step.followed_by(next_step, event, now_ms)
     return step
 
 
@@ -35,20 +35,20 @@ def assigned(group: Group) -> Group:
     """The group when its leader has assigned."""
     subscriptions = {each.id: each.subscription for each in group.members.values()}
     shares = ASSIGNORS[group.strategy].assign(PARTITIONS, subscriptions)
-    return after(group, Sync(group.leader, group.generation, shares), 0).group
+    return next_step(group, Sync(group.leader, group.generation, shares), 0).group
 
 
 def test_a_group_goes_through_its_states() -> None:
     group = Group("g")
     assert group.state is GroupState.EMPTY
-    group = after(group, Join(member("x")), 0).group
+    group = next_step(group, Join(member("x")), 0).group
     assert (group.state, group.generation, group.leader) == (GroupState.COMPLETING_REBALANCE, 1, "x")
     group = assigned(group)
     assert group.state is GroupState.STABLE
-    step = after(group, Join(member("y")), 0)
+    step = next_step(group, Join(member("y")), 0)
     assert step.group.state is GroupState.PREPARING_REBALANCE
     assert [(action.kind, action.reason) for action in step.actions] == [(ActionKind.REBALANCE, "y joins")]
-    group = assigned(after(step.group, Join(member("x")), 0).group)
+    group = assigned(next_step(step.group, Join(member("x")), 0).group)
     assert (group.state, group.generation, group.leader) == (GroupState.STABLE, 2, "x")
     assert sum(len(each.assignment) for each in group.members.values()) == 7
     group = run(group, Leave("x", "closed"), Leave("y", "closed")).group
@@ -57,8 +57,8 @@ def test_a_group_goes_through_its_states() -> None:
 
 def test_who_does_not_join_again_in_time_is_out_and_its_commit_is_refused() -> None:
     group = run(assigned(run(Group("g"), Join(member("x"))).group), Join(member("y"))).group
-    assert after(group, Elapse(), PATIENCE_MS - 1).group == group
-    step = after(group, Elapse(), PATIENCE_MS)
+    assert next_step(group, DeadlineCheck(), PATIENCE_MS - 1).group == group
+    step = next_step(group, DeadlineCheck(), PATIENCE_MS)
     assert [action.subject for action in step.actions if action.kind is ActionKind.REMOVED] == ["x"]
     assert (step.group.leader, step.group.generation) == ("y", 2)
     with pytest.raises(CommitFailedError, match="no member of the group 'g' any more"):
@@ -69,9 +69,9 @@ def test_a_leader_that_does_not_assign_is_replaced() -> None:
     group = run(Group("g"), Join(member("x"))).group
     group = run(group, Join(member("y")), Join(member("x"))).group
     assert (group.state, group.leader) == (GroupState.COMPLETING_REBALANCE, "x")
-    group = after(group, Elapse(), PATIENCE_MS).group
+    group = next_step(group, DeadlineCheck(), PATIENCE_MS).group
     assert (group.state, list(group.members)) == (GroupState.PREPARING_REBALANCE, ["y"])
-    assert after(group, Join(member("y")), PATIENCE_MS).group.leader == "y"
+    assert next_step(group, Join(member("y")), PATIENCE_MS).group.leader == "y"
 
 
 def test_commits_are_fenced_by_generation_and_wait_for_assignments() -> None:
@@ -109,31 +109,31 @@ def test_a_static_member_that_is_started_again_takes_its_partitions_over() -> No
     group = assigned(run(group, Join(member("x1", instance="x"))).group)
     had = group.members["x1"].assignment
     assert had
-    step = after(group, Join(member("x2", instance="x")), 0)
+    step = next_step(group, Join(member("x2", instance="x")), 0)
     assert [action.kind for action in step.actions] == [ActionKind.REPLACED]
     assert (step.group.state, step.group.generation) == (GroupState.STABLE, group.generation)
     assert step.group.members["x2"].assignment == had
     with pytest.raises(FencedError, match=r"`group\.instance\.id` 'x'"):
         check_commit(step.group, "x1", "x", group.generation)
-    other = after(group, Join(member("x2", instance="x", topics=("a",))), 0).group
+    other = next_step(group, Join(member("x2", instance="x", topics=("a",))), 0).group
     assert other.state is GroupState.PREPARING_REBALANCE
 
 
 def test_a_static_member_is_waited_for_longer_than_the_rebalance() -> None:
     group = assigned(run(Group("g"), Join(member("x", instance="x"))).group)
     group = run(group, Join(member("y"))).group
-    group = after(group, Elapse(), PATIENCE_MS).group
+    group = next_step(group, DeadlineCheck(), PATIENCE_MS).group
     assert sorted(group.members) == ["x", "y"]
     assert (group.state, group.leader) == (GroupState.COMPLETING_REBALANCE, "y")
     alone = run(assigned(group), Leave("y", "closed")).group
-    waiting = after(alone, Elapse(), 2 * PATIENCE_MS).group
+    waiting = next_step(alone, DeadlineCheck(), 2 * PATIENCE_MS).group
     assert (waiting.state, waiting.deadline_ms) == (GroupState.PREPARING_REBALANCE, 3 * PATIENCE_MS)
 
 
 def test_members_agree_on_an_assignor_that_all_have() -> None:
     group = run(Group("g"), Join(member("x", "sticky", "range")), Join(member("y", "range"))).group
     with pytest.raises(LogError, match=r"names none that all members have \(range\)"):
-        after(group, Join(member("z", "roundrobin")), 0)
+        next_step(group, Join(member("z", "roundrobin")), 0)
     group = run(group, Join(member("x", "sticky", "range"))).group
     assert group.strategy == "range"
 
@@ -141,9 +141,9 @@ def test_members_agree_on_an_assignor_that_all_have() -> None:
 def test_only_the_leader_of_the_generation_assigns() -> None:
     group = run(Group("g"), Join(member("x")), Join(member("y")), Join(member("x"))).group
     with pytest.raises(LogError, match="x assigns"):
-        after(group, Sync("y", 2, {}), 0)
+        next_step(group, Sync("y", 2, {}), 0)
     with pytest.raises(RebalanceInProgressError):
-        after(group, Sync("x", 1, {}), 0)
+        next_step(group, Sync("x", 1, {}), 0)
 
 
 @dataclass
@@ -169,7 +169,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.formed = 0
 
     def apply(self, event: Event) -> None:
-        step = after(self.group, event, self.now_ms)
+        step = next_step(self.group, event, self.now_ms)
         assert Group.decode(step.group.encode()) == step.group
         self.group = step.group
 
@@ -224,7 +224,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(pause=st.integers(1, PATIENCE_MS))
     def wait(self, pause: int) -> None:
         self.now_ms += pause
-        self.apply(Elapse())
+        self.apply(DeadlineCheck())
 
     @invariant()
     def generations_grow_and_stable_groups_have_a_leader(self) -> None:
@@ -254,7 +254,7 @@ class GroupMachine(RuleBasedStateMachine):
         """Those that live come to share all partitions, whatever happened before."""
         for _ in range(20):
             self.now_ms += PATIENCE_MS
-            self.apply(Elapse())
+            self.apply(DeadlineCheck())
             for name in set(self.group.members) - self.readers.keys():
                 self.apply(Leave(name, "no sign of life"))
             for _ in range(5):

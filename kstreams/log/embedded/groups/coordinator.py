@@ -1,4 +1,4 @@
-"""`GroupCoordinator`: a group in the catalogue, changed by one event at a time, whichever process brings it."""
+"""`GroupCoordinator`: a group in the catalogue, to which the members' processes apply events, one at a time."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import logging
 from contextlib import ExitStack, suppress
 
 from kstreams.log.embedded.catalogue.group_rows import group_version, read_group, store_group
-from kstreams.log.embedded.groups.member_files import AppendingMemberError, LifeSigns, no_appends, remove_files
+from kstreams.log.embedded.groups.member_files import (
+    AppendingMemberError,
+    SessionMonitor,
+    remove_files,
+    without_appends,
+)
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Group, GroupState
-from kstreams.log.groups.transitions import Action, ActionKind, Elapse, Event, GroupStep, Leave, after
+from kstreams.log.groups.transitions import Action, ActionKind, DeadlineCheck, Event, GroupStep, Leave, next_step
 
 _logger = logging.getLogger("kstreams.groups")
 CLOSED = "it was closed"
-# an append becomes visible within microseconds, unless its process stands still
+# an append becomes visible within microseconds, unless its process is suspended
 _APPEND_S = 1.0
 _PAUSE_S = 0.001
 _WAITING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
 class GroupCoordinator:
-    """A group as one member sees and changes it; for one thread.
+    """A group as one member reads and changes it; for one thread.
 
     Parameters
     ----------
@@ -34,23 +39,23 @@ class GroupCoordinator:
         self._name = name
         self._group = Group(name)
         self._version = -1
-        self._signs = LifeSigns(home.folder)
+        self._sessions = SessionMonitor(home.folder)
 
-    def look(self) -> Group:
-        """The group as it is now."""
+    def group(self) -> Group:
+        """Return the group as it is now."""
         version = group_version(self._home.catalogue, self._name)
         if version != self._version:
             self._group = read_group(self._home.catalogue, self._name)
             self._version = version
         return self._group
 
-    def bring(self, event: Event) -> Group:
-        """The group after an event, as all see it.
+    def apply(self, event: Event) -> Group:
+        """Apply an event, and return the group after it.
 
         Raises
         ------
         AppendingMemberError
-            A member that the event takes out is in the middle of an append, and stays there.
+            A member that the event removes is in the middle of an append; the group is not changed.
         """
         waited_s = 0.0
         while True:
@@ -63,34 +68,33 @@ class GroupCoordinator:
             self._home.clock.sleep(_PAUSE_S)
             waited_s += _PAUSE_S
         for action in step.actions:
-            self._happened(action)
+            self._log_action(action)
         return step.group
 
     def _changed(self, event: Event) -> GroupStep:
-        """Change the group; who is taken out is kept from appending until the change is visible."""
-        with ExitStack() as kept_out, self._home.catalogue.write() as database:
+        """Change the group; removed members are kept from appending until the change is visible."""
+        with ExitStack() as locks, self._home.catalogue.write() as database:
             before = read_group(self._home.catalogue, self._name)
-            step = after(before, event, self._home.clock.uptime_ms())
+            step = next_step(before, event, self._home.clock.uptime_ms())
             for member in before.members.keys() - step.group.members.keys():
-                kept_out.enter_context(no_appends(self._home.folder, member))
+                locks.enter_context(without_appends(self._home.folder, member))
             if step.group != before:
                 store_group(database, step.group)
         return step
 
-    def care(self, but: str) -> None:
-        """Take out who is dead or late; `but` is the one that looks."""
-        group = self.look()
+    def remove_dead(self, observer: str) -> None:
+        """Remove members that are dead or miss a deadline; `observer` is the member that checks."""
+        group = self.group()
         now_ms = self._home.clock.uptime_ms()
-        others = [member for member in group.members.values() if member.id != but]
-        for member, reason in self._signs.dead(others, now_ms):
-            with suppress(AppendingMemberError):  # at the next look
-                group = self.bring(Leave(member, reason))
+        others = [member for member in group.members.values() if member.id != observer]
+        for member, reason in self._sessions.dead(others, now_ms):
+            with suppress(AppendingMemberError):  # removed at a later check
+                group = self.apply(Leave(member, reason))
         if group.state in _WAITING and now_ms >= group.deadline_ms:
-            self.bring(Elapse())
+            self.apply(DeadlineCheck())
 
-    def _happened(self, action: Action) -> None:
-        gone = action.kind in (ActionKind.REMOVED, ActionKind.REPLACED)
-        if gone:
+    def _log_action(self, action: Action) -> None:
+        if action.kind in (ActionKind.REMOVED, ActionKind.REPLACED):
             remove_files(self._home.folder, action.subject)
         reason = f": {action.reason}" if action.reason else ""
         level = logging.WARNING if action.kind is ActionKind.REMOVED and action.reason != CLOSED else logging.INFO

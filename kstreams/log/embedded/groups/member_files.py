@@ -1,8 +1,12 @@
-"""`AppendGuard`: records of a member become visible only while it is in its group.
+"""Files of a group's members: heartbeats by which other members see that it lives, and the lock of its appends.
 
-The check and the append are one act. Who appends holds a shared lock on a file of the member over both; who takes the
-member out of the group holds the lock exclusively until the change of the group is visible. So of a process that stood
-still for longer than its session nothing lands when it wakes.
+The process of a member locks its heartbeat file, and the system frees the lock when the process ends: other members see
+its death at once. A process that hangs keeps the lock, but writes no heartbeats. Observers count the time without a
+heartbeat by their own checks, so that after a sleep of the machine they do not take all others for dead.
+
+Records of a member become visible only while it is in its group. A member holds a shared lock while it checks this and
+appends; a process that removes the member from the group holds the lock exclusively until the removal is visible. So a
+process that was suspended for longer than its session timeout appends nothing when it resumes.
 """
 
 from __future__ import annotations
@@ -25,27 +29,27 @@ from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
 from kstreams.os.private import make_folder
 
-_SIGN = struct.Struct("<q16s")
+_HEARTBEAT = struct.Struct("<q16s")
 
 
-def presence_file(log: Path, member: str) -> Path:
-    """The file of a member."""
+def heartbeat_file(log: Path, member: str) -> Path:
+    """Return the file with the heartbeats of a member, which its process locks."""
     return log / "members" / member
 
 
-def appends_file(log: Path, member: str) -> Path:
-    """The file that is locked, shared, while records of a member become visible, and exclusively to take it out."""
+def append_lock_file(log: Path, member: str) -> Path:
+    """Return the file that is locked while a member appends (shared), or is removed from its group (exclusively)."""
     return log / "members" / f"{member}.appends"
 
 
 def remove_files(log: Path, member: str) -> None:
-    """Remove the files of a member that is out of its group."""
-    presence_file(log, member).unlink(missing_ok=True)
-    appends_file(log, member).unlink(missing_ok=True)
+    """Remove the files of a former member."""
+    heartbeat_file(log, member).unlink(missing_ok=True)
+    append_lock_file(log, member).unlink(missing_ok=True)
 
 
-class Presence:
-    """A member's own files, the first of them locked until `close` or the end of the process.
+class MemberFile:
+    """A member's own files; the heartbeat file is locked until `close` or the end of the process.
 
     Parameters
     ----------
@@ -56,22 +60,22 @@ class Presence:
     """
 
     def __init__(self, log: Path, member: str, uptime_ms: int) -> None:
-        path = presence_file(log, member)
+        path = heartbeat_file(log, member)
         make_folder(path.parent)
-        os.close(create_file(appends_file(log, member)))
+        os.close(create_file(append_lock_file(log, member)))
         self._log = log
         self._member = member
         self._fd = create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         in_child(self, lambda copy: copy.close(leaves=False))
-        self.give_sign(uptime_ms)
+        self.beat(uptime_ms)
 
-    def give_sign(self, uptime_ms: int) -> None:
-        """Show that the member lives."""
-        os.pwrite(self._fd, _SIGN.pack(uptime_ms, boot_id()), 0)
+    def beat(self, uptime_ms: int) -> None:
+        """Write a heartbeat."""
+        os.pwrite(self._fd, _HEARTBEAT.pack(uptime_ms, boot_id()), 0)
 
     def close(self, *, leaves: bool) -> None:
-        """Free the lock; who leaves takes the file along."""
+        """Free the lock; a member that leaves removes its files."""
         if self._fd >= 0:
             if leaves:
                 remove_files(self._log, self._member)
@@ -79,29 +83,37 @@ class Presence:
         self._fd = -1
 
 
-class LastSign(NamedTuple):
-    """What a member's file says; `at_ms` is an uptime of this boot, None when the member is of an earlier one."""
+class LastHeartbeat(NamedTuple):
+    """The last heartbeat of a member.
+
+    Parameters
+    ----------
+    at_ms : int or None
+        The machine's uptime; None if the heartbeat is from an earlier boot.
+    has_process : bool
+        Whether the process of the member is running.
+    """
 
     at_ms: int | None
     has_process: bool
 
 
-def read_sign(path: Path) -> LastSign:
-    """The last sign of a member; without a file there is no process."""
+def read_heartbeat(path: Path) -> LastHeartbeat:
+    """Read the last heartbeat of a member; without a file there is no process."""
     try:
         fd = open_file(path)
     except FileNotFoundError:
-        return LastSign(None, has_process=False)
+        return LastHeartbeat(None, has_process=False)
     try:
-        raw = os.pread(fd, _SIGN.size, 0)
-        at_ms = _uptime_of(raw)
-        return LastSign(at_ms, has_process=not try_lock(fd, shared=True))
+        raw = os.pread(fd, _HEARTBEAT.size, 0)
+        at_ms = _uptime_in(raw)
+        return LastHeartbeat(at_ms, has_process=not try_lock(fd, shared=True))
     finally:
         os.close(fd)
 
 
-class LifeSigns:
-    """What one observer has seen of the others.
+class SessionMonitor:
+    """Checks the sessions of other members, for one observer.
 
     Parameters
     ----------
@@ -111,65 +123,65 @@ class LifeSigns:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._seen: dict[str, _Silence] = {}
-        self._looked_ms: int | None = None
+        self._silences: dict[str, _Silence] = {}
+        self._checked_ms: int | None = None
 
     def dead(self, members: Iterable[Member], uptime_ms: int) -> list[tuple[str, str]]:
-        """The members that are dead, each with the reason.
+        """Return the members whose session has ended, with the reason.
 
-        A static member without a process may be started again within its session time-out.
+        A static member without a process may be started again within its session timeout.
         """
-        passed = uptime_ms - (self._looked_ms or uptime_ms)
-        self._looked_ms = uptime_ms
-        found = []
-        seen = {}
+        passed = uptime_ms - (self._checked_ms or uptime_ms)
+        self._checked_ms = uptime_ms
+        dead = []
+        silences = {}
         for member in members:
-            sign = read_sign(presence_file(self._log, member.id))
-            if not sign.has_process and (member.instance is None or sign.at_ms is None):
-                found.append((member.id, "its process has ended"))
+            heartbeat = read_heartbeat(heartbeat_file(self._log, member.id))
+            if not heartbeat.has_process and (member.instance is None or heartbeat.at_ms is None):
+                dead.append((member.id, "its process has ended"))
                 continue
-            seen[member.id] = self._counted(member, sign, passed)
-            silent_ms = seen[member.id].for_ms
-            if not sign.has_process and sign.at_ms is not None:
-                silent_ms = uptime_ms - sign.at_ms
+            silences[member.id] = self._silence(member, heartbeat, passed)
+            silent_ms = silences[member.id].for_ms
+            if not heartbeat.has_process and heartbeat.at_ms is not None:
+                silent_ms = uptime_ms - heartbeat.at_ms
             if silent_ms >= member.session_ms:
-                found.append((member.id, f"no sign of life for {silent_ms} ms (session.timeout.ms)"))
-        self._seen = seen
-        return found
+                dead.append((member.id, f"no heartbeat of life for {silent_ms} ms (session.timeout.ms)"))
+        self._silences = silences
+        return dead
 
-    def _counted(self, member: Member, sign: LastSign, passed: int) -> _Silence:
-        before = self._seen.get(member.id)
-        if before is None or before.at_ms != sign.at_ms:
-            return _Silence(sign.at_ms, 0)
-        # A gap between two looks says that the observer itself stood still: it proves nothing of the others.
-        return _Silence(sign.at_ms, before.for_ms + min(max(passed, 0), _most_ms(member)))
+    def _silence(self, member: Member, heartbeat: LastHeartbeat, passed: int) -> _Silence:
+        before = self._silences.get(member.id)
+        if before is None or before.at_ms != heartbeat.at_ms:
+            return _Silence(heartbeat.at_ms, 0)
+        # A gap between two checks means that the observer was suspended: it says nothing about the others.
+        return _Silence(heartbeat.at_ms, before.for_ms + min(max(passed, 0), _max_step_ms(member)))
 
 
-def _uptime_of(sign: bytes) -> int | None:
-    if len(sign) != _SIGN.size:
+def _uptime_in(heartbeat: bytes) -> int | None:
+    if len(heartbeat) != _HEARTBEAT.size:
         return None
-    at_ms, boot = _SIGN.unpack(sign)
+    at_ms, boot = _HEARTBEAT.unpack(heartbeat)
     return at_ms if boot == boot_id() else None
 
 
 class _Silence(NamedTuple):
-    """A sign, and for how long the observer has seen no other."""
+    """A heartbeat, and the time for which the observer has seen no later one."""
 
     at_ms: int | None
     for_ms: int
 
 
-def _most_ms(member: Member) -> int:
-    """How much of a gap between two looks counts as silence."""
+def _max_step_ms(member: Member) -> int:
+    """Return how much of the time between two checks counts as silence."""
     return max(member.session_ms // 4, 1)
 
 
 class AppendingMemberError(LogError):
-    """A member that is to be taken out of its group is in the middle of an append."""
+    """Error when a member that is to be removed from its group is in the middle of an append."""
 
 
 class AppendGuard:
-    """The membership for which one producer writes; for one thread.
+    """The membership for which one producer appends; for one thread.
 
     Parameters
     ----------
@@ -212,7 +224,7 @@ class AppendGuard:
         # Each guard has a descriptor of its own: a lock belongs to the descriptor, not to the thread.
         if self._fd < 0:
             try:
-                self._fd = open_file(appends_file(self._home.folder, self.member.member))
+                self._fd = open_file(append_lock_file(self._home.folder, self.member.member))
             except FileNotFoundError:
                 raise former_member(self.member.group, self.member.member) from None
         return self._fd
@@ -227,23 +239,23 @@ class AppendGuard:
 
 
 @contextmanager
-def no_appends(log: Path, member: str) -> Iterator[None]:
-    """Keep records of a member from becoming visible.
+def without_appends(log: Path, member: str) -> Iterator[None]:
+    """Keep a member from appending.
 
     Raises
     ------
     AppendingMemberError
-        When some are about to.
+        When the member is in the middle of an append.
     """
     try:
-        fd = open_file(appends_file(log, member))
-    except FileNotFoundError:  # without it nothing is written for the member
+        fd = open_file(append_lock_file(log, member))
+    except FileNotFoundError:  # without the file, no producer appends for the member
         yield
         return
     try:
         if not try_lock(fd):
             raise AppendingMemberError(
-                f"{member} is in the middle of an append, so it cannot be taken out of its group yet. If its process "
+                f"{member} is in the middle of an append, so it cannot be removed from its group yet. If its process "
                 "is stopped, let it go on (SIGCONT) or kill it."
             )
         yield
