@@ -1,4 +1,4 @@
-"""Names of topics and settings: which are allowed, and which known one was probably meant."""
+"""Checks of the names and sizes of topics, and hints about mistyped names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def check_total(name: str, partitions: int, total: int) -> None:
-    """Raise ConfigError unless a topic that has `partitions` gets more.
+    """Raise ConfigError unless `total` is more than the partitions that a topic has.
 
     Examples
     --------
@@ -20,13 +20,13 @@ def check_total(name: str, partitions: int, total: int) -> None:
     """
     if total <= partitions:
         raise ConfigError(
-            f"The topic {name!r} has {partitions} partitions, and none is ever taken away: give a number above that, "
+            f"The topic {name!r} has {partitions} partitions, which cannot be removed: give a greater number, "
             f"not {total}."
         )
 
 
 def check_topic_name(name: str) -> str:
-    """The name itself if Kafka allows it as a topic's, else ConfigError.
+    """Return the name if Kafka allows it for a topic, else raise ConfigError.
 
     Examples
     --------
@@ -40,13 +40,13 @@ def check_topic_name(name: str) -> str:
     return name
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known name nearest to `name`, or nothing when none is near.
+def did_you_mean(name: str, known_names: Iterable[str]) -> str:
+    """Return a hint with the known name nearest to `name`; an empty text if none is near.
 
     Examples
     --------
     >>> did_you_mean("flight", ["flights", "weather"])
     " Did you mean 'flights'?"
     """
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, list(known_names), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""

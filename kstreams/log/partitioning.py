@@ -1,4 +1,4 @@
-"""Which rows go to which partition: murmur2 over whole key columns, and the split of columns by partition."""
+"""Partitions of rows: murmur2 over whole key columns, and the split of columns by partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = np.ndarray[Any, np.dtype[Any]]
 
 
 def partitions_of(keys: pa.Array, partitions: int) -> Ints:
-    """Partition of every key as Kafka's default partitioner gives it; -1 for a null key.
+    """Return the partition of every key by Kafka's default partitioner; -1 for a null key.
 
     Parameters
     ----------
@@ -35,44 +35,43 @@ def partitions_of(keys: pa.Array, partitions: int) -> Ints:
     [4, -1]
     """
     if partitions == 1:
-        chosen = np.zeros(len(keys), dtype=np.int64)
+        numbers = np.zeros(len(keys), dtype=np.int64)
     else:
-        chosen = (_murmur2_column(keys) & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
+        numbers = (_murmur2_column(keys) & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
     if keys.null_count:
-        chosen[keys.is_null().to_numpy(zero_copy_only=False)] = -1
-    return chosen
+        numbers[keys.is_null().to_numpy(zero_copy_only=False)] = -1
+    return numbers
 
 
 def split_by_partition(
     topic: str, partitions: Ints, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
 ) -> list[tuple[Batch, Ints]]:
-    """One batch per partition that occurs, its rows in their order, with the places its rows had in the columns.
+    """Split columns into one batch per partition, with the row numbers of each batch in the columns.
 
     Examples
     --------
     >>> column = pa.array([b"a", b"b", b"c"], pa.binary())
     >>> split = split_by_partition("t", np.array([1, 0, 1]), column, column, pa.array([1, 2, 3]), None)
-    >>> [(str(batch.source), len(batch), places.tolist()) for batch, places in split]
+    >>> [(str(batch.source), len(batch), rows.tolist()) for batch, rows in split]
     [('t-0', 1, [1]), ('t-1', 2, [0, 2])]
     """
     columns = [keys, values, timestamps] + ([] if headers is None else [headers])
-    found = []
-    for partition, places in places_by_partition(partitions):
-        taken = columns if len(places) == len(keys) else [column.take(pa.array(places)) for column in columns]
-        source = TopicPartition(topic, partition)
-        offsets = np.arange(len(places), dtype=np.int64)
-        found.append(
-            (Batch(source, offsets, taken[0], taken[1], taken[2], taken[3] if headers is not None else None), places)
-        )
-    return found
+    batches = []
+    for partition, rows in rows_by_partition(partitions):
+        part = columns if len(rows) == len(keys) else [column.take(pa.array(rows)) for column in columns]
+        offsets = np.arange(len(rows), dtype=np.int64)
+        part_headers = None if headers is None else part[3]
+        batch = Batch(TopicPartition(topic, partition), offsets, part[0], part[1], part[2], part_headers)
+        batches.append((batch, rows))
+    return batches
 
 
-def places_by_partition(partitions: Ints) -> Iterator[tuple[int, Ints]]:
-    """Each partition that occurs, with the places of its rows.
+def rows_by_partition(partitions: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each partition that occurs, with the numbers of its rows.
 
     Examples
     --------
-    >>> [(partition, places.tolist()) for partition, places in places_by_partition(np.array([1, 0, 1]))]
+    >>> [(partition, rows.tolist()) for partition, rows in rows_by_partition(np.array([1, 0, 1]))]
     [(0, [1]), (1, [0, 2])]
     """
     for partition in np.flatnonzero(np.bincount(partitions)).tolist():
@@ -80,7 +79,7 @@ def places_by_partition(partitions: Ints) -> Iterator[tuple[int, Ints]]:
 
 
 def _murmur2_column(keys: pa.Array) -> Ints:
-    # Keys of one length at a time: then each step of the hash is one operation on a whole column of words.
+    # Keys are hashed by length, so that each step of the hash is one operation on a whole column of words.
     if not len(keys):
         return np.zeros(0, dtype=np.uint32)
     data = keys.buffers()[2]
@@ -91,8 +90,8 @@ def _murmur2_column(keys: pa.Array) -> Ints:
     hashes = np.zeros(len(keys), dtype=np.uint32)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
-        places = starts[rows][:, None] + np.arange(length, dtype=np.int64)
-        hashes[rows] = _murmur2_rows(raw[places])
+        positions = starts[rows][:, None] + np.arange(length, dtype=np.int64)
+        hashes[rows] = _murmur2_rows(raw[positions])
     return hashes
 
 

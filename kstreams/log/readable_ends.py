@@ -1,7 +1,7 @@
-"""`readable_ends`: where the last record that can be read ends.
+"""`readable_ends`: the offsets after the last records that consumers can read.
 
-A partition may end with what no reader is given: on Kafka the mark that ends a transaction, on both homes records of a
-transaction that was aborted. Who has read all records may have committed a position before that.
+A partition may end with offsets that consumers never see: transaction markers on Kafka, and records of aborted
+transactions on every home. A consumer that has read all records may have committed a position before them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from time import monotonic
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Consumer, Log
 
-_GROWTH = 8  # each look goes so many times as far back as the one before
+_GROWTH = 8  # factor by which each attempt reads further back
 _TIMEOUT_S = 30.0
 _POLL_S = 0.1
 
@@ -20,20 +20,20 @@ _POLL_S = 0.1
 def readable_ends(
     log: Log, after: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The offsets after the last records that can be read.
+    """Return the offsets after the last records that can be read.
 
     Parameters
     ----------
     log : Log
     after : mapping of TopicPartition to int
-        Up to where readers are: what lies before that is not looked at.
+        The positions of readers; records before them are not read.
     ends : mapping of TopicPartition to int
-        Where the partitions end.
+        The ends of the partitions.
 
     Returns
     -------
     dict of TopicPartition to int
-        `after` where no record can be read from there on.
+        The position in `after` for partitions without a readable record from there on.
 
     Examples
     --------
@@ -53,25 +53,25 @@ def readable_ends(
     ...     admin.end_offsets([words])[words], readable_ends(log, {words: 0}, {words: 2})[words]
     (2, 1)
     """
-    found = {source: min(at, ends[source]) for source, at in after.items()}
-    behind = [source for source, at in found.items() if at < ends[source]]
+    readable = {source: min(at, ends[source]) for source, at in after.items()}
+    behind = [source for source, at in readable.items() if at < ends[source]]
     if not behind:
-        return found
+        return readable
     width = 1
     with log.consumer() as consumer:
         while behind:
-            starts = {source: max(found[source], ends[source] - width) for source in behind}
+            starts = {source: max(readable[source], ends[source] - width) for source in behind}
             last = _last_records(consumer, starts, ends)
-            behind = [source for source, at in starts.items() if source not in last and at > found[source]]
-            found |= {source: offset + 1 for source, offset in last.items()}
+            behind = [source for source, at in starts.items() if source not in last and at > readable[source]]
+            readable |= {source: offset + 1 for source, offset in last.items()}
             width *= _GROWTH
-    return found
+    return readable
 
 
 def _last_records(
     consumer: Consumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The offsets of the last records from `starts` on, before `ends`; those of partitions without any are left out."""
+    """Return the offsets of the last records between `starts` and `ends`; partitions without records are left out."""
     consumer.assign(list(starts))
     for source, offset in starts.items():
         consumer.seek(source, offset)

@@ -20,10 +20,10 @@ LOCAL = "local:"
 
 
 class ApplicationRegistry:
-    """Called, it gives the registry of a configuration: the same one to all serdes of an application.
+    """A callable that returns the registry of a configuration, opened at the first call, for all serdes.
 
-    Requests to a server that is away are retried for `task.timeout.ms`. Sent to another process, it opens one
-    there, which stays open until that process ends.
+    Requests to a server that is away are retried for `task.timeout.ms`. In another process, it opens a registry that
+    stays open until that process ends.
 
     Parameters
     ----------
@@ -47,23 +47,23 @@ class ApplicationRegistry:
             return self._opened[0]
 
     def give_up(self) -> None:
-        """End all waits for a server that is away, because the application stops; later requests do not wait."""
+        """End all waits for a server that is away, because the application stops; later requests fail at once."""
         self._patience.stopped.set()
 
     def close(self) -> None:
-        """Close it, if it was opened; asked again, it is opened again."""
+        """Close the registry, if it is open; the next call opens it again."""
         with self._lock:
             while self._opened:
                 self._opened.pop().close()
 
     def __reduce__(self) -> Any:
-        """Settings that are functions say nothing about a registry, and need not travel."""
+        """Pickle only plain settings: functions do not concern the registry."""
         return _of_this_process, (tuple(sorted(self._config.plain().explicit.items())),)
 
 
 @contextmanager
 def topic_uses(topic: str, config: Config) -> Iterator[tuple[SerdeUse, SerdeUse]]:
-    """What the keys and the values of a topic are read and written with, outside of an application."""
+    """Yield the serde contexts of a topic's keys and values, for use outside of an application."""
     with closing(ApplicationRegistry(config)) as registry:
         yield SerdeUse(topic, True, config, registry), SerdeUse(topic, False, config, registry)
 
@@ -74,21 +74,21 @@ def _of_this_process(settings: tuple[tuple[str, Any], ...]) -> ApplicationRegist
 
 
 def registry_of(config: Mapping[str, Any], *, create: bool = True) -> SchemaRegistry:
-    """The schema registry that `schema.registry.url` names; close it in the end.
+    """Open the schema registry of `schema.registry.url`, which the caller closes.
 
     Parameters
     ----------
     config : mapping
         The settings of an application: a `Config`.
     create : bool
-        Whether an embedded log is made that is not there.
+        Whether to create an embedded log that does not exist.
 
     Raises
     ------
     ConfigError
-        When `schema.registry.url` is not set or is no address, or when the client for servers is not installed.
+        When `schema.registry.url` is not set or no address, or the client for registry servers is not installed.
     LogError
-        When the embedded log cannot be opened, or is not there and is not to be made.
+        When the embedded log cannot be opened, or does not exist and `create` is false.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def registry_of(config: Mapping[str, Any], *, create: bool = True) -> SchemaRegi
 
 
 def has_registry(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration names a schema registry."""
+    """Return whether a configuration has a schema registry."""
     return bool(config.get("schema.registry.url"))
 
 
 def _local(config: Mapping[str, Any], folder: str, create: bool) -> SchemaRegistry:
-    from kstreams.log.embedded.home import EmbeddedHome  # loaded when it is first asked for
+    from kstreams.log.embedded.home import EmbeddedHome  # imported at the first use
     from kstreams.log.embedded.schemas import LocalRegistry
 
     home = EmbeddedHome(Path(folder).expanduser() if folder else home_of(config).folder or config["log.dir"])

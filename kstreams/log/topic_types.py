@@ -1,6 +1,6 @@
-"""What the records of a topic are: the types of keys and values, by name, in the settings of the topic.
+"""The types of a topic's keys and values, by name, in the settings of the topic.
 
-Writers note them, those who look at the records read them. Bytes of the log do not depend on them.
+Writers store them, and tools that show records read them. The bytes of records do not depend on them.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kstreams.log.api import Admin, TopicDescription
 KEY_TYPE = "kstreams.key.type"
 VALUE_TYPE = "kstreams.value.type"
 MIXED = "mixed"
-"""In place of a type: the records were written as several ones."""
+"""In place of a type: the records were written with more than one type."""
 
 logger = logging.getLogger(__name__)
 
 
 class TopicTypes(NamedTuple):
-    """The types of keys and values by name; None where one is not known."""
+    """The types of keys and values by name; None for an unknown type."""
 
     key: str | None = None
     value: str | None = None
 
     def settings(self) -> dict[str, str]:
-        """The settings of a topic that say so.
+        """Return the topic settings for these types.
 
         Examples
         --------
@@ -40,14 +40,14 @@ class TopicTypes(NamedTuple):
 
 
 def types_of(config: Mapping[str, str]) -> TopicTypes:
-    """What the settings of a topic say of its records."""
+    """Return the types in the settings of a topic."""
     return TopicTypes(config.get(KEY_TYPE), config.get(VALUE_TYPE))
 
 
 def create_typed(
     admin: Admin, name: str, partitions: int, config: Mapping[str, str] | None = None, types: TopicTypes | None = None
 ) -> bool:
-    """Create a topic whose records are of these types; False when it is there already, just made by another."""
+    """Create a topic with these types; return False if it exists already."""
     try:
         admin.create_topic(name, partitions, {**(config or {}), **(types or TopicTypes()).settings()})
     except TopicExistsError:
@@ -56,38 +56,38 @@ def create_typed(
 
 
 def note_types(admin: Admin, name: str, types: TopicTypes) -> None:
-    """Note that records of these types are written to a topic.
+    """Store that records of these types are written to a topic.
 
-    A type that the topic has already stays. Another one than it has makes it `mixed`, with a warning; unless there are
-    no records yet.
+    If the topic has another type, it becomes `mixed`, with a warning; unless the topic has no records yet.
     """
     topic = admin.describe_topic(name)
     changed = {}
-    for setting, wanted in types.settings().items():
-        known = topic.config.get(setting)
-        if known is None:
-            changed[setting] = wanted
-        elif known not in (wanted, MIXED):
-            changed[setting] = _after_disagreement(admin, topic, setting, wanted)
+    for setting, type_name in types.settings().items():
+        stored = topic.config.get(setting)
+        if stored is None:
+            changed[setting] = type_name
+        elif stored not in (type_name, MIXED):
+            changed[setting] = _after_disagreement(admin, topic, setting, type_name)
     if changed:
         admin.alter_topic(name, changed)
 
 
-def _after_disagreement(admin: Admin, topic: TopicDescription, setting: str, wanted: str) -> str:
-    what = "keys" if setting == KEY_TYPE else "values"
-    known = topic.config[setting]
-    found = MIXED if holds_records(admin, topic) else wanted
+def _after_disagreement(admin: Admin, topic: TopicDescription, setting: str, type_name: str) -> str:
+    """Return the type to store for a topic with another type, with a warning."""
+    side = "keys" if setting == KEY_TYPE else "values"
+    stored = topic.config[setting]
+    new = MIXED if holds_records(admin, topic) else type_name
     logger.warning(
         "the %s of %s were %s so far and are now written as %s; its settings say %s=%s from now on: readers that "
         "expect the other type will fail on them",
-        what, topic.name, known, wanted, setting, found,
+        side, topic.name, stored, type_name, setting, new,
     )  # fmt: skip
-    return found
+    return new
 
 
 def holds_records(admin: Admin, topic: TopicDescription) -> bool:
-    """Whether there are records in a topic, visible or not."""
-    members = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-    begin = admin.beginning_offsets(members)
-    end = admin.end_offsets(members, committed_only=False)
-    return any(end[member] > begin[member] for member in members)
+    """Return whether a topic has records, visible or not."""
+    sources = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    begin = admin.beginning_offsets(sources)
+    end = admin.end_offsets(sources, committed_only=False)
+    return any(end[source] > begin[source] for source in sources)

@@ -228,11 +228,11 @@ class SendBuffer:
         self.batches.clear()
         self.bytes = 0
 
-    def completed(self) -> DeliveryCallback | None:
-        """Remove and return the next callback in the order of sending, if its delivery is known."""
-        if self._callbacks and self._callbacks[0].delivery is not None:
-            return self._callbacks.popleft()
-        return None
+    def completed(self) -> tuple[OnDelivery, Delivery] | None:
+        """Remove and return the next callback in the order of sending, with its delivery; None if it is not known."""
+        if not self._callbacks or (delivery := self._callbacks[0].delivery) is None:
+            return None
+        return self._callbacks.popleft().on_delivery, delivery
 
 
 def _callbacks_at(rows: BufferedRows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, DeliveryCallback]]:

@@ -19,10 +19,10 @@ from kstreams.os.open_files import opened
 
 
 class Disk:
-    """Writes through to the operating system; every method raises OSError as the system does."""
+    """Writes by the operating system; every method raises OSError as the system does."""
 
     def write_at(self, fd: int, parts: Sequence[Any], position: int) -> None:
-        """Write all parts one after the other at `position`; a short write is carried on, so ENOSPC shows."""
+        """Write all parts consecutively at `position`; a short write is continued, so that ENOSPC is raised."""
         views = [memoryview(part) for part in parts]
         while views:
             written = os.pwritev(fd, views, position)
@@ -41,7 +41,7 @@ class Disk:
         os.ftruncate(fd, size)
 
     def replace(self, source: Path, target: Path) -> None:
-        """Give `source` the name `target`, replacing what had it; durable after `sync_folder`."""
+        """Rename `source` to `target`, replacing it; durable after `sync_folder`."""
         os.replace(source, target)
 
     def sync_folder(self, folder: Path) -> None:
@@ -103,19 +103,19 @@ def boot_id() -> bytes:
 
 
 def create_file(path: Path, flags: int = 0) -> int:
-    """Open for reading and writing, made with mode 0600 if it is not there; see `open_file`."""
+    """Open a file for reading and writing, created with mode 0600 if it does not exist; see `open_file`."""
     return open_file(path, os.O_RDWR | os.O_CREAT | flags)
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a file of ours.
+    """Open a file of a log.
 
     Raises
     ------
     LogError
-        For a symbolic link or whatever else stands in its place.
+        For a symbolic link, or another kind of file with its name.
     TooManyFilesError
-        When the process may open no more.
+        When the process may not open more files.
     """
     try:
         fd = opened(lambda: os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
@@ -132,12 +132,12 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def refuse_links(*paths: Path) -> None:
-    """LogError when a symbolic link stands in the place of one of these files and folders."""
+    """Raise LogError if one of these files and folders is a symbolic link."""
     for path in paths:
         if path.is_symlink():
             raise not_ours(path, "a symbolic link")
 
 
-def not_ours(path: Path, what: str) -> LogError:
-    """The error for something else in the place of a file or folder of a log."""
-    return LogError(f"{path} is {what}, which no log writes: put the file or folder itself there.")
+def not_ours(path: Path, kind: str) -> LogError:
+    """Return the error for a link or another kind of file in place of a file or folder of a log."""
+    return LogError(f"{path} is {kind}, which no log writes: put the file or folder itself there.")

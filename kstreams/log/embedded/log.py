@@ -115,7 +115,7 @@ class EmbeddedLog:
 
     def tend(self) -> bool:
         """Do a part of the housekeeping that is due; return False if none is due. Idle threads call it."""
-        return self._housekeeper.turn()
+        return self._housekeeper.clean_next()
 
     def clean(self, topic: str | None = None) -> list[CleaningResult]:
         """Apply retention and compaction now, to one topic or to all. Active segments stay as they are.

@@ -11,8 +11,8 @@ from typing import Any
 from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
-from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
-from kstreams.log.embedded.buffer import FRAME_OVERHEAD, ROW_OVERHEAD, DeliveryCallback, SendBuffer, write_error
+from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
+from kstreams.log.embedded.buffer import FRAME_OVERHEAD, ROW_OVERHEAD, SendBuffer, write_error
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.resources import LogResources
@@ -306,17 +306,17 @@ class EmbeddedProducer:
     def _call_back(self) -> None:
         # In the caller's thread and without the mutex, because a callback may send. If a callback raises, the next
         # flush calls those after it.
-        while (callback := self._next_completed()) is not None:
-            assert callback.delivery is not None
-            if callback.delivery.error is not None or not self._settings["delivery.report.only.error"]:
-                callback.on_delivery(callback.delivery)
+        while (completed := self._next_completed()) is not None:
+            on_delivery, delivery = completed
+            if delivery.error is not None or not self._settings["delivery.report.only.error"]:
+                on_delivery(delivery)
 
     def _note_error(self, error: LogError) -> None:
         """Keep an error for the next `flush`, and for the end of the transaction."""
         self._error = self._error or error
         self._transaction_error = self._transaction_error or error
 
-    def _next_completed(self) -> DeliveryCallback | None:
+    def _next_completed(self) -> tuple[OnDelivery, Delivery] | None:
         with self._mutex:
             return self._buffer.completed()
 

@@ -208,7 +208,8 @@ class JournaledDatabase:
                 raise self._in_use()
             self._repair_other_copy(self.connection, authority, journal, contents)
         state = read_state(self.connection)
-        assert state is not None
+        if state is None:
+            raise self._in_use()
         return state
 
     def _repair_other_copy(
@@ -219,23 +220,23 @@ class JournaledDatabase:
         contents: DatabaseContents | None,
     ) -> None:
         """Make the other copy equal to the complete one."""
-        if authority is AuthoritativeCopy.JOURNAL:
-            assert journal is not None
-            assert journal.tables is not None
+        if authority is AuthoritativeCopy.SAME:
+            return
+        if authority is AuthoritativeCopy.JOURNAL and journal is not None and journal.tables is not None:
             if journal.sequence > 1:
                 state = "was damaged" if contents is None else f"ended with change {contents.state.sequence}"
                 self._log_repair(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
             self._journal.cut(journal.end)
             write_tables(database, journal.tables)
             write_state(database, state_of(journal.tables, journal.sequence, journal.end))
-        elif authority is AuthoritativeCopy.DATABASE:
-            assert contents is not None
+        elif contents is not None:
+            sequence = contents.state.sequence
             damage = "was missing" if journal is None else f"ended with change {journal.sequence}"
-            self._log_repair(
-                f"{self._journal.path} {damage}: rewritten from {DATABASE}, change {contents.state.sequence}"
-            )
-            size = self._journal.replace(contents.state.sequence, contents.tables)
-            write_state(database, state_of(contents.tables, contents.state.sequence, size))
+            self._log_repair(f"{self._journal.path} {damage}: rewritten from {DATABASE}, change {sequence}")
+            size = self._journal.replace(sequence, contents.tables)
+            write_state(database, state_of(contents.tables, sequence, size))
+        else:
+            raise self._in_use()
 
     def _log_repair(self, sentence: str) -> None:
         self.repairs.append(sentence)

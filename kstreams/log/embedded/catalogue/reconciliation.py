@@ -45,8 +45,7 @@ def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
     if next(faults(database), None) is not None:
         return None
     state = read_state(database)
-    assert state is not None
-    return DatabaseContents(read_tables(database), state)
+    return None if state is None else DatabaseContents(read_tables(database), state)
 
 
 def faults(database: sqlite3.Connection) -> Iterator[str]:

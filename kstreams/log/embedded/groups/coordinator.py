@@ -86,8 +86,8 @@ class GroupCoordinator:
         """Remove members that are dead or miss a deadline; `observer` is the member that checks."""
         group = self.group()
         now_ms = self._home.clock.uptime_ms()
-        others = [member for member in group.members.values() if member.id != observer]
-        for member, reason in self._sessions.dead(others, now_ms):
+        other_members = [member for member in group.members.values() if member.id != observer]
+        for member, reason in self._sessions.dead(other_members, now_ms):
             with suppress(AppendingMemberError):  # removed at a later check
                 group = self.apply(Leave(member, reason))
         if group.state in _WAITING and now_ms >= group.deadline_ms:

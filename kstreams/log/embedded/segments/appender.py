@@ -1,4 +1,4 @@
-"""Appending to a partition: lock, cut what a dead writer left, roll when due, write, sync if asked, publish."""
+"""`Appender`: appends frames to a partition, after cutting bytes that a dead writer left."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from kstreams.log.embedded.segments.segment import Segment, segment_path
 
 
 class SegmentLimits(NamedTuple):
-    """When a segment is full: bytes, and milliseconds since its first record."""
+    """The limits of a segment: bytes, and milliseconds since its first record."""
 
     segment_bytes: int
     segment_ms: int
 
 
-class Attempt(NamedTuple):
-    """Where an append began to write, and its number."""
+class AppendAttempt(NamedTuple):
+    """The start of an append, and its sequence number."""
 
     segment: int
     position: int
@@ -50,10 +50,10 @@ class Appender:
     limits : SegmentLimits
     clock : Clock
     durability : {"none", "os", "fsync"}
-        `fsync`: what `append` returned for is on the disk. `os`: the operating system has it, segments are synced
-        when they are full. `none`: no sync ever.
+        `fsync`: when `append` returns, the frames are on the disk. `os`: the operating system has them, and segments
+        are synced when they are full. `none`: nothing is synced.
     on_roll : callable
-        Called, without the lock, after a segment was completed.
+        Called after a segment was completed, without the lock.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Appender:
         self._durability = durability
         self._on_roll = on_roll
         self._segment = -1
-        self._attempt: Attempt | None = None
+        self._attempt: AppendAttempt | None = None
 
     def append(
         self,
@@ -86,11 +86,12 @@ class Appender:
         timeout : float or None
             Seconds to wait for other writers.
         before : callable or None
-            Called under the lock with the first offset, before anything is written.
+            Called with the first offset, under the lock and before anything is written.
         guard : callable
-            What surrounds the moment in which the frames become visible; where it raises FencedError, they do not.
+            A context manager around the moment in which the frames become visible; if it raises FencedError, they do
+            not.
         sync : bool
-            False leaves syncing to a later `sync()` (a transaction syncs once, at its commit).
+            False leaves the sync to a later `sync()` (a transaction syncs once, at its commit).
 
         Returns
         -------
@@ -100,10 +101,10 @@ class Appender:
         Raises
         ------
         PartitionBusyError, FencedError, LogError
-            Nothing of the frames is in the log then.
+            None of the frames is in the log.
         """
         with self.partition.locked(timeout), self._reopening("append to"):
-            head = self._sound(self.partition.head_locked())
+            head = self._checked_end(self.partition.head_locked())
             rolled = head.position > 0 and self._is_due(head, sum(HEADER_SIZE + body.data.size for body in bodies))
             if rolled:
                 head = self._roll(head)
@@ -115,12 +116,12 @@ class Appender:
         return head.end_offset
 
     def written_before(self, sequence: int, timeout: float | None = None) -> int | None:
-        """The offset at which the last append, of which nobody knows how it ended, has written; None if it has not."""
+        """Return the offset at which an append of unknown outcome has written; None if it has not."""
         attempt = self._attempt
         if attempt is None or attempt.sequence != sequence:
             return None
         with self.partition.locked(timeout), self._reopening("look into"):
-            head = self._sound(self.partition.head_locked())
+            head = self._checked_end(self.partition.head_locked())
             segment = Segment(segment_path(self.partition.folder, attempt.segment), self.partition.source)
             segment.map(head.position) if attempt.segment == head.segment else segment.map_all()
             try:
@@ -130,18 +131,18 @@ class Appender:
         return attempt.offset if (header.base_offset, header.sequence) == (attempt.offset, sequence) else None
 
     def roll(self, *, now: bool = False) -> bool:
-        """Complete the active segment if its time is over, or now."""
+        """Complete the active segment if it is due, or `now`; return whether it was completed."""
         with self.partition.locked(), self._reopening("roll"):
-            head = self._sound(self.partition.head_locked())
-            due = head.position > 0 and (now or self._is_due(head, 0))
-            if due:
+            head = self._checked_end(self.partition.head_locked())
+            is_due = head.position > 0 and (now or self._is_due(head, 0))
+            if is_due:
                 self._roll(head)
-        return due
+        return is_due
 
     def sync(self) -> None:
-        """Make all that was appended durable, whoever appended it to the active segment."""
+        """Make the active segment durable, with the records of all appenders."""
         if self._segment >= 0 and self._durability == "fsync":
-            # Where the file is gone, it was compacted: who rolled it has synced it.
+            # If the file is gone, it was compacted: the process that rolled the segment has synced it.
             with (
                 self._reopening("sync"),
                 suppress(FileNotFoundError),
@@ -150,7 +151,7 @@ class Appender:
                 self.partition.disk.sync(fd)
 
     def close(self) -> None:
-        """Release the files."""
+        """Close the files."""
         self.partition.close()
 
     def _write(
@@ -163,7 +164,7 @@ class Appender:
         sync: bool,
     ) -> None:
         parts: list[Any] = []
-        self._attempt = Attempt(head.segment, head.position, head.end_offset, stamp.sequence)
+        self._attempt = AppendAttempt(head.segment, head.position, head.end_offset, stamp.sequence)
         offset = head.end_offset
         position = head.position
         greatest = head.max_timestamp
@@ -197,11 +198,11 @@ class Appender:
                 with guard():
                     self.partition.publish(grown)
             except (OSError, FencedError):
-                disk.cut(fd, head.position)  # at once: a head that was torn is made anew from what is in the segment
+                disk.cut(fd, head.position)  # at once: a torn head is rebuilt from the segment
                 raise
 
-    def _sound(self, head: PartitionHead) -> PartitionHead:
-        """Cut what a dead writer left behind the end, and look whether all before it is there."""
+    def _checked_end(self, head: PartitionHead) -> PartitionHead:
+        """Cut bytes that a dead writer left after the end, and check that the segment is complete up to it."""
         if self._segment not in (-1, head.segment):
             self.partition.close_active(self._segment)
         self._segment = head.segment
@@ -209,21 +210,21 @@ class Appender:
             os.close(create_file(segment_path(self.partition.folder, head.segment)))
         try:
             with self.partition.active(head.segment) as fd:
-                about = os.fstat(fd)
-                if about.st_size > head.position and about.st_nlink:
+                status = os.fstat(fd)
+                if status.st_size > head.position and status.st_nlink:
                     self.partition.disk.cut(fd, head.position)
         except FileNotFoundError:
-            raise self._lacking(head, "is missing") from None
-        if not about.st_nlink:  # another file has come into its place
+            raise self._too_short(head, "is missing") from None
+        if not status.st_nlink:  # another file has replaced it
             self.partition.close_active(head.segment)
-            return self._sound(head)
-        if about.st_size < head.position:
-            raise self._lacking(head, f"has {about.st_size} bytes")
+            return self._checked_end(head)
+        if status.st_size < head.position:
+            raise self._too_short(head, f"has {status.st_size} bytes")
         return head
 
-    def _lacking(self, head: PartitionHead, what: str) -> CorruptLogError:
+    def _too_short(self, head: PartitionHead, finding: str) -> CorruptLogError:
         path = segment_path(self.partition.folder, head.segment)
-        return CorruptLogError(f"{path} {what}, its head says {head.position} bytes: it was cut from outside.")
+        return CorruptLogError(f"{path} {finding}, its head says {head.position} bytes: it was cut from outside.")
 
     def _is_due(self, head: PartitionHead, more: int) -> bool:
         too_big = head.position + more > self._limits.segment_bytes
@@ -236,7 +237,7 @@ class Appender:
             with self.partition.active(head.segment) as fd:
                 disk.sync(fd)
         for base in self.partition.segments():
-            if base > head.segment:  # made by a writer that died before it could publish it
+            if base > head.segment:  # of a writer that died before it published it
                 segment_path(folder, base).unlink()
         path = segment_path(folder, head.end_offset)
         index_path(path).unlink(missing_ok=True)
@@ -245,18 +246,18 @@ class Appender:
             disk.sync_folder(folder)
         fresh = head._replace(segment=head.end_offset, position=0, created_ms=0, max_timestamp=NO_TIME, synced=0)
         self.partition.publish(fresh)
-        return self._sound(fresh)
+        return self._checked_end(fresh)
 
     @contextmanager
-    def _reopening(self, what: str) -> Iterator[None]:
-        # After a failed write or sync the kernel may drop pages it calls clean: the file is opened anew, what was
-        # not published is cut by the next append, and nothing is tried twice.
+    def _reopening(self, action: str) -> Iterator[None]:
+        # After a failed write or sync, the kernel may drop pages that it reports as clean. So the file is opened again,
+        # the next append cuts what was not published, and nothing is retried.
         try:
             yield
         except OSError as error:
             self.partition.close_active(self._segment)
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            advice = "The disk is full: free some space. " if full else ""
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            advice = "The disk is full: free some space. " if is_full else ""
             raise LogError(
-                f"Could not {what} {self.partition.folder}: {error.strerror}. {advice}Nothing of it was appended."
+                f"Could not {action} {self.partition.folder}: {error.strerror}. {advice}Nothing was appended."
             ) from error

@@ -1,4 +1,4 @@
-"""The frame: a checked header and one Arrow record batch. docs/log-format.md describes it byte by byte."""
+"""Frames: a header with a checksum and one Arrow record batch. docs/log-format.md describes each byte."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ SCHEMAS = {
 
 
 class BadFrameError(Exception):
-    """Bytes that are no frame; says what is wrong with them. Callers add the file and the place."""
+    """Error for bytes that are no valid frame, with the reason. Callers add the file and the position."""
 
 
 class NewerFormatError(Exception):
-    """A whole and sound frame of a later format version."""
+    """Error for a valid frame of a later format version."""
 
 
 class FrameHeader(NamedTuple):
@@ -68,17 +68,17 @@ class FrameHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole frame."""
+        """The size of the frame in bytes."""
         return HEADER_SIZE + self.body_size
 
     @property
     def compression(self) -> str:
-        """How the body is compressed."""
+        """The compression of the body."""
         return _COMPRESSION_NAMES[self.flags & ~_COLUMN_FLAGS]
 
 
 class FrameBody(NamedTuple):
-    """The part of a frame that does not depend on where it goes."""
+    """The part of a frame that does not depend on its offset."""
 
     data: pa.Buffer
     crc: int
@@ -89,7 +89,7 @@ class FrameBody(NamedTuple):
 
 
 class TransactionStamp(NamedTuple):
-    """Who wrote a frame, zeros for a producer without a transaction; and in which of its appends, 0 if not known."""
+    """The transaction of a frame, zeros without one; and the sequence of the producer's append, 0 if unknown."""
 
     producer_id: int = 0
     transaction_id: int = 0
@@ -101,14 +101,14 @@ UNSTAMPED = TransactionStamp()
 
 
 def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: int | None = None) -> FrameBody:
-    """Serialize a batch that is not empty.
+    """Serialize a batch.
 
     Parameters
     ----------
     batch : Batch
     compression : {"none", "lz4", "zstd"}
     keep_offsets_from : int or None
-        For compacted frames: the offset that the stored deltas count from.
+        For compacted frames: the offset from which the stored deltas count.
     """
     columns = [batch.keys, batch.values, batch.timestamps]
     flags = 0
@@ -133,7 +133,7 @@ def encode_header(
     next_offset: int | None = None,
     delete_horizon_ms: int = 0,
 ) -> bytes:
-    """The header for a body at its place in the log."""
+    """Encode the header of a body at an offset."""
     raw = LAYOUT.pack(
         MAGIC, VERSION, body.flags, body.data.size, body.records,
         base_offset, base_offset + body.records if next_offset is None else next_offset,
@@ -145,14 +145,14 @@ def encode_header(
 
 
 def decode_header(raw: bytes) -> FrameHeader:
-    """The header in the first bytes of `raw`, checked against its checksum and for sizes that can be.
+    """Decode the header in the first bytes of `raw`, and check its checksum and sizes.
 
     Raises
     ------
     BadFrameError
-        When the bytes are no header.
+        When the bytes are no valid header.
     NewerFormatError
-        When the header is sound and of a later version.
+        When the header is valid and of a later version.
     """
     if len(raw) < HEADER_SIZE:
         raise BadFrameError(f"{len(raw)} bytes where a header has {HEADER_SIZE}")
@@ -169,18 +169,19 @@ def decode_header(raw: bytes) -> FrameHeader:
 
 
 def decode_body(header: FrameHeader, body: pa.Buffer, source: TopicPartition) -> Batch:
-    """The records of a frame, without a copy; the checksum is compared before Arrow sees a byte."""
+    """Decode the records of a frame without a copy, after the checksum was compared."""
     if google_crc32c.value(body) != header.body_crc:
         raise BadFrameError("the body fails its checksum")
     try:
-        read = pa.ipc.read_record_batch(body, SCHEMAS[header.flags & _COLUMN_FLAGS])
-        read.validate()
+        records = pa.ipc.read_record_batch(body, SCHEMAS[header.flags & _COLUMN_FLAGS])
+        records.validate()
     except (pa.ArrowException, OSError, EOFError) as error:
         raise BadFrameError(f"the body is no Arrow record batch of this schema ({error})") from None
-    if read.num_rows != header.records:
-        raise BadFrameError(f"{read.num_rows} records where the header declares {header.records}")
-    headers = read.column(3) if header.flags & HAS_HEADERS else None
-    return Batch(source, _offsets(header, read), read.column(0), read.column(1), read.column(2), headers)
+    if records.num_rows != header.records:
+        raise BadFrameError(f"{records.num_rows} records where the header declares {header.records}")
+    headers = records.column(3) if header.flags & HAS_HEADERS else None
+    offsets = _offsets(header, records)
+    return Batch(source, offsets, records.column(0), records.column(1), records.column(2), headers)
 
 
 def _check_sizes(header: FrameHeader) -> None:

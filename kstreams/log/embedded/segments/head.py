@@ -1,8 +1,12 @@
-"""The head of a partition: a small file that says where the log ends, rewritten after every append.
+"""The head of a partition: a small file with the end of the log, rewritten after every append; and its recovery.
 
-Readers trust it: what lies before the end must be sound, what lies after it is not there yet. A writer that dies
-between its frame and the head leaves bytes that the next writer cuts. The head is only believed in the boot of
-the machine in which it was written: after a power failure the disk may hold a head that is ahead of its frames.
+Readers trust the head: frames before the end must be valid, bytes after it are not yet published. A writer that dies
+after it has written a frame and before it writes the head leaves bytes that the next writer cuts. The head is trusted
+only in the boot of the machine in which it was written: after a power failure, it may be ahead of the frames.
+
+A lost or untrusted head is recovered by reading the last segment. Bytes after its last valid frame are the torn end of
+a write that was never acknowledged, and are cut. A damaged frame before a valid one is no torn end: it stays, and
+reading it raises CorruptLogError.
 """
 
 from __future__ import annotations
@@ -27,11 +31,11 @@ _MAGIC = b"KSLH"
 _VERSION = 1
 _LAYOUT = struct.Struct("<4sI16sqqqqqqq4xI")
 HEAD_SIZE = _LAYOUT.size
-_TORN_READS = 100  # a read may meet a write half way; it is over in microseconds
+_TORN_READS = 100  # a read may see half of a write, which takes microseconds
 
 
 class SoundEnd(NamedTuple):
-    """Where the sound part of a segment ends."""
+    """The end of the valid part of a segment."""
 
     position: int
     offset: int
@@ -39,12 +43,12 @@ class SoundEnd(NamedTuple):
 
 
 def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHead | None) -> PartitionHead:
-    """The head as the files show it; the torn end is cut. Only under the partition's lock.
+    """Return the head as it follows from the files, and cut a torn end; the caller must hold the partition's lock.
 
     Parameters
     ----------
     stale : PartitionHead or None
-        The head of an earlier boot if it is there: what it says was synced is damaged, not torn, when it is not sound.
+        The head of an earlier boot, if it exists: invalid bytes that were synced then are damage, not a torn end.
     """
     start = marked_start(folder)
     bases = _drop_empty_tail(folder, sorted(int(path.stem) for path in folder.glob(f"*{SUFFIX}")))
@@ -52,43 +56,47 @@ def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHe
         os.close(create_file(segment_path(folder, start)))
         bases = [start]
     path = segment_path(folder, bases[-1])
-    known = stale if stale is not None and stale.segment == bases[-1] else None
+    stale_head = stale if stale is not None and stale.segment == bases[-1] else None
     end = sound_end(path, source)
     size = path.stat().st_size
-    if known is not None and end.position < known.synced <= size:
+    if stale_head is not None and end.position < stale_head.synced <= size:
         _logger.error(
-            "%s: what was synced before byte %d of %s is damaged after byte %d", source, known.synced, path, end[0]
+            "%s: bytes that were synced before byte %d of %s are damaged after byte %d",
+            source,
+            stale_head.synced,
+            path,
+            end.position,
         )
-        end = SoundEnd(known.position, known.end_offset, known.max_timestamp)
+        end = SoundEnd(stale_head.position, stale_head.end_offset, stale_head.max_timestamp)
     elif end.position < size:
         _cut(path, disk, end, size)
-    created_ms = known.created_ms if known is not None else 0
+    created_ms = stale_head.created_ms if stale_head is not None else 0
     return PartitionHead(max(bases[0], start), end.offset, bases[-1], end.position, created_ms, end.max_timestamp)
 
 
 def sound_end(path: Path, source: TopicPartition) -> SoundEnd:
-    """Where the last sound frame of a segment ends; damage before it is logged and left where it is."""
+    """Return the end of the last valid frame of a segment; damage before it is logged, and stays."""
     segment = Segment(path, source)
     segment.map_all()
     end = SoundEnd(0, segment.base_offset, NO_TIME)
     while end.position < segment.limit:
         try:
-            end = _step(segment, end)
+            end = _next_end(segment, end)
         except CorruptLogError as damage:
-            place = segment.find_frame(end.position + 8, end.offset)
-            if place is None:
+            position = segment.find_frame(end.position + 8, end.offset)
+            if position is None:
                 break
             _logger.error("%s", damage)
-            end = SoundEnd(place, segment.header_at(place).base_offset, end.max_timestamp)
+            end = SoundEnd(position, segment.header_at(position).base_offset, end.max_timestamp)
     return end
 
 
 def marked_start(folder: Path) -> int:
-    """Where `delete_records` said the log starts; 0 if it never did."""
+    """Return the start that `delete_records` has set; 0 without one."""
     return max((int(path.stem) for path in folder.glob(f"*{START_SUFFIX}")), default=0)
 
 
-def _step(segment: Segment, end: SoundEnd) -> SoundEnd:
+def _next_end(segment: Segment, end: SoundEnd) -> SoundEnd:
     header = segment.checked_header(end.position, end.offset)
     segment.checked_body(end.position, header)
     greatest = max(end.max_timestamp, header.max_timestamp) if header.records else end.max_timestamp
@@ -96,7 +104,7 @@ def _step(segment: Segment, end: SoundEnd) -> SoundEnd:
 
 
 def _drop_empty_tail(folder: Path, bases: list[int]) -> list[int]:
-    # A writer that died while it rolled leaves an empty segment behind the one that is still written to.
+    # A writer that dies while it rolls leaves an empty segment after the active one.
     while len(bases) > 1 and segment_path(folder, bases[-1]).stat().st_size == 0:
         segment_path(folder, bases.pop()).unlink()
     return bases
@@ -114,26 +122,26 @@ def _cut(path: Path, disk: Disk, end: SoundEnd, size: int) -> None:
 
 
 class PartitionHead(NamedTuple):
-    """Where a partition's log starts and ends."""
+    """The start and the end of a partition's log."""
 
-    start_offset: int  # records before it are gone, even where a segment still holds them
+    start_offset: int  # records before it are deleted, even if a segment still has them
     end_offset: int  # of the next record to be appended
     segment: int  # base offset of the active segment
     position: int  # bytes of the active segment that are published
-    created_ms: int  # when the active segment was begun
+    created_ms: int  # time of the first record in the active segment
     max_timestamp: int  # of the records in the active segment
     synced: int = 0  # bytes of the active segment that are known to be on the disk
     boot: bytes = b""
 
 
 def encode_head(head: PartitionHead) -> bytes:
-    """The bytes of the head file, stamped with this boot."""
+    """Encode the head file, stamped with this boot."""
     raw = _LAYOUT.pack(_MAGIC, _VERSION, boot_id(), *head[:7], 0)
     return raw[:-4] + int(google_crc32c.value(raw[:-4])).to_bytes(4, "little")
 
 
 def decode_head(raw: bytes) -> PartitionHead | None:
-    """The head, or None when the bytes are not one."""
+    """Decode a head; None if the bytes are not valid."""
     if len(raw) != HEAD_SIZE:
         return None
     magic, version, boot, *fields, crc = _LAYOUT.unpack(raw)
@@ -143,7 +151,7 @@ def decode_head(raw: bytes) -> PartitionHead | None:
 
 
 def read_head(fd: int) -> PartitionHead | None:
-    """The head in an open file, or None when there is none that is sound."""
+    """Read the head of an open file; None if it is not valid."""
     for _ in range(_TORN_READS):
         head = decode_head(os.pread(fd, HEAD_SIZE, 0))
         if head is not None:
@@ -152,5 +160,5 @@ def read_head(fd: int) -> PartitionHead | None:
 
 
 def is_trusted(head: PartitionHead | None) -> bool:
-    """Whether the head was written in this boot."""
+    """Return whether the head was written in this boot."""
     return head is not None and head.boot == boot_id()

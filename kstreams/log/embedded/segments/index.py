@@ -1,4 +1,4 @@
-"""The sparse index of a segment: offset and time to position. It may be lost or wrong: it is checked and rebuilt."""
+"""The sparse index of a segment, from offsets and times to positions. A lost or wrong index is rebuilt."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ NO_TIME = -(2**63)
 
 
 def index_path(segment: Path) -> Path:
-    """The index file that belongs to a segment file."""
+    """Return the index file of a segment file."""
     return segment.with_suffix(".index")
 
 
 def append_entry(segment: Path, entry: IndexEntry) -> None:
-    """Add an entry; called by whoever appends, when a frame ended in another interval than it began."""
+    """Add an entry; called by an appender after a frame that ends in another interval than it starts."""
     _store(index_path(segment), _encode(entry), os.O_APPEND)
 
 
 def entry_for_offset(segment: Segment, offset: int) -> IndexEntry:
-    """The last indexed frame that begins at or before `offset`."""
+    """Return the last indexed frame that starts at or before `offset`."""
     return _lookup(segment, "offset", offset, inclusive=True)
 
 
 def entry_before_time(segment: Segment, timestamp_ms: int) -> IndexEntry:
-    """The last indexed frame before which every record of the segment is older than `timestamp_ms`."""
+    """Return the last indexed frame before which every record of the segment is older than `timestamp_ms`."""
     return _lookup(segment, "max_before", timestamp_ms, inclusive=False)
 
 
 def last_entry(segment: Segment) -> IndexEntry:
-    """The last indexed frame."""
+    """Return the last indexed frame."""
     return _lookup(segment, "offset", 2**63 - 1, inclusive=True)
 
 
 def wrong_entries(segment: Segment) -> Iterator[int]:
-    """Places in a segment's index where no entry lies that names a frame."""
+    """Yield the positions in a segment's index whose entry does not name a frame."""
     try:
         raw = index_path(segment.path).read_bytes()
     except FileNotFoundError:
         return
-    for place in range(0, len(raw), _LAYOUT.size):
-        *fields, crc = _LAYOUT.unpack(raw[place : place + _LAYOUT.size].ljust(_LAYOUT.size, b"\0"))
+    for position in range(0, len(raw), _LAYOUT.size):
+        *fields, crc = _LAYOUT.unpack(raw[position : position + _LAYOUT.size].ljust(_LAYOUT.size, b"\0"))
         entry = IndexEntry._make(fields)
         if crc != _crc(entry) or (entry.position < segment.limit and not _is_frame(segment, entry)):
-            yield place
+            yield position
 
 
 def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> IndexEntry:
@@ -78,25 +78,25 @@ def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> In
     if segment.limit <= INTERVAL:
         return first
     table = _load(segment.path)
-    found = None if table is None else _choose(segment, table, column, bound, inclusive, first)
-    if found is None:
-        found = _choose(segment, _rebuild(segment), column, bound, inclusive, first)
-    return found or first
+    entry = None if table is None else _find_entry(segment, table, column, bound, inclusive, first)
+    if entry is None:
+        entry = _find_entry(segment, _rebuild(segment), column, bound, inclusive, first)
+    return entry or first
 
 
-def _choose(
+def _find_entry(
     segment: Segment, table: Table, column: str, bound: int, inclusive: bool, first: IndexEntry
 ) -> IndexEntry | None:
-    """The entry looked for; None when the table turns out to be wrong."""
+    """Return the entry for a bound; None if the table is wrong."""
     table = table[table["position"] < segment.limit]
     count = int(np.searchsorted(table[column], bound, side="right" if inclusive else "left"))
     if count == 0:
         return first
     row = table[count - 1]
     entry = IndexEntry(int(row["offset"]), int(row["position"]), int(row["max_before"]))
-    chosen = entry.offset if column == "offset" else entry.max_before
-    fits = chosen <= bound if inclusive else chosen < bound
-    return entry if fits and int(row["crc"]) == _crc(entry) and _is_frame(segment, entry) else None
+    value = entry.offset if column == "offset" else entry.max_before
+    is_before = value <= bound if inclusive else value < bound
+    return entry if is_before and int(row["crc"]) == _crc(entry) and _is_frame(segment, entry) else None
 
 
 def _is_frame(segment: Segment, entry: IndexEntry) -> bool:
@@ -124,14 +124,14 @@ def _rebuild(segment: Segment) -> Table:
             entries.append(_encode(IndexEntry(header.base_offset, position, greatest)))
         greatest = max(greatest, header.max_timestamp) if header.records else greatest
     raw = b"".join(entries)
-    spare = segment.path.with_suffix(f".index.{os.getpid()}")
-    if _store(spare, raw, os.O_TRUNC):
-        os.replace(spare, index_path(segment.path))
+    replacement = segment.path.with_suffix(f".index.{os.getpid()}")
+    if _store(replacement, raw, os.O_TRUNC):
+        os.replace(replacement, index_path(segment.path))
     return np.frombuffer(raw, dtype=_TABLE)
 
 
 def _store(path: Path, raw: bytes, flags: int) -> bool:
-    # An index is a convenience: where it cannot be written, nothing else fails.
+    # Reads work without an index: an error must not make anything else fail.
     try:
         with os.fdopen(create_file(path, flags), "wb") as file:
             file.write(raw)

@@ -1,4 +1,4 @@
-"""The folder of one topic partition: its segments, the head that says where they end, the lock of those who append."""
+"""`Partition`: the folder of one topic partition, with its segments, its head, and the lock of its appenders."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LOCK_PAUSE = 0.001
 
 
 class PartitionBusyError(LogError):
-    """Another writer held the partition's lock for longer than we may wait."""
+    """Error when another writer held the partition's lock for the whole timeout."""
 
 
 def create_partition(folder: Path, disk: Disk) -> None:
-    """Make the folder of a new and empty partition."""
+    """Create the folder of an empty partition."""
     make_folder(folder)
     os.close(create_file(folder / "lock"))
     os.close(create_file(segment_path(folder, 0)))
@@ -43,22 +43,22 @@ EMPTY = PartitionHead(start_offset=0, end_offset=0, segment=0, position=0, creat
 
 
 class Partition:
-    """An open partition folder. One user at a time; several of them on one folder exclude each other by its lock.
+    """An open partition folder, for one user at a time. Users of the same folder exclude each other by its lock.
 
-    The lock is open while it is held. The head and the segment that is appended to are files of the pool, which all
-    users in the process share: more is not open of a partition, however many read and write it.
+    The lock file is open while it is held. The head and the active segment are files of the pool, which all users in
+    the process share: a partition has no other open files, however many users it has.
 
     Parameters
     ----------
     folder : Path
     source : TopicPartition
-        What it holds, for messages and batches.
+        The partition, for messages and batches.
     disk : Disk
 
     Raises
     ------
     UnknownTopicError
-        When the folder is not there.
+        When the folder does not exist.
     """
 
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
@@ -68,15 +68,15 @@ class Partition:
         self._lock = str(folder / "lock")
         self._head = str(folder / "head")
         self._active = (-1, "")
-        self._kept: PinnedFile | None = None
+        self._pinned_head: PinnedFile | None = None
         if self.is_deleted():
             raise self._deleted()
         POOL.enter(str(folder))
         self._is_open = True
-        self._kept = POOL.keep(self._head, self._open_head)
+        self._pinned_head = POOL.keep(self._head, self._open_head)
 
     def head(self) -> PartitionHead:
-        """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""
+        """Return the start and end of the log; after a power failure or damage, the head is recovered first."""
         head = self._read_head()
         if head is None or not is_trusted(head):
             with self.locked():
@@ -84,7 +84,7 @@ class Partition:
         return head
 
     def head_locked(self) -> PartitionHead:
-        """The same for whoever holds the lock."""
+        """Return the head, for a caller that holds the lock."""
         head = self._read_head()
         if head is None or not is_trusted(head):
             head = recover(self.folder, self.source, self.disk, head)
@@ -92,13 +92,13 @@ class Partition:
         return head
 
     def publish(self, head: PartitionHead) -> None:
-        """Let readers see the log up to this head; only under the lock."""
-        with self._kept or POOL.use(self._head, self._open_head) as fd:
+        """Let readers see the log up to a head; the caller must hold the lock."""
+        with self._pinned_head or POOL.use(self._head, self._open_head) as fd:
             self.disk.write_at(fd, [encode_head(head)], 0)
 
     @contextmanager
     def locked(self, timeout: float | None = None) -> Iterator[None]:
-        """Hold the partition's lock; PartitionBusyError after `timeout` seconds, None waits for ever."""
+        """Hold the partition's lock; raises PartitionBusyError after `timeout` seconds, None waits for ever."""
         fd = self._open_lock()
         try:
             self._acquire(fd, timeout)
@@ -106,38 +106,38 @@ class Partition:
                 raise self._deleted()
             yield
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)  # a process that was forked meanwhile may keep the descriptor
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked meanwhile may keep the descriptor
             os.close(fd)
 
     def is_deleted(self) -> bool:
-        """Whether the topic was deleted: its lock goes first, then its head."""
-        if self._kept is not None and os.fstat(self._kept.fd).st_nlink:
+        """Return whether the topic was deleted, which removes the lock file first, then the head."""
+        if self._pinned_head is not None and os.fstat(self._pinned_head.fd).st_nlink:
             return False
         return not os.path.exists(self._lock)
 
     def active(self, segment: int) -> OpenFile:
-        """The file of the segment that is appended to, for a `with` block."""
+        """Return the file of the active segment, for a `with` block."""
         return POOL.use(self._path(segment), _open)
 
     def close_active(self, segment: int) -> None:
-        """Let the next use open that file anew."""
+        """Let the next use open the file of a segment again."""
         POOL.forget(self._path(segment))
 
     def segments(self) -> list[int]:
-        """Base offsets of the segments there are, ascending."""
+        """Return the base offsets of all segments, ascending."""
         return segment_bases(self.folder)
 
     def close(self) -> None:
-        """Release the files, unless somebody else in the process uses them."""
+        """Release the files, which the pool closes unless another user in the process has them open."""
         if self._is_open:
             self._is_open = False
-            if self._kept is not None:
-                self._kept.unpin()
-                self._kept = None
+            if self._pinned_head is not None:
+                self._pinned_head.unpin()
+                self._pinned_head = None
             POOL.leave(str(self.folder))
 
     def _read_head(self) -> PartitionHead | None:
-        with self._kept or POOL.use(self._head, self._open_head) as fd:
+        with self._pinned_head or POOL.use(self._head, self._open_head) as fd:
             return read_head(fd)
 
     def _open_head(self, path: str) -> int:
@@ -146,10 +146,10 @@ class Partition:
         except FileNotFoundError:
             if self.is_deleted():
                 raise self._deleted() from None
-            return create_file(Path(path))  # it is lost: what the segments say goes into a new one
+            return create_file(Path(path))  # the head is lost, and is recovered from the segments
 
     def _open_lock(self) -> int:
-        # Never made here: a topic is deleted by removing the lock, and who waits for it must notice.
+        # Never created here: deleting a topic removes the lock, which waiting users must notice.
         try:
             return open_file(Path(self._lock), os.O_RDWR)
         except FileNotFoundError:
@@ -167,7 +167,7 @@ class Partition:
         if timeout is None:
             fcntl.flock(fd, fcntl.LOCK_EX)
             return
-        # The wait is real time by nature: another process holds the lock.
+        # Real time, not the log's clock: another process holds the lock.
         deadline = time.monotonic() + timeout
         while not try_lock(fd):
             if time.monotonic() >= deadline:
@@ -180,6 +180,6 @@ def _open(path: str) -> int:
 
 
 def segment_bases(folder: Path) -> list[int]:
-    """Base offsets of the segments in a folder, ascending."""
+    """Return the base offsets of the segments in a folder, ascending."""
     names = opened(lambda: os.listdir(folder))
     return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX))

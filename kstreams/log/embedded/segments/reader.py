@@ -1,4 +1,4 @@
-"""Reading one partition in offset order, frame by frame, up to the published end or the first open transaction."""
+"""`PartitionReader`: reads one partition in offset order, up to the published end or the first open transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class FrameCursor(NamedTuple):
-    """The frame that comes next: its segment, its place there, and its first offset."""
+    """The next frame: its segment, its position there, and its first offset."""
 
     segment: Segment
     position: int
@@ -34,23 +34,22 @@ class FrameCursor(NamedTuple):
 
 
 class SegmentRolledError(Exception):
-    """The active segment is another one than when we began to look."""
+    """Error when the active segment was rolled during a read."""
 
 
 class PartitionReader:
     """Reads a partition from `position` on, while writers roll segments and compaction and retention change them.
 
-    What lies in a file that is mapped stays there. Between the look at the folder and the opening of a file, though,
-    another may come into its place, or none: so what seems to be missing or damaged is looked at again, as long as
-    the files change.
+    A mapped file does not change. But a file may be replaced or removed after the folder was listed and before the file
+    is opened: so reads that find missing or damaged files are repeated, as long as the files change.
 
     Parameters
     ----------
     partition : Partition
-    fate_of : callable or None
-        Gives the state of a transaction; None reads everything, hidden and aborted records too.
+    state_of : callable or None
+        Returns the state of a transaction; None reads all records, also hidden and aborted ones.
     reset : {"earliest", "latest", "none"}
-        Where to go on when the position is no longer in the log; `none` raises LogError.
+        Where to go on if the position is no longer in the log; `none` raises LogError.
     """
 
     def __init__(self, partition: Partition, state_of: StateOf | None = None, reset: str = "earliest") -> None:
@@ -58,52 +57,52 @@ class PartitionReader:
         self._state_of = state_of
         self._reset = reset
         self._cursor: FrameCursor | None = None
-        self._rest: Batch | None = None
-        self._rest_end = 0
+        self._remaining: Batch | None = None
+        self._remaining_end = 0
         self.position = 0
 
     def seek(self, offset: int) -> None:
         """Read on from `offset`."""
-        self._leave()
+        self._forget_frames()
         self.position = offset
 
     def read(self, max_records: int) -> list[Batch]:
-        """The batches there are, at most `max_records` rows together."""
+        """Return the next batches, at most `max_records` rows in all."""
         batches: list[Batch] = []
-        self._steadily(lambda: self._read(max_records, batches))
+        self._repeat_on_change(lambda: self._read(max_records, batches))
         return batches
 
     def skim(self, end: int) -> Span | None:
-        """What `read` would give next of one frame, as far as it lies before `end`: counted, and passed over."""
-        return self._steadily(lambda: self._skim(end))
+        """Count and skip the records of one frame that `read` would return next, up to `end`."""
+        return self._repeat_on_change(lambda: self._skim(end))
 
     def offset_at_time(self, timestamp_ms: int) -> int | None:
-        """Offset of the first record to be seen whose timestamp is at or after `timestamp_ms`."""
-        return self._steadily(lambda: self._offset_at_time(timestamp_ms))
+        """Return the offset of the first visible record whose timestamp is at or after `timestamp_ms`."""
+        return self._repeat_on_change(lambda: self._offset_at_time(timestamp_ms))
 
-    def _steadily(self, look: Callable[[], T]) -> T:
-        """What a look at the files gives; an error is raised when it comes again while the files do not change."""
-        before: object = None
+    def _repeat_on_change(self, read: Callable[[], T]) -> T:
+        """Return the result of a read; an error is raised if it comes again while the files do not change."""
+        files_before: object = None
         while True:
             try:
-                return look()
+                return read()
             except (FileNotFoundError, ReplacedSegmentError, SegmentRolledError, CorruptLogError) as error:
-                self._leave()
-                now = self._files()
-                if now == before:
-                    raise self._told(error) from error
-                before = now
+                self._forget_frames()
+                files = self._files()
+                if files == files_before:
+                    raise self._error_of(error) from error
+                files_before = files
 
     def _files(self) -> object:
-        """What changes when segments come, go or are replaced."""
+        """Return a value that changes when segments are added, removed or replaced."""
         try:
             with os.scandir(self.partition.folder) as entries:
-                found = {entry.name: entry.inode() for entry in entries if entry.name.endswith(SUFFIX)}
-            return self.partition.head().segment, found
+                inodes = {entry.name: entry.inode() for entry in entries if entry.name.endswith(SUFFIX)}
+            return self.partition.head().segment, inodes
         except (FileNotFoundError, UnknownTopicError):
             return None
 
-    def _told(self, error: Exception) -> LogError:
+    def _error_of(self, error: Exception) -> LogError:
         if self.partition.is_deleted():
             return UnknownTopicError(f"The topic {self.partition.source.topic!r} was deleted while it was read.")
         if isinstance(error, CorruptLogError):
@@ -112,7 +111,7 @@ class PartitionReader:
 
     def _read(self, max_records: int, batches: list[Batch]) -> None:
         head = self.partition.head()
-        self._enter(head)
+        self._seek_into_log(head)
         try:
             while max_records > 0 and (batch := self._next(head, max_records)) is not None:
                 batches.append(batch)
@@ -120,21 +119,21 @@ class PartitionReader:
         except (LogError, FileNotFoundError, ReplacedSegmentError, SegmentRolledError):
             if not batches:
                 raise
-            self._leave()  # the next read meets it again, and what came before it is not lost
+            self._forget_frames()  # the next read raises the error; this one returns the rows before it
 
     def _skim(self, end: int) -> Span | None:
         head = self.partition.head()
-        self._enter(head)
-        if self._rest is not None:
-            self._leave()  # the cursor is behind the frame in which the position lies
+        self._seek_into_log(head)
+        if self._remaining is not None:
+            self._forget_frames()  # the cursor is after the frame with the position
         while self.position < min(end, head.end_offset):
-            segment, place, offset = self._locate(head)
-            header = segment.checked_header(place, offset)
+            segment, position, offset = self._locate(head)
+            header = segment.checked_header(position, offset)
             state = self._state(header)
             if state is TransactionState.OPEN:
                 return None
-            span = self._span(segment, place, header, end) if state is TransactionState.COMMITTED else None
-            self._cursor = FrameCursor(segment, place + header.size, header.next_offset)
+            span = self._span(segment, position, header, end) if state is TransactionState.COMMITTED else None
+            self._cursor = FrameCursor(segment, position + header.size, header.next_offset)
             self.position = header.next_offset
             if end < header.next_offset:
                 self.seek(end)
@@ -142,13 +141,13 @@ class PartitionReader:
                 return span
         return None
 
-    def _span(self, segment: Segment, place: int, header: FrameHeader, end: int) -> Span:
-        """The records of a frame from the position to `end`; its body is read only if that is not all of them."""
+    def _span(self, segment: Segment, position: int, header: FrameHeader, end: int) -> Span:
+        """Return the records of a frame from the position to `end`; reads its body only for a part of the frame."""
         start = max(self.position, header.base_offset)
         end = min(end, header.next_offset)
         if (start, end) == (header.base_offset, header.next_offset):
             return Span(start, end, header.records, header.max_timestamp)
-        batch = segment.checked_body(place, header)
+        batch = segment.checked_body(position, header)
         first, stop = np.searchsorted(batch.offsets, (start, end))
         times = batch.timestamps.to_numpy()[first:stop]
         return Span(start, end, len(times), int(times.max(initial=NO_TIME)))
@@ -156,17 +155,17 @@ class PartitionReader:
     def _offset_at_time(self, timestamp_ms: int) -> int | None:
         head = self.partition.head()
         for base in self._bases(head):
-            found = self._first_at(self._open(head, base), timestamp_ms, head.start_offset)
-            if found is not None:
-                return found
+            offset = self._first_offset_at_time(self._open(head, base), timestamp_ms, head.start_offset)
+            if offset is not None:
+                return offset
         return None
 
     def close(self) -> None:
-        """Release the files; batches that were read stay valid."""
-        self._leave()
+        """Close the files; batches that were read stay valid."""
+        self._forget_frames()
         self.partition.close()
 
-    def _enter(self, head: PartitionHead) -> None:
+    def _seek_into_log(self, head: PartitionHead) -> None:
         if self.position >= head.start_offset:
             return
         gone = f"{self.partition.source}: the records from offset {self.position} to {head.start_offset} are gone"
@@ -176,30 +175,30 @@ class PartitionReader:
         _logger.warning("%s, reading goes on at %d", gone, self.position)
 
     def _next(self, head: PartitionHead, max_records: int) -> Batch | None:
-        if self._rest is None:
-            self._rest = self._load(head)
-        batch = self._rest
+        if self._remaining is None:
+            self._remaining = self._load(head)
+        batch = self._remaining
         if batch is None or len(batch) <= max_records:
-            self._rest = None
-            self.position = self.position if batch is None else self._rest_end
+            self._remaining = None
+            self.position = self.position if batch is None else self._remaining_end
             return batch
-        self._rest = batch.slice(max_records, len(batch))
-        self.position = int(self._rest.offsets[0])
+        self._remaining = batch.slice(max_records, len(batch))
+        self.position = int(self._remaining.offsets[0])
         return batch.slice(0, max_records)
 
     def _load(self, head: PartitionHead) -> Batch | None:
-        """The next frame that has something to show, cut to what lies at or after the position."""
+        """Return the visible records of the next frame that has some, from the position on."""
         while self.position < head.end_offset:
-            segment, place, offset = self._locate(head)
-            header = segment.checked_header(place, offset)
+            segment, position, offset = self._locate(head)
+            header = segment.checked_header(position, offset)
             state = self._state(header)
             if state is TransactionState.OPEN:
                 return None
-            batch = segment.checked_body(place, header) if state is TransactionState.COMMITTED else None
-            self._cursor = FrameCursor(segment, place + header.size, header.next_offset)
+            batch = segment.checked_body(position, header) if state is TransactionState.COMMITTED else None
+            self._cursor = FrameCursor(segment, position + header.size, header.next_offset)
             skipped = 0 if batch is None else int(np.searchsorted(batch.offsets, self.position))
             if batch is not None and skipped < len(batch):
-                self._rest_end = header.next_offset
+                self._remaining_end = header.next_offset
                 return batch.slice(skipped, len(batch)) if skipped else batch
             self.position = header.next_offset
         return None
@@ -210,32 +209,32 @@ class PartitionReader:
         return self._state_of(header.transaction_id)
 
     def _locate(self, head: PartitionHead) -> FrameCursor:
-        if self._cursor is not None and (self._cursor.position < self._cursor.segment.limit or self._grow(head)):
-            return self._cursor
+        cursor = self._cursor
+        if cursor is not None and (cursor.position < cursor.segment.limit or self._has_grown(cursor, head)):
+            return cursor
         self._cursor = None
         bases = self._bases(head)
         self._cursor = self._find(self._open(head, bases[bisect_right(bases, self.position) - 1]))
         return self._cursor
 
-    def _grow(self, head: PartitionHead) -> bool:
-        assert self._cursor is not None
-        segment = self._cursor.segment
-        self._map(segment, head)
-        return self._cursor.position < segment.limit
+    def _has_grown(self, cursor: FrameCursor, head: PartitionHead) -> bool:
+        """Map the segment of the cursor up to the head; return whether it now has a frame at the cursor."""
+        self._map(cursor.segment, head)
+        return cursor.position < cursor.segment.limit
 
     def _find(self, segment: Segment) -> FrameCursor:
         entry = entry_for_offset(segment, self.position)
-        for place, header in segment.sound_frames(entry.position, entry.offset):
+        for position, header in segment.sound_frames(entry.position, entry.offset):
             if header.base_offset <= self.position < header.next_offset:
-                return FrameCursor(segment, place, header.base_offset)
+                return FrameCursor(segment, position, header.base_offset)
         for _ in segment.frames(entry.position, entry.offset):
-            pass  # raises at the damage in which the position lies
+            pass  # raises at the damage at the position
         raise segment.damaged(segment.limit, self.position, "the file ends there, but the log goes on")
 
     def _bases(self, head: PartitionHead) -> list[int]:
         bases = [base for base in self.partition.segments() if base <= head.segment]
         if not bases or bases[0] > max(self.position, head.start_offset):
-            raise SegmentRolledError  # retention was there
+            raise SegmentRolledError  # retention has removed a segment
         return bases
 
     def _open(self, head: PartitionHead, base: int) -> Segment:
@@ -250,24 +249,24 @@ class PartitionReader:
         try:
             segment.map(head.position)
         finally:
-            # Once it is complete it may be compacted, and the position says nothing about the file that comes then.
+            # A completed segment may be compacted, and the head's position does not apply to the new file.
             if self.partition.head().segment != head.segment:
                 raise SegmentRolledError
 
-    def _first_at(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
+    def _first_offset_at_time(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
         entry = entry_before_time(segment, timestamp_ms)
-        for place, header in segment.sound_frames(entry.position, entry.offset):
+        for position, header in segment.sound_frames(entry.position, entry.offset):
             if (
                 header.max_timestamp < timestamp_ms
                 or header.next_offset <= start
                 or self._state(header) is TransactionState.ABORTED
             ):
                 continue
-            batch = segment.checked_body(place, header)
+            batch = segment.checked_body(position, header)
             late = (batch.timestamps.to_numpy() >= timestamp_ms) & (batch.offsets >= start)
             if late.any():
                 return int(batch.offsets[int(late.argmax())])
         return None
 
-    def _leave(self) -> None:
-        self._cursor = self._rest = None
+    def _forget_frames(self) -> None:
+        self._cursor = self._remaining = None

@@ -1,4 +1,4 @@
-"""A segment: a file of frames, each beginning where the one before ends, named by its first offset."""
+"""`Segment`: a file of consecutive frames, named by its first offset."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _WINDOW = 1 << 20
 
 
 class Damage(NamedTuple):
-    """A place in a file that is not what it should be."""
+    """Damage at a position in a file."""
 
     file: str
     position: int  # byte in the file
-    offset: int  # of the record expected there; -1 where a file holds none
+    offset: int  # of the record expected there; -1 in files without records
     what: str
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Damage(NamedTuple):
 
 
 def segment_path(folder: Path, base_offset: int) -> Path:
-    """The file of the segment that begins at an offset.
+    """Return the file of the segment that starts at an offset.
 
     Examples
     --------
@@ -54,13 +54,13 @@ def segment_path(folder: Path, base_offset: int) -> Path:
 
 
 class ReplacedSegmentError(Exception):
-    """Another file has come into the place of a segment that is being read: compaction swapped it."""
+    """Error when compaction has replaced the file of a segment that is being read."""
 
 
 class Segment:
-    """One segment file, mapped for reading; what is mapped stays readable after the file is replaced or removed.
+    """One segment file, mapped for reading. Mapped bytes stay readable after the file is replaced or removed.
 
-    No descriptor is kept: the map alone holds the file, as long as this object or a batch looks into it.
+    No descriptor stays open: the map keeps the file alive, as long as this object or a batch refers to it.
     """
 
     def __init__(self, path: Path, source: TopicPartition) -> None:
@@ -96,13 +96,14 @@ class Segment:
 
     def _map_file(self) -> pa.Buffer:
         with opened(partial(pa.memory_map, str(self.path))) as file:
-            about = os.fstat(file.fileno())
-            if self._identity not in (None, (about.st_dev, about.st_ino)):
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino)
+            if self._identity not in (None, identity):
                 raise ReplacedSegmentError(str(self.path))
-            self._identity = about.st_dev, about.st_ino
+            self._identity = identity
             if not file.size():
                 return pa.py_buffer(b"")
-            # To read more than a byte would have the system read all of that from the disk, needed or not.
+            # One byte, because the system would read all requested bytes from the disk at once.
             first = file.read_buffer(1)
             return pa.foreign_buffer(first.address, file.size(), base=first)
 
@@ -112,23 +113,23 @@ class Segment:
         self.limit = buffer.size
 
     def header_at(self, position: int) -> FrameHeader:
-        """The header of the frame at `position`; BadFrameError when no whole frame lies there."""
+        """Return the header of the frame at `position`; BadFrameError if there is no whole frame."""
         header = decode_header(bytes(self._view[position : position + HEADER_SIZE]))
         if position + header.size > self.limit:
             raise BadFrameError(f"a frame of {header.size} bytes where only {self.limit - position} are left")
         return header
 
     def body_at(self, position: int, header: FrameHeader) -> Batch:
-        """The records of the frame at `position`; BadFrameError when its body is not sound."""
+        """Return the records of the frame at `position`; BadFrameError if its body is damaged."""
         return decode_body(header, self._buffer.slice(position + HEADER_SIZE, header.body_size), self.source)
 
     def frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
-        """Positions and headers from `position` up to the limit; bodies are not looked at.
+        """Yield positions and headers from `position` up to the limit; bodies are not read.
 
         Raises
         ------
         CorruptLogError
-            At the first header that is not sound or does not go on where the frame before it ended.
+            At the first header that is damaged, or does not start at the offset where the frame before it ended.
         """
         expected = self.base_offset if offset is None else offset
         while position < self.limit:
@@ -138,23 +139,23 @@ class Segment:
             expected = header.next_offset
 
     def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
-        """The same, but passing over damage to the next sound frame."""
+        """Yield positions and headers as `frames`, skipping damage up to the next valid frame."""
         expected = self.base_offset if offset is None else offset
         while position < self.limit:
             try:
                 header = self.checked_header(position, expected)
             except CorruptLogError:
-                found = self.find_frame(position + 8, expected)
-                if found is None:
+                next_position = self.find_frame(position + 8, expected)
+                if next_position is None:
                     return
-                position = found
-                header = self.header_at(found)
+                position = next_position
+                header = self.header_at(next_position)
             yield position, header
             position = position + header.size
             expected = header.next_offset
 
     def checked_header(self, position: int, offset: int) -> FrameHeader:
-        """The header of the frame at `position`, which must begin at `offset`; CorruptLogError if not."""
+        """Return the header of the frame at `position`, which must start at `offset`; CorruptLogError if not."""
         try:
             header = self.header_at(position)
             if header.base_offset != offset:
@@ -166,34 +167,34 @@ class Segment:
         return header
 
     def checked_body(self, position: int, header: FrameHeader) -> Batch:
-        """The records of the frame at `position`; CorruptLogError when its body is not sound."""
+        """Return the records of the frame at `position`; CorruptLogError if its body is damaged."""
         try:
             return self.body_at(position, header)
         except BadFrameError as bad:
             raise self.damaged(position, header.base_offset, str(bad)) from None
 
     def find_frame(self, position: int, offset: int) -> int | None:
-        """Position of the first sound frame at or after `position` whose records come at or after `offset`."""
-        for place in self._magic_places(position):
+        """Return the position of the first valid frame at or after `position` with records from `offset` on."""
+        for candidate in self._magic_positions(position):
             try:
-                header = self.header_at(place)
+                header = self.header_at(candidate)
                 if header.base_offset >= offset:
-                    self.body_at(place, header)
-                    return place
+                    self.body_at(candidate, header)
+                    return candidate
             except BadFrameError:
                 continue
             except NewerFormatError:
-                return place
+                return candidate
         return None
 
-    def damaged(self, position: int, offset: int, what: str) -> CorruptLogError:
-        """The error for damage in this file."""
-        damage = Damage(str(self.path), position, offset, what)
+    def damaged(self, position: int, offset: int, finding: str) -> CorruptLogError:
+        """Return the error for damage in this file."""
+        damage = Damage(str(self.path), position, offset, finding)
         return CorruptLogError(f"{damage}. Nothing was dropped; `kstreams log verify` lists all damage.")
 
-    def _magic_places(self, position: int) -> Iterator[int]:
+    def _magic_positions(self, position: int) -> Iterator[int]:
         magic = int.from_bytes(MAGIC, "little")
         for start in range(position + -position % _ALIGNMENT, self.limit, _WINDOW):
             end = min(start + _WINDOW, self.limit - self.limit % _ALIGNMENT)
             words = np.frombuffer(self._view[start:end], "<u4") if end > start else np.zeros(0, "<u4")
-            yield from (start + _ALIGNMENT * int(place) for place in np.flatnonzero(words[::2] == magic))
+            yield from (start + _ALIGNMENT * int(index) for index in np.flatnonzero(words[::2] == magic))

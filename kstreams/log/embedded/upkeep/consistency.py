@@ -1,7 +1,7 @@
-"""Consistency of the catalogue with the segments: it knows every transaction and every topic that they hold.
+"""Consistency of the catalogue with the segments, whose transactions and topics it must have; and its repair.
 
-A transaction's row is there before its first frame. So a catalogue that misses one is an older copy, or the machine
-lost what it had not written when its power failed.
+A transaction's row exists before its first frame. So a catalogue without a transaction of the segments is an older
+copy, or the machine lost unwritten changes in a power failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _logger = logging.getLogger("kstreams.log")
 
 
 def repair(folder: str | Path) -> list[str]:
-    """Take the copy of the catalogue that has more, and abort what the segments hold beyond it.
+    """Use the copy of the catalogue with more changes, and abort transactions of the segments that it does not have.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def repair(folder: str | Path) -> list[str]:
     Returns
     -------
     list of str
-        What was done and lost, a sentence each; empty when the catalogue is sound.
+        One sentence for each change and loss; empty if the catalogue is not damaged.
 
     Raises
     ------
     LogError
-        When the folder holds no log, or nothing of its catalogue.
+        When the folder has no log, or both copies of the catalogue are lost.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def repair(folder: str | Path) -> list[str]:
     """
     root = existing_log(folder)
     with closing(Catalogue(root, "os", Disk(), choose_copy_with_loss)) as catalogue:
-        done = [*catalogue.repairs, *forget_unknown(catalogue, root)]
-    advice = "Applications that ran on it start anew from its offsets: delete their state folders before."
-    return [f"{each}." for each in done] + ([advice] if done else [])
+        changes = [*catalogue.repairs, *abort_unknown(catalogue, root)]
+    advice = "Applications of this log start again from its offsets: delete their state folders before."
+    return [f"{each}." for each in changes] + ([advice] if changes else [])
 
 
 class TransactionReference(NamedTuple):
-    """A transaction that a frame names."""
+    """A frame with its transaction."""
 
     transaction: int
     file: str
@@ -75,51 +75,51 @@ def check_against_segments(catalogue: Catalogue, folder: Path, durability: str) 
     Raises
     ------
     CorruptLogError
-        When it is older than they are, unless power failed and `durability` allows for that: then what it does not
-        know is aborted, with a warning.
+        When it is older than the segments. After a power failure that `durability` does not cover, unknown transactions
+        are aborted instead, with a warning.
     """
     partitions = partition_folders(folder)
     tails = (reference for path, source in partitions for reference in _references(path, source, whole=False))
-    missing = missing_in(catalogue, tails, partitions)
-    if not missing:
+    findings = missing_entries(catalogue, tails, partitions)
+    if not findings:
         return
     if durability == "fsync" or catalogue.boot == boot_id():
-        raise outdated_catalogue(folder, missing[0])
-    for sentence in forget_unknown(catalogue, folder):
-        _logger.warning("%s lost what was not yet on the disk when the machine went down: %s", folder, sentence)
+        raise outdated_catalogue(folder, findings[0])
+    for sentence in abort_unknown(catalogue, folder):
+        _logger.warning("%s lost changes that were not on the disk when the machine went down: %s", folder, sentence)
 
 
-def missing_in(
+def missing_entries(
     catalogue: Catalogue, references: Iterable[TransactionReference], partitions: Iterable[tuple[Path, TopicPartition]]
 ) -> list[str]:
-    """What the catalogue does not know of these transactions and folders, in words."""
-    seen = {reference.transaction: reference for reference in references}
-    unknown = unknown_transactions(catalogue, seen)
-    found = [f"transaction {number} is in {seen[number].file} at byte {seen[number].position}" for number in unknown]
+    """Describe the transactions and topics that the catalogue does not have."""
+    by_transaction = {reference.transaction: reference for reference in references}
+    unknown = [by_transaction[number] for number in unknown_transactions(catalogue, by_transaction)]
+    findings = [f"transaction {frame.transaction} is in {frame.file} at byte {frame.position}" for frame in unknown]
     newest = catalogue.newest_id("topics")
-    strange = [path for path, _ in partitions if topic_id(path) > newest and has_records(path)]
-    newest = catalogue.newest_id("topics")  # once more: a topic that was made meanwhile is none
-    return found + [f"the topic {path.parent} is there" for path in strange if topic_id(path) > newest]
+    unknown_folders = [path for path, _ in partitions if topic_id(path) > newest and has_records(path)]
+    newest = catalogue.newest_id("topics")  # read again: a topic may have been created meanwhile
+    return findings + [f"the topic {path.parent} is there" for path in unknown_folders if topic_id(path) > newest]
 
 
-def forget_unknown(catalogue: Catalogue, folder: Path) -> list[str]:
-    """Abort every transaction in the segments that the catalogue does not know; says what that was."""
+def abort_unknown(catalogue: Catalogue, folder: Path) -> list[str]:
+    """Abort every transaction in the segments that the catalogue does not have; return a description of each change."""
     partitions = partition_folders(folder)
-    seen = {each.transaction for path, source in partitions for each in _references(path, source, whole=True)}
-    unknown = unknown_transactions(catalogue, seen)
+    references = {each.transaction for path, source in partitions for each in _references(path, source, whole=True)}
+    unknown = unknown_transactions(catalogue, references)
     newest = max((topic_id(path) for path, _ in partitions), default=0)
     with catalogue.write() as database:
         sql = "INSERT INTO transactions VALUES (?, 0, 0, 'aborted', 0)"
         database.executemany(sql, [(number,) for number in unknown])
     catalogue.raise_id("topics", newest)
-    done = [f"{len(unknown)} transactions are aborted"] if unknown else []
-    known = {topic.id for topic in catalogue.topics().values()}
-    strange = sorted({path.parent.name for path, _ in partitions if topic_id(path) not in known})
-    return done + [f"topics/{name} belongs to no topic" for name in strange]
+    changes = [f"{len(unknown)} transactions are aborted"] if unknown else []
+    existing_ids = {topic.id for topic in catalogue.topics().values()}
+    unknown_folders = sorted({path.parent.name for path, _ in partitions if topic_id(path) not in existing_ids})
+    return changes + [f"topics/{name} belongs to no topic" for name in unknown_folders]
 
 
 def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
-    """Every partition's folder in a log's folder, and what it holds."""
+    """Return the folders of all partitions in a log's folder."""
     folders = [head.parent for head in sorted((root / "topics").glob("*@*/*/head"))]
     return [
         (folder, TopicPartition(folder.parent.name.rpartition("@")[0], int(folder.name)))
@@ -129,7 +129,7 @@ def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
 
 
 def _references(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator[TransactionReference]:
-    """The transactions in a partition; where not all are asked for, those in its last frames."""
+    """Yield the transactions in a partition; without `whole`, those in its last frames."""
     with suppress(FileNotFoundError, LogError):
         head = decode_head((folder / "head").read_bytes())
         bases = [base for base in segment_bases(folder) if head is None or base <= head.segment]
@@ -150,12 +150,12 @@ def _last_filled(folder: Path, bases: list[int]) -> list[int]:
 
 
 def topic_id(partition: Path) -> int:
-    """The number of the topic to which a partition's folder belongs."""
+    """Return the id of the topic of a partition's folder."""
     return int(partition.parent.name.rpartition("@")[2])
 
 
 def has_records(partition: Path) -> bool:
-    """Whether anything was ever written there."""
+    """Return whether a partition's folder has records."""
     with suppress(FileNotFoundError):
         return any(segment_path(partition, base).stat().st_size for base in segment_bases(partition))
     return False

@@ -1,4 +1,4 @@
-"""Showing what is in a log's files, frame by frame, as plain dictionaries."""
+"""`dump`: shows the frames of a log's files as dictionaries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Json = dict[str, Any]
 
 
 def dump(folder: str | Path, *, records: bool = True, topic: str | None = None) -> Iterator[Json]:
-    """Every published frame, hidden and aborted ones too, as JSON-able dictionaries.
+    """Yield every published frame, also hidden and aborted ones, as dictionaries for JSON.
 
     Parameters
     ----------
     folder : str or Path
         A log's folder.
     records : bool
-        Whether each frame is shown with its records: keys and values as text where they are UTF-8, else in base64.
+        Whether to include the records of each frame: keys and values as text if they are UTF-8, else in base64.
     topic : str or None
         Only this topic.
 
     Raises
     ------
     CorruptLogError
-        At the first frame that is damaged; what comes before it was yielded.
+        At the first damaged frame, after those before it were yielded.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def _dump_partition(folder: Path, source: TopicPartition, records: bool) -> Iter
 def _frame(path: Path, position: int, source: TopicPartition, header: FrameHeader) -> Json:
     fields = header._asdict()
     del fields["flags"], fields["records"]
-    place = {"topic": source.topic, "partition": source.partition, "file": str(path), "position": position}
-    return place | fields | {"compression": header.compression, "count": header.records}
+    location = {"topic": source.topic, "partition": source.partition, "file": str(path), "position": position}
+    return location | fields | {"compression": header.compression, "count": header.records}
 
 
 def _records(batch: Batch) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Housekeeping of topics: roll what is due, compact, apply retention, delete rows of finished transactions."""
+"""Housekeeping of topics: rolls segments, compacts, applies retention, and deletes rows of committed transactions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _logger = logging.getLogger("kstreams.log")
 
 
 class CleaningResult(NamedTuple):
-    """What cleaning a topic has freed."""
+    """The segments and bytes that the cleaning of a topic has freed."""
 
     topic: str
     segments: int
@@ -32,9 +32,9 @@ class CleaningResult(NamedTuple):
 
 
 class Housekeeper:
-    """Cleans where nobody appends: a round over all partitions every five minutes, one partition at a time.
+    """Cleans all partitions every five minutes, one at a time, also those to which no records are appended.
 
-    Who has nothing else to do calls `turn`; the processes of a log share the rounds.
+    Idle threads call `clean_next`; the processes of a log share the rounds.
 
     Parameters
     ----------
@@ -44,22 +44,22 @@ class Housekeeper:
     def __init__(self, home: LogResources) -> None:
         self._home = home
         self._mutex = threading.Lock()
-        self._waiting: deque[tuple[Topic, int]] = deque()
-        self._next_ms: int | None = None  # when to look whether a round is due
+        self._due: deque[tuple[Topic, int]] = deque()
+        self._next_ms: int | None = None  # uptime at which to check again whether a round is due
 
-    def turn(self) -> bool:
-        """Clean one partition; False when none is due, or another thread is at it."""
+    def clean_next(self) -> bool:
+        """Clean one partition; return False if none is due, or another thread is cleaning."""
         if not self._mutex.acquire(blocking=False):
             return False
         try:
-            if not self._waiting:
-                self._begin_round()
-            if not self._waiting:
+            if not self._due:
+                self._start_round()
+            if not self._due:
                 return False
-            self._clean(*self._waiting.popleft())
-        except Exception as error:  # who was idle must not end for it
+            self._clean(*self._due.popleft())
+        except Exception as error:  # an error must not end the idle thread
             _logger.error("Housekeeping of %s failed: %s", self._home.folder, error)
-            return bool(self._waiting)
+            return bool(self._due)
         finally:
             self._mutex.release()
         return True
@@ -68,23 +68,23 @@ class Housekeeper:
         with suppress(UnknownTopicError):  # it was deleted meanwhile
             clean_partition(self._home, topic, number, TopicSettings.of(topic.config))
 
-    def _begin_round(self) -> None:
-        # of an earlier boot: always due
+    def _start_round(self) -> None:
         now_ms = self._home.clock.uptime_ms()
         catalogue = self._home.catalogue
         if self._next_ms is not None and self._next_ms - _ROUND_MS <= now_ms < self._next_ms:
             return
         self._next_ms = now_ms + _ROUND_MS
-        if _takes_round(catalogue, now_ms):
+        if _claims_round(catalogue, now_ms):
             delete_committed(catalogue)
             topics = catalogue.topics().values()
-            self._waiting.extend((topic, number) for topic in topics for number in range(topic.partitions))
+            self._due.extend((topic, number) for topic in topics for number in range(topic.partitions))
 
 
-def _takes_round(catalogue: Catalogue, now_ms: int) -> bool:
-    """Whether a round is due and nobody else has begun it; the first one is due after the first look."""
+def _claims_round(catalogue: Catalogue, now_ms: int) -> bool:
+    """Return whether a round is due, and claim it for this process; the first call only sets the time."""
     with catalogue.write() as database:
         row = database.execute("SELECT value FROM marks WHERE name = 'cleaned'").fetchone()
+        # A time of an earlier boot is later than now: then a round is due.
         is_due = row is None or not now_ms - _ROUND_MS < row[0] <= now_ms
         if is_due:
             sql = "INSERT INTO marks VALUES ('cleaned', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -98,9 +98,9 @@ def clean_topic(home: LogResources, topic: Topic, *, eager: bool = False, roll: 
     Parameters
     ----------
     eager : bool
-        Compact whatever can be; else only where it is worth it, as Kafka's cleaner does.
+        Compact even if few bytes can be freed; otherwise by Kafka's `min.cleanable.dirty.ratio`.
     roll : bool
-        Complete the active segments before, so that they are cleaned too.
+        Complete the active segments first, so that they are cleaned too.
     """
     settings = TopicSettings.of(topic.config)
     before = _size(home, topic)
@@ -114,7 +114,7 @@ def clean_topic(home: LogResources, topic: Topic, *, eager: bool = False, roll: 
 def clean_partition(
     home: LogResources, topic: Topic, number: int, settings: TopicSettings, *, eager: bool = False, roll: bool = False
 ) -> None:
-    """Clean one partition; where another process cleans it at the same time, that one goes on."""
+    """Clean one partition, unless another process is cleaning it."""
     partition = home.partition(topic, number)
     appender = Appender(partition, settings.limits, home.clock, home.durability, on_roll=lambda: None)
     with closing(appender), suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Letting old records go: by age, by size, or because someone asked; always whole segments, never the active one."""
+"""Retention: removes old segments by age, by size or on request; always whole segments, never the active one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 
 def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) -> None:
-    """Drop the segments that are too old or too much; what is left begins at a segment's first offset."""
+    """Remove segments beyond `retention.ms` and `retention.bytes`; the log then starts at a segment's first offset."""
     head = partition.head()
     inactive = [base for base in partition.segments() if base < head.segment]
     expired = _expired(partition, inactive, settings, now_ms)
@@ -25,28 +25,28 @@ def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) 
 
 
 def is_expired(head: PartitionHead, settings: TopicSettings, now_ms: int) -> bool:
-    """Whether all records of the active segment are too old: then it is complete, whoever appends next."""
+    """Return whether all records of the active segment are too old, so that it should be rolled."""
     if not settings.delete or settings.retention_ms < 0 or settings.retention_by_record:
         return False
     return head.position > 0 and head.max_timestamp < now_ms - settings.retention_ms
 
 
 def move_start(partition: Partition, offset: int) -> None:
-    """Let the log start at `offset`; LogError when that is after its end."""
+    """Delete the records before `offset`; LogError for an offset after the end."""
     with partition.locked():
         head = partition.head_locked()
         if offset > head.end_offset:
             raise LogError(f"{partition.source} ends at offset {head.end_offset}: nothing before {offset} to delete.")
         if offset <= head.start_offset:
             return
-        # The mark keeps the start for the day the head is lost; readers go by the head.
+        # The marker file keeps the start in case the head is lost; readers use the head.
         create_mark(partition, offset)
         partition.publish(head._replace(start_offset=offset))
         drop_before(partition, head, offset)
 
 
 def create_mark(partition: Partition, offset: int) -> None:
-    """Note the start of the log in the name of an empty file."""
+    """Store the start of the log in the name of an empty file."""
     old = list(partition.folder.glob(f"*{START_SUFFIX}"))
     os.close(create_file(partition.folder / f"{offset:020d}{START_SUFFIX}"))
     for path in old:
@@ -54,10 +54,10 @@ def create_mark(partition: Partition, offset: int) -> None:
 
 
 def drop_before(partition: Partition, head: PartitionHead, offset: int) -> None:
-    """Remove the inactive segments that hold nothing at or after `offset`; the oldest first."""
+    """Remove the inactive segments without records at or after `offset`, the oldest first."""
     bases = [base for base in partition.segments() if base <= head.segment]
-    for base, following in itertools.pairwise(bases):
-        if following > offset:
+    for base, next_base in itertools.pairwise(bases):
+        if next_base > offset:
             break
         path = segment_path(partition.folder, base)
         index_path(path).unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def drop_before(partition: Partition, head: PartitionHead, offset: int) -> None:
 
 
 def greatest_timestamp(partition: Partition, base: int) -> int:
-    """Greatest timestamp in an inactive segment."""
+    """Return the greatest timestamp in an inactive segment."""
     segment = Segment(segment_path(partition.folder, base), partition.source)
     segment.map_all()
     entry = last_entry(segment)
@@ -78,7 +78,7 @@ def _expired(partition: Partition, inactive: list[int], settings: TopicSettings,
         return 0
     times = [greatest_timestamp(partition, base) for base in inactive]
     if settings.retention_by_record:
-        # The windows of an old year that is replayed today are as alive as today's: their changelog must not go.
+        # When an old year is replayed, its windows are in use: their changelog must not be deleted.
         now_ms = min(now_ms, max(times, default=now_ms))
     return next((count for count, time in enumerate(times) if time >= now_ms - settings.retention_ms), len(times))
 

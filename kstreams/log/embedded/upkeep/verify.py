@@ -1,4 +1,4 @@
-"""Checking a whole log without changing it: every frame of every segment, heads, indexes, the catalogue."""
+"""`verify`: checks a whole log without changing it: frames, heads, indexes, and both copies of the catalogue."""
 
 from __future__ import annotations
 
@@ -24,40 +24,42 @@ from kstreams.log.embedded.upkeep.consistency import TransactionReference, has_r
 
 
 class CatalogueView(NamedTuple):
-    """The copies at one moment, and what is wrong inside the database."""
+    """Both copies of the catalogue at one moment, and the damage in the database."""
 
     contents: DatabaseContents | None
     journal: JournalContents | None
     faults: list[str]
 
 
-def verify_catalogue(root: Path, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
-    """All damage in the catalogue.
+def verify_catalogue(root: Path, references: Mapping[int, TransactionReference]) -> Iterator[Damage]:
+    """Yield all damage in the catalogue.
 
     Parameters
     ----------
     root : Path
         The log's folder.
-    seen : mapping of transaction id to TransactionReference
+    references : mapping of transaction id to TransactionReference
         The transactions in the segments.
     """
     try:
         with closing(FolderLock(root)) as folder_lock, folder_lock.opening() as alone:
             view = _view(root, alone)
-    except OSError:  # a folder that cannot be written to has no writers either
+    except OSError:  # a folder that is not writable has no writers
         view = _view(root, alone=True)
     yield from (Damage(str(root / DATABASE), 0, -1, fault) for fault in view.faults)
     yield from _verify_journal(root, view)
     tables = _newest_tables(view)
     if tables is not None:
-        yield from _verify_tables(root, tables, seen)
+        yield from _verify_tables(root, tables, references)
 
 
 def _view(root: Path, alone: bool) -> CatalogueView:
-    """Look at both; beside live writers under the write lock, so that none is half way between the two."""
+    """Read both copies; if other processes have the log open, under the write lock, so that no change is half done."""
     if not (root / DATABASE).exists():
         return CatalogueView(
-            None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"]
+            None,
+            _read_journal(root),
+            ["it is missing; the next opening rebuilds it from the journal"],
         )
     mode = "ro" if alone else "rw"
     try:
@@ -73,7 +75,7 @@ def _view(root: Path, alone: bool) -> CatalogueView:
 
 
 def _view_of_format_1(database: sqlite3.Connection) -> CatalogueView:
-    """A catalogue that was not opened since there are journals: nothing to compare it with."""
+    """Read a catalogue of format 1, which has no journal to compare it with."""
     lines = [line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok"]
     tables = read_tables(database)
     return CatalogueView(None, JournalContents(tables, 0, 0, b"", 0, ""), lines)
@@ -105,16 +107,16 @@ def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
     if contents is None:
         return
     if journal.newest > contents.state.sequence:
-        what = f"it ends with change {contents.state.sequence}, its journal with {journal.newest}"
-        yield Damage(str(root / DATABASE), 0, -1, what)
+        finding = f"it ends with change {contents.state.sequence}, its journal with {journal.newest}"
+        yield Damage(str(root / DATABASE), 0, -1, finding)
     elif journal.sequence < contents.state.sequence:
-        what = f"it ends with change {journal.sequence}, {DATABASE} with {contents.state.sequence}"
-        yield Damage(str(root / NAME), journal.end, -1, what)
+        finding = f"it ends with change {journal.sequence}, {DATABASE} with {contents.state.sequence}"
+        yield Damage(str(root / NAME), journal.end, -1, finding)
     elif journal.tables != contents.tables:
-        yield Damage(str(root / NAME), 0, -1, f"it says other things than {DATABASE}")
+        yield Damage(str(root / NAME), 0, -1, f"its rows differ from those of {DATABASE}")
 
 
-def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
+def _verify_tables(root: Path, tables: Tables, references: Mapping[int, TransactionReference]) -> Iterator[Damage]:
     path = str(root / DATABASE)
     try:
         check_tables(tables, path)
@@ -122,10 +124,10 @@ def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, TransactionRef
         yield Damage(path, 0, -1, str(impossible))
         return
     marks = {name: value for name, value in tables["marks"].values()}
-    for number, reference in seen.items():
+    for number, reference in references.items():
         if number and (number,) not in tables["transactions"] and number >= marks.get("settled", 0):
-            what = f"a frame of transaction {number}, which the catalogue does not know"
-            yield Damage(reference.file, reference.position, -1, what)
+            finding = f"a frame of transaction {number}, which is not in the catalogue"
+            yield Damage(reference.file, reference.position, -1, finding)
     yield from _verify_topics(root, tables, marks.get("last of topics", 0))
 
 
@@ -137,13 +139,13 @@ def _verify_topics(root: Path, tables: Tables, newest: int) -> Iterator[Damage]:
                 yield Damage(str(folder / str(partition)), 0, -1, "the partition has no folder with a head")
     for path, _ in partition_folders(root):
         if newest and topic_id(path) > newest and has_records(path):
-            yield Damage(str(path), 0, -1, "a partition of a topic that the catalogue does not know")
+            yield Damage(str(path), 0, -1, "a partition of a topic that is not in the catalogue")
 
 
 def verify(folder: str | Path) -> list[Damage]:
-    """All damage in a log's folder; an empty list when it is sound.
+    """Return all damage in a log's folder; an empty list if there is none.
 
-    Bytes after the published end are what a dead writer left and no damage: the next writer cuts them.
+    Bytes after the published end are no damage: a dead writer left them, and the next writer cuts them.
 
     Parameters
     ----------
@@ -164,13 +166,17 @@ def verify(folder: str | Path) -> list[Damage]:
     []
     """
     root = existing_log(folder)
-    seen: dict[int, TransactionReference] = {}
-    found = [damage for partition in partition_folders(root) for damage in verify_partition(*partition, seen)]
-    return [*verify_catalogue(root, seen), *found]
+    references: dict[int, TransactionReference] = {}
+    damage_in_partitions = [
+        damage for path, source in partition_folders(root) for damage in verify_partition(path, source, references)
+    ]
+    return [*verify_catalogue(root, references), *damage_in_partitions]
 
 
-def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, TransactionReference]) -> Iterator[Damage]:
-    """All damage in one partition; the transactions in it are added to `seen`."""
+def verify_partition(
+    folder: Path, source: TopicPartition, references: dict[int, TransactionReference]
+) -> Iterator[Damage]:
+    """Yield all damage in one partition, and add its transactions to `references` (by id)."""
     raw = (folder / "head").read_bytes()
     head = decode_head(raw)
     if head is None:
@@ -184,30 +190,29 @@ def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, Trans
         if base > expected:
             yield Damage(str(segment.path), 0, expected, f"the records from offset {expected} to {base} are missing")
         active = head if head is not None and base == head.segment else None
-        yield from _map(segment, active)
-        end = yield from _verify_frames(segment, seen)
+        yield from _map_segment(segment, active)
+        end = yield from _verify_frames(segment, references)
         yield from _verify_index(segment)
         expected = max(expected, end)
     if head is not None and head.segment not in bases:
-        missing = segment_path(folder, head.segment)
-        yield Damage(str(missing), 0, head.segment, "the active segment is missing")
+        active_path = segment_path(folder, head.segment)
+        yield Damage(str(active_path), 0, head.segment, "the active segment is missing")
 
 
-def _map(segment: Segment, head: PartitionHead | None) -> Iterator[Damage]:
-    """Map what is published; a head of another boot may be ahead of its frames, so there the whole file counts."""
+def _map_segment(segment: Segment, head: PartitionHead | None) -> Iterator[Damage]:
+    """Map the published part of a segment; all of it if the head is from another boot, and so may be wrong."""
+    if head is None or not is_trusted(head):
+        segment.map_all()
+        return
     try:
-        if head is not None and is_trusted(head):
-            segment.map(head.position)
-        else:
-            segment.map_all()
+        segment.map(head.position)
     except CorruptLogError:
-        assert head is not None
         segment.map_all()
         yield Damage(str(segment.path), segment.limit, -1, f"{head.position - segment.limit} bytes are missing here")
 
 
-def _verify_frames(segment: Segment, seen: dict[int, TransactionReference]) -> Generator[Damage, None, int]:
-    """Damage in the mapped part of a segment; returns the offset after its last sound frame."""
+def _verify_frames(segment: Segment, references: dict[int, TransactionReference]) -> Generator[Damage, None, int]:
+    """Yield damage in the mapped part of a segment; return the offset after its last valid frame."""
     position = 0
     offset = segment.base_offset
     while position < segment.limit:
@@ -216,22 +221,22 @@ def _verify_frames(segment: Segment, seen: dict[int, TransactionReference]) -> G
             if header.base_offset != offset:
                 raise BadFrameError(f"the frame begins at offset {header.base_offset}")
             segment.body_at(position, header)
-            seen.setdefault(
+            references.setdefault(
                 header.transaction_id, TransactionReference(header.transaction_id, str(segment.path), position)
             )
             position = position + header.size
             offset = header.next_offset
         except (BadFrameError, NewerFormatError) as bad:
             yield Damage(str(segment.path), position, offset, str(bad))
-            place = segment.find_frame(position + 8, offset)
-            if place is None:
+            next_position = segment.find_frame(position + 8, offset)
+            if next_position is None:
                 return offset
-            position = place
-            offset = segment.header_at(place).base_offset
+            position = next_position
+            offset = segment.header_at(next_position).base_offset
     return offset
 
 
 def _verify_index(segment: Segment) -> Iterator[Damage]:
     for position in wrong_entries(segment):
-        what = "an entry that names no frame; the index is made anew when it is needed"
-        yield Damage(str(index_path(segment.path)), position, -1, what)
+        finding = "an entry that names no frame; the index is rebuilt when it is needed"
+        yield Damage(str(index_path(segment.path)), position, -1, finding)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from kstreams.kernel.batch import HEADERS_TYPE
-from kstreams.log.partitioning import places_by_partition
+from kstreams.log.partitioning import rows_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs
 
@@ -105,7 +105,7 @@ def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partit
     times = rows.timestamps if rows.stream_times is None else rows.stream_times
     columns = [pa.array(offsets, pa.int64()), rows.timestamps, rows.keys, rows.values, headers, times]
     content = pa.RecordBatch.from_arrays(columns, schema=_CONTENT)
-    for partition, places in places_by_partition(partitions):
+    for partition, places in rows_by_partition(partitions):
         mine = content if len(places) == len(content) else content.take(pa.array(places))
         for start in range(0, len(mine), MOST_ROWS):
             piece = mine.slice(start, MOST_ROWS)
