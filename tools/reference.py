@@ -137,8 +137,7 @@ def configuration() -> Page:
 
     yield CONFIGURATION_INTRODUCTION
     used = [key for key in KEYS.values() if key.used]
-    rows = ((f"`{k.name}`{' (own)' if k.own else ''}", k.kind.name, shown(k.default), k.doc) for k in used)
-    yield from table(("Key", "Value", "Default", "Meaning"), rows)
+    yield from table(("Key", "Value", "Default", "Meaning"), map(row_of, used))
     yield "\n## Keys that are passed on\n"
     yield ("Keys that start with " + ", ".join(f"`{prefix}`" for prefix in PREFIXES) + " are passed on unchanged.")
     yield "\n## Keys of Kafka Streams without effect\n"
@@ -146,7 +145,11 @@ def configuration() -> Page:
     yield from table(("Key", "Why"), ((f"`{k.name}`", k.doc) for k in KEYS.values() if not k.used))
     yield "\n## Settings of topics\n"
     yield "For `kstreams topics create --config KEY=VALUE` and `Admin.create_topic`. The names are those of Kafka.\n"
-    yield from table(("Key", "Default"), ((f"`{name}`", shown(s.default)) for name, s in TOPIC_SETTINGS.items()))
+    yield from table(("Key", "Value", "Default", "Meaning"), map(row_of, TOPIC_SETTINGS.values()))
+
+
+def row_of(key: Any) -> tuple[str, str, str, str]:
+    return f"`{key.name}`{' (own)' if key.own else ''}", key.kind.name, shown(key.default), key.doc
 
 
 def shown(default: Any) -> str:

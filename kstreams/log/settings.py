@@ -1,105 +1,115 @@
-"""Settings of producers, consumers and topics: each kind is a table of keys, how a value is read, and its default."""
+"""Settings of producers, consumers and topics, declared as `Key`s like those of applications, and their kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
+from kstreams.config.key import Key
+from kstreams.config.kinds import Kind
 from kstreams.errors import ConfigError
 from kstreams.log.naming import did_you_mean
 
-Reader = Callable[[Any], Any]
+Keys = Mapping[str, Key]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: its default and the function that reads a given value (raising ValueError with what is expected)."""
-
-    default: Any
-    read: Reader
+def keys(*declared: Key) -> dict[str, Key]:
+    """Return keys by name."""
+    return {key.name: key for key in declared}
 
 
-def number(least: int, most: int = 2**63 - 1) -> Reader:
-    """Reads a whole number within bounds."""
+def number(least: int, most: int = 2**63 - 1) -> Kind:
+    """Whole numbers from `least` to `most`."""
 
-    def read(value: Any) -> int:
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+    def read(value: object) -> int:
+        if not isinstance(value, int | float | str) or isinstance(value, bool):
             raise ValueError(f"a whole number of at least {least}")
         try:
-            n = int(value)
-        except (TypeError, ValueError):
+            parsed = int(value)
+        except (ValueError, OverflowError):
             raise ValueError(f"a whole number of at least {least}") from None
-        if not least <= n <= most:
+        if isinstance(value, float) and not value.is_integer():
+            raise ValueError(f"a whole number of at least {least}")
+        if not least <= parsed <= most:
             raise ValueError(f"a whole number from {least} to {most}")
-        return n
+        return parsed
 
-    return read
+    return Kind(f"integer from {least}" if most == 2**63 - 1 else f"integer from {least} to {most}", read)
 
 
-def choice(*allowed: str) -> Reader:
-    """Reads one of the allowed words."""
+def choice(*allowed: str) -> Kind:
+    """One of a few words."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if str(value) not in allowed:
             raise ValueError("one of " + ", ".join(allowed))
         return str(value)
 
-    return read
+    return Kind(" | ".join(allowed), read)
 
 
-def flag(value: Any) -> bool:
-    """Reads true or false."""
+def subset(*allowed: str) -> Kind:
+    """One or more of a few words, separated by commas; read in the order of `allowed`."""
+
+    def read(value: object) -> str:
+        words = {word.strip() for word in str(value).split(",")}
+        if not words or not words <= set(allowed):
+            raise ValueError("one or more of " + ", ".join(allowed) + ", separated by commas")
+        return ",".join(word for word in allowed if word in words)
+
+    return Kind(", ".join(allowed) + " (one or more)", read)
+
+
+def _flag(value: object) -> bool:
     if str(value).lower() not in ("true", "false"):
         raise ValueError("true or false")
     return str(value).lower() == "true"
 
 
-def words(*allowed: str) -> Reader:
-    """Reads a comma-separated list of allowed words; the result is in the order of `allowed`."""
-
-    def read(value: Any) -> str:
-        given = {word.strip() for word in str(value).split(",")}
-        if not given or not given <= set(allowed):
-            raise ValueError("one or more of " + ", ".join(allowed) + ", separated by commas")
-        return ",".join(word for word in allowed if word in given)
-
-    return read
-
-
-def text(value: Any) -> str | None:
-    """Reads a non-empty text; None stays None."""
-    if value is not None and (not isinstance(value, str) or not value):
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
         raise ValueError("a text that is not empty")
     return value
 
 
-def read_settings(kind: str, table: Mapping[str, Setting], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The full settings: what was given, checked, over the defaults.
+FLAG = Kind("true | false", _flag)
+TEXT = Kind("text", _text)
+
+
+def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return all settings: those that are set, checked, over the defaults.
 
     Parameters
     ----------
-    kind : str
-        What the settings are of, for messages: `"topic"`, `"producer"`.
-    table : mapping of key to Setting
-    given : mapping or None
+    owner : str
+        The owner of the settings, for messages: `"topic"`, `"producer"`, `"consumer"`.
+    declared : mapping of str to Key
+    settings : mapping or None
 
     Raises
     ------
     ConfigError
-        For an unknown key, naming the nearest known one, or for a value that the setting does not take.
+        For an unknown key, naming the nearest known one, or for an illegal value.
 
     Examples
     --------
-    >>> read_settings("demo", {"linger.ms": Setting(5, number(0))}, {"linger.ms": "7"})
+    >>> linger = Key("linger.ms", number(0), 5, "Time that a record waits for others.")
+    >>> read_settings("demo", keys(linger), {"linger.ms": "7"})
     {'linger.ms': 7}
     """
-    full = {key: setting.default for key, setting in table.items()}
-    for key, value in (given or {}).items():
-        if key not in table:
-            raise ConfigError(f"{key!r} is no {kind} setting.{did_you_mean(key, table)}")
-        try:
-            full[key] = table[key].read(value)
-        except ValueError as expected:
-            raise ConfigError(f"The {kind} setting {key!r} takes {expected}, not {value!r}.") from None
-    return full
+    values = {name: key.default for name, key in declared.items()}
+    for name, value in (settings or {}).items():
+        if name not in declared:
+            raise ConfigError(f"{name!r} is no {owner} setting.{did_you_mean(name, declared)}")
+        values[name] = read_setting(owner, declared[name], value)
+    return values
+
+
+def read_setting(owner: str, key: Key, value: object) -> Any:
+    """Return the checked value of one setting; ConfigError for an illegal value."""
+    try:
+        return key.kind.read(value)
+    except ValueError as expected:
+        raise ConfigError(f"The {owner} setting {key.name!r} takes {expected}, not {value!r}.") from None

@@ -126,7 +126,7 @@ def test_text_lines_show_time_place_key_and_value(kstreams):
         (("consume", "nowhere"), "", "nowhere"),
         (("consume", "lines", "--partition", "3"), "", "partitions 0 to 0, not 3"),
         (("topics", "describe", "line"), "", "lines"),
-        (("topics", "create", "lines"), "", "there already"),
+        (("topics", "create", "lines"), "", "exists already"),
         (("topics", "create", "a/b"), "", "no topic name"),
         (("topics", "create", "x", "-c", "retention=1"), "", "retention.ms"),
     ],

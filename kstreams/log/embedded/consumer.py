@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from kstreams.config.key import Key
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time, time_ms, to_ms
@@ -24,12 +25,17 @@ from kstreams.log.groups.group_consumers import (
     check_times,
     nothing_committed,
 )
-from kstreams.log.settings import Setting, choice, read_settings
+from kstreams.log.settings import choice, keys, read_settings
 from kstreams.os.forks import of_one_process
 
-CONSUMER_SETTINGS = MEMBER_SETTINGS | {
-    "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
-}
+CONSUMER_SETTINGS = MEMBER_SETTINGS | keys(
+    Key(
+        "isolation.level",
+        choice("read_committed", "read_uncommitted"),
+        "read_committed",
+        "Whether records of open and aborted transactions are hidden.",
+    ),
+)
 _MAX_KNOWN_STATES = 10_000
 # seconds between two reads of an idle consumer
 _FIRST_PAUSE = 0.0005

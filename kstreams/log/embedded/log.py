@@ -68,7 +68,7 @@ class EmbeddedLog:
         self, folder: Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
     ) -> None:
         try:
-            choice("os", "fsync", "none")(durability)
+            choice("os", "fsync", "none").read(durability)
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         make_folder(folder / "topics")

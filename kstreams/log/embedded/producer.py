@@ -8,6 +8,7 @@ from contextlib import suppress
 from operator import index
 from typing import Any
 
+from kstreams.config.key import Key
 from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
@@ -29,23 +30,28 @@ from kstreams.log.record_checks import (
     not_bytes,
     refused_rows,
 )
-from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
+from kstreams.log.settings import FLAG, TEXT, choice, keys, number, read_settings
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
 _IDLE_S = 1.0
-PRODUCER_SETTINGS = {
-    "batch.size": Setting(1 << 20, number(0)),
-    "buffer.memory": Setting(32 << 20, number(0)),
-    "compression.type": Setting("none", choice("none", "lz4", "zstd")),
-    "delivery.report.only.error": Setting(False, flag),
-    "linger.ms": Setting(5, number(-1)),
-    "max.block.ms": Setting(60_000, number(0)),
-    "metadata.max.age.ms": Setting(5_000, number(0)),
-    "transaction.coordinator": Setting(None, text),
-    "transaction.timeout.ms": Setting(60_000, number(1)),
-    "transactional.id": Setting(None, text),
-}
+PRODUCER_SETTINGS = keys(
+    Key("batch.size", number(0), 1 << 20, "Bytes of all partitions after which buffered records are written."),
+    Key("buffer.memory", number(0), 32 << 20, "Bytes of the buffer."),
+    Key(
+        "compression.type",
+        choice("none", "lz4", "zstd"),
+        "none",
+        "Compression of records, for topics with `compression.type=producer`.",
+    ),
+    Key("delivery.report.only.error", FLAG, False, "Whether callbacks are called for failures only.", own=True),
+    Key("linger.ms", number(-1), 5, "Time that a record waits for others; -1: until `batch.size`, or `flush`."),
+    Key("max.block.ms", number(0), 60_000, "Time that `send` waits for room in the buffer."),
+    Key("metadata.max.age.ms", number(0), 5_000, "Time after which the settings of a topic are read again."),
+    Key("transaction.coordinator", TEXT, None, "Token of the coordinator that commits the transactions.", own=True),
+    Key("transaction.timeout.ms", number(1), 60_000, "Time after which an open transaction is aborted."),
+    Key("transactional.id", TEXT, None, "Identity of a producer of transactions, which fences an earlier producer."),
+)
 
 
 class EmbeddedProducer:

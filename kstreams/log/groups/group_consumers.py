@@ -8,12 +8,14 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from kstreams.config.key import Key
+from kstreams.config.kinds import Kind
 from kstreams.errors import ConfigError, LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.offset_reset import offset_reset_of
 from kstreams.log.api import OffsetAndMetadata, OnCommit, PartitionsListener
 from kstreams.log.groups.assignors import assignors_named
-from kstreams.log.settings import Setting, number, text
+from kstreams.log.settings import TEXT, keys, number
 
 _logger = logging.getLogger("kstreams.groups")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -81,17 +83,27 @@ def _reset(value: Any) -> str | timedelta:
     return reset
 
 
-MEMBER_SETTINGS = {
-    "auto.offset.reset": Setting("earliest", _reset),
-    "client.id": Setting(None, text),
-    "group.id": Setting(None, text),
-    "group.instance.id": Setting(None, text),
-    "heartbeat.interval.ms": Setting(3_000, number(1)),
-    "max.poll.interval.ms": Setting(300_000, number(1)),
-    "metadata.max.age.ms": Setting(5_000, number(0)),
-    "partition.assignment.strategy": Setting(assignors_named("cooperative-sticky"), assignors_named),
-    "session.timeout.ms": Setting(45_000, number(1)),
-}
+MEMBER_SETTINGS = keys(
+    Key(
+        "auto.offset.reset",
+        Kind("earliest | latest | none | by_duration:PT1H", _reset),
+        "earliest",
+        "Where to start without a committed offset, or if the position is no longer in the log.",
+    ),
+    Key("client.id", TEXT, None, "Name of the client, a part of its member id."),
+    Key("group.id", TEXT, None, "Name of the consumer group."),
+    Key("group.instance.id", TEXT, None, "Name of a static member, which keeps its partitions over a restart."),
+    Key("heartbeat.interval.ms", number(1), 3_000, "Time between two heartbeats."),
+    Key("max.poll.interval.ms", number(1), 300_000, "Time without a poll after which a member leaves its group."),
+    Key("metadata.max.age.ms", number(0), 5_000, "Time after which topics and their partitions are read again."),
+    Key(
+        "partition.assignment.strategy",
+        Kind("names of assignors, comma separated", assignors_named),
+        assignors_named("cooperative-sticky"),
+        "Assignors that the member supports, by preference.",
+    ),
+    Key("session.timeout.ms", number(1), 45_000, "Time without a heartbeat after which a member counts as dead."),
+)
 
 
 def check_times(settings: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from kstreams.config.key import Key
 from kstreams.errors import ConfigError, LogError, TopicExistsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
@@ -26,13 +27,13 @@ from kstreams.log.kafka.connection import ATTEMPT_TIMEOUT_S, TIMEOUT_S, Connecti
 from kstreams.log.kafka.failures import error_of, reason_of
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
 from kstreams.log.naming import check_topic_name, check_total, did_you_mean
-from kstreams.log.settings import choice
+from kstreams.log.settings import choice, read_setting
 from kstreams.log.topic_types import KEY_TYPE, VALUE_TYPE
 
 logger = logging.getLogger(__name__)
 TYPE_SETTINGS = frozenset((KEY_TYPE, VALUE_TYPE))
 """The settings that name the types of records, which Kafka does not have."""
-_RETENTION_CLOCK = "retention.clock"
+_RETENTION_CLOCK = Key("retention.clock", choice("wall", "record"), "wall", "Where `retention.ms` counts back from.")
 _KAFKA_SETTINGS = (
     "cleanup.policy", "compression.type", "delete.retention.ms", "max.message.bytes", "message.timestamp.type",
     "message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "min.cleanable.dirty.ratio",
@@ -264,11 +265,7 @@ def translated(name: str, config: Mapping[str, str] | None) -> dict[str, str]:
     settings = {key: value for key, value in (config or {}).items() if key not in TYPE_SETTINGS}
     if settings.get("compression.type") == "none":
         settings["compression.type"] = "uncompressed"
-    clock = settings.pop(_RETENTION_CLOCK, "wall")
-    try:
-        choice("wall", "record")(clock)
-    except ValueError as expected:
-        raise ConfigError(f"The topic setting {_RETENTION_CLOCK!r} takes {expected}, not {clock!r}.") from None
+    clock = read_setting("topic", _RETENTION_CLOCK, settings.pop(_RETENTION_CLOCK.name, _RETENTION_CLOCK.default))
     if clock == "record" and "retention.ms" in settings:
         policies = [policy for policy in settings.get("cleanup.policy", "delete").split(",") if policy != "delete"]
         logger.warning(

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.config.key import Key
+from kstreams.config.kinds import Kind
 from kstreams.errors import SerdeError
 from kstreams.log.embedded.segments.appender import SegmentLimits
 from kstreams.log.embedded.segments.frame import HEADER_SIZE, MAX_BODY
 from kstreams.log.record_checks import TopicFacts
-from kstreams.log.settings import Setting, choice, number, read_settings, words
+from kstreams.log.settings import choice, keys, number, read_settings, subset
 from kstreams.log.topic_types import KEY_TYPE, MIXED, VALUE_TYPE
 from kstreams.serdes import serde_named, type_name
 
@@ -27,22 +29,43 @@ def _type(value: Any) -> str | None:
         raise ValueError(f"a type ({error})") from None
 
 
+_TYPE = Kind("name of a type", _type)
 # Kafka's defaults, except that records are kept without limit by default (Kafka: `retention.ms` is 7 days).
-TOPIC_SETTINGS = {
-    "cleanup.policy": Setting("delete", words("compact", "delete")),
-    "compression.type": Setting("producer", choice("producer", "none", "lz4", "zstd")),
-    "delete.retention.ms": Setting(_DAY_MS, number(0)),
-    KEY_TYPE: Setting(None, _type),  # not in Kafka, as the next one
-    VALUE_TYPE: Setting(None, _type),
-    "max.message.bytes": Setting(1_048_588, number(1024, MAX_BODY - HEADER_SIZE)),
-    "message.timestamp.type": Setting("CreateTime", choice("CreateTime", "LogAppendTime")),
-    "min.compaction.lag.ms": Setting(0, number(0)),
-    "retention.bytes": Setting(-1, number(-1)),
-    "retention.clock": Setting("wall", choice("wall", "record")),  # not in Kafka: where `retention.ms` counts from
-    "retention.ms": Setting(-1, number(-1)),
-    "segment.bytes": Setting(1 << 30, number(1024, 1 << 40)),
-    "segment.ms": Setting(7 * _DAY_MS, number(1)),
-}
+TOPIC_SETTINGS = keys(
+    Key(
+        "cleanup.policy", subset("compact", "delete"), "delete", "Whether old records are deleted, compacted or both."
+    ),
+    Key(
+        "compression.type",
+        choice("producer", "none", "lz4", "zstd"),
+        "producer",
+        "Compression of new records; `producer`: by the setting of each producer.",
+    ),
+    Key("delete.retention.ms", number(0), _DAY_MS, "Time that compaction keeps tombstones."),
+    Key(KEY_TYPE, _TYPE, None, "Type of the keys, for tools that show records.", own=True),
+    Key(VALUE_TYPE, _TYPE, None, "Type of the values, for tools that show records.", own=True),
+    Key(
+        "max.message.bytes", number(1024, MAX_BODY - HEADER_SIZE), 1_048_588, "Greatest size of a record."
+    ),
+    Key(
+        "message.timestamp.type",
+        choice("CreateTime", "LogAppendTime"),
+        "CreateTime",
+        "Whether records have the timestamps of their producer, or the time at which they are appended.",
+    ),
+    Key("min.compaction.lag.ms", number(0), 0, "Age before which records are not compacted."),
+    Key("retention.bytes", number(-1), -1, "Size of a partition above which old segments are deleted; -1: no limit."),
+    Key(
+        "retention.clock",
+        choice("wall", "record"),
+        "wall",
+        "Where `retention.ms` counts back from: now (`wall`), or the newest timestamp of the partition (`record`).",
+        own=True,
+    ),
+    Key("retention.ms", number(-1), -1, "Age after which segments are deleted; -1: no limit."),
+    Key("segment.bytes", number(1024, 1 << 40), 1 << 30, "Size at which a segment is complete."),
+    Key("segment.ms", number(1), 7 * _DAY_MS, "Time after its first record at which a segment is complete."),
+)
 
 
 def full_config(config: Mapping[str, Any] | None) -> dict[str, str]:
