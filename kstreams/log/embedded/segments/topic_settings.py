@@ -32,9 +32,7 @@ def _type(value: Any) -> str | None:
 _TYPE = Kind("name of a type", _type)
 # Kafka's defaults, except that records are kept without limit by default (Kafka: `retention.ms` is 7 days).
 TOPIC_SETTINGS = keys(
-    Key(
-        "cleanup.policy", subset("compact", "delete"), "delete", "Whether old records are deleted, compacted or both."
-    ),
+    Key("cleanup.policy", subset("compact", "delete"), "delete", "Whether old records are deleted, compacted or both."),
     Key(
         "compression.type",
         choice("producer", "none", "lz4", "zstd"),
@@ -44,9 +42,7 @@ TOPIC_SETTINGS = keys(
     Key("delete.retention.ms", number(0), _DAY_MS, "Time that compaction keeps tombstones."),
     Key(KEY_TYPE, _TYPE, None, "Type of the keys, for tools that show records.", own=True),
     Key(VALUE_TYPE, _TYPE, None, "Type of the values, for tools that show records.", own=True),
-    Key(
-        "max.message.bytes", number(1024, MAX_BODY - HEADER_SIZE), 1_048_588, "Greatest size of a record."
-    ),
+    Key("max.message.bytes", number(1024, MAX_BODY - HEADER_SIZE), 1_048_588, "Greatest size of a record."),
     Key(
         "message.timestamp.type",
         choice("CreateTime", "LogAppendTime"),
