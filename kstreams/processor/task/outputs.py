@@ -1,4 +1,4 @@
-"""`OutputBuffers`: what the sinks of a task write, gathered by topic, encoded in bulk and handed to a `Collector`."""
+"""`OutputBuffers`: the output of a task, buffered by topic, encoded in bulk and handed to a `Collector`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if {current}.headers: {headers}[len({keys})] = {current}.origin()
 
 
 class TopicBuffer:
-    """The records of one topic in order: in parts, a new one wherever another sink goes on."""
+    """The records of one topic in order: in parts, one for each run of records of the same sink."""
 
     __slots__ = ("parts",)
 
@@ -42,7 +42,7 @@ class TopicBuffer:
         self.parts: list[SinkRows] = []
 
     def of(self, sink: SinkNode) -> SinkRows:
-        """The part to which this sink appends."""
+        """Return the part to which a sink appends."""
         if not self.parts or self.parts[-1].sink is not sink:
             self.parts.append(SinkRows(sink))
         return self.parts[-1]
@@ -56,15 +56,15 @@ class OutputBuffers:
     sinks : collection of SinkNode
         All sinks of the task.
     current : CurrentRecord
-        Gives each row its headers.
+        The current record, from which each row gets its headers.
     failures : Failures
-        Decides about rows that cannot be written; its dead letters are sent with the rest.
+        Handles rows that cannot be written; its dead letters are sent with the other rows.
     collector : Collector
         Takes the encoded rows.
     topic_names : mapping of str to str
-        Real names of the topics whose name in the topology differs (internal ones).
+        Real names of topics whose name in the topology differs: internal topics.
     in_order : bool
-        Whether topics are sent in the order in which they got their first rows; otherwise in an order of no meaning.
+        Whether topics are sent in the order in which they got their first rows; otherwise in any order.
     """
 
     def __init__(
@@ -77,12 +77,11 @@ class OutputBuffers:
         *,
         in_order: bool = False,
     ) -> None:
-        # topics in the order of their first rows
         self._in_order = in_order
-        self._noted = dict[str, None]()
+        self._written_topics = dict[str, None]()
         self._current = current
         self._failures = failures
-        self._guards = failures.guards_production
+        self._has_handler = failures.guards_production
         self._collector = collector
         self._topic_names = topic_names
         self._topics: dict[str, TopicBuffer] = {}
@@ -93,17 +92,20 @@ class OutputBuffers:
         self.follows_time = dynamic or any(self.merges(topic) for topic in fixed)
 
     def merges(self, topic: str) -> bool:
-        """Whether a topic (by its name in the topology) wants to know the stream times of its rows."""
+        """Return whether rows of a topic, by its name in the topology, need their stream times."""
         return self._collector.merges(self._topic_names.get(topic, topic))
 
     def forward_to(self, sink: SinkNode) -> Forward:
-        """The closure that appends to the topic of a sink."""
+        """Return the function that appends records to the topic of a sink."""
         if callable(sink.topic):
-            return self._chosen(sink, sink.topic)
-        return self._shared(sink, sink.topic, self._topics.setdefault(sink.topic, TopicBuffer()))
+            return self._dynamic_sink(sink, sink.topic)
+        return self._static_sink(sink, sink.topic, self._topics.setdefault(sink.topic, TopicBuffer()))
 
     def statement_for(self, sink: SinkNode) -> Statement | None:
-        """The end of a chain that appends to the topic of a sink; None when it must choose a place per record."""
+        """Return the last statement of a chain, which appends to the topic of a sink.
+
+        None if the buffer must be chosen for each record.
+        """
         if not isinstance(sink.topic, str) or sink.topic not in self._exclusive:
             return None
         rows = self._topics.setdefault(sink.topic, TopicBuffer()).of(sink)
@@ -111,36 +113,36 @@ class OutputBuffers:
         columns = {"key": rows.keys, "value": rows.values, "timestamp": rows.timestamps}
         names |= {f"add_{name}": column.append for name, column in columns.items()}
         text = _APPEND
-        if self._guards:
+        if self._has_handler:
             text = _ADD_ORIGIN + text
             names = {**names, "add_origin": rows.origins.append}
         if self._in_order:
             text = _NOTE_TOPIC + text
-            names = {**names, "topics": self._noted, "topic": sink.topic}
+            names = {**names, "topics": self._written_topics, "topic": sink.topic}
         if self.merges(sink.topic):
             text = _NOTE_REACHED + text
             names = {**names, "reached": rows.reached}
         return Statement(text, names)
 
     def send_if_many(self) -> None:
-        """Send once enough rows have gathered to be worth a bulk."""
+        """Send if at least `MANY_ROWS` are buffered."""
         if sum([len(rows.keys) for buffer in self._topics.values() for rows in buffer.parts]) >= MANY_ROWS:
             self.send()
 
     def send(self) -> None:
-        """Encode what was gathered and hand it to the collector, topic by topic."""
-        for topic in (*self._noted, *self._topics):
+        """Encode the buffered rows and hand them to the collector, topic by topic."""
+        for topic in (*self._written_topics, *self._topics):
             self.drain(topic)
-        self._noted.clear()
+        self._written_topics.clear()
         self._failures.send_letters()
 
     def end_flush(self) -> None:
-        """Hand over what a flush has written: a commit follows."""
+        """Send the rows of a flush, after which a commit follows."""
         self.send()
         self._written_times.restart()
 
     def drain(self, topic: str) -> None:
-        """Encode and hand over the rows of one topic (by its name in the topology): what follows comes after them."""
+        """Encode and send the rows of one topic, by its name in the topology, before later rows."""
         buffer = self._topics[topic]
         for rows in buffer.parts:
             if rows.keys:
@@ -149,7 +151,7 @@ class OutputBuffers:
             buffer.parts.clear()
 
     def send_columns(self, topic: str, columns: EncodedRows, reached: Longs | None) -> None:
-        """Hand over rows that are encoded already, after those of the topic that wait here."""
+        """Send rows that are encoded already, after the buffered rows of the topic."""
         if not len(columns.keys):
             return
         self.drain(topic)
@@ -161,7 +163,7 @@ class OutputBuffers:
         send_partitioned(self._collector, topic, rows, self._current.partition, chosen)
 
     def _send_rows(self, topic: str, rows: SinkRows) -> None:
-        accepted = self._accepted(topic, rows)
+        accepted = self._accepted_columns(topic, rows)
         if rows.keys:
             partitions = self._partitions(topic, rows)  # may copy rows
             columns = accepted if rows.sink.partitioner is None else encoded(rows, topic)
@@ -170,8 +172,8 @@ class OutputBuffers:
             self._send(topic, columns._replace(stream_times=times), partitions)
         rows.clear()
 
-    def _accepted(self, topic: str, rows: SinkRows) -> EncodedRows:
-        """What is written of some rows, without the rows that cannot be written or that the topic refuses."""
+    def _accepted_columns(self, topic: str, rows: SinkRows) -> EncodedRows:
+        """Encode rows, without those that do not encode or that the topic refuses."""
         try:
             columns = encoded(rows, topic)
         except RegistryError:
@@ -182,7 +184,7 @@ class OutputBuffers:
         return encoded(rows, topic) if self._leave_out_refused(topic, rows, columns) else columns
 
     def _leave_out_unwritable(self, topic: str, rows: SinkRows) -> None:
-        """Ask the handler about each row that does not encode, or that no topic can hold; those it leaves out go."""
+        """Let the handler decide about each row that does not encode or that no topic can hold; it may drop the row."""
         sides: tuple[Side, Side] = ("value", "key")
         failures = self._failures
         failed = dict[int, Callable[[ErrorHandlerContext, ProducerRecord], None]]()
@@ -198,7 +200,7 @@ class OutputBuffers:
             rows.keep([row for row in range(len(rows.keys)) if row not in failed])
 
     def _leave_out_refused(self, topic: str, rows: SinkRows, columns: EncodedRows) -> bool:
-        """Ask the handler about each row that the topic refuses; the rows that it leaves out go. Whether some went."""
+        """Let the handler decide about each row that the topic refuses; return whether rows were dropped."""
         refused = self._collector.refused(topic, columns)
         for row, error in refused.items():
             key = columns.keys[row].as_py()
@@ -210,27 +212,27 @@ class OutputBuffers:
             rows.keep([row for row in range(len(rows.keys)) if row not in refused])
         return bool(refused)
 
-    def takes(self, topic: str, columns: EncodedRows) -> bool:
-        """Whether `send_columns` may be given these rows: a refused one is a matter for the record path."""
-        return not (self._guards and self._collector.refused(self._topic_names.get(topic, topic), columns))
+    def accepts_columns(self, topic: str, columns: EncodedRows) -> bool:
+        """Return whether `send_columns` takes these rows; the record path handles rows that a topic refuses."""
+        return not (self._has_handler and self._collector.refused(self._topic_names.get(topic, topic), columns))
 
     def _partitions(self, topic: str, rows: SinkRows) -> Partitions | None:
         if rows.sink.partitioner is not None:
             return chosen_partitions(rows.sink.partitioner, topic, self._collector.partitions(topic), rows)
         if isinstance(rows.sink.key, TimeWindowedSerde | SessionWindowedSerde):
-            # Windows of one key stay together: only the inner key decides.
+            # All windows of a key go to the same partition, that of the inner key.
             inner = rows.sink.key.inner.encode_rows([None if key is None else key.key for key in rows.keys])
             return partitions_of(inner, self._collector.partitions(topic))
         return None
 
-    def _shared(self, sink: SinkNode, topic: str, rows_of_topic: TopicBuffer) -> Forward:
+    def _static_sink(self, sink: SinkNode, topic: str, rows_of_topic: TopicBuffer) -> Forward:
         current = self._current
-        guards = self._guards
-        noted = self._noted
+        has_handler = self._has_handler
+        written_topics = self._written_topics
         merges = self.merges(topic)
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
-            noted[topic] = None
+            written_topics[topic] = None
             rows = rows_of_topic.of(sink)
             if current.headers:
                 rows.headers[len(rows.keys)] = current.origin()
@@ -239,12 +241,12 @@ class OutputBuffers:
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)
-            if guards:
+            if has_handler:
                 rows.origins.append(current.origin())
 
         return shared_sink
 
-    def _chosen(self, sink: SinkNode, choose: Callable[..., str]) -> Forward:
+    def _dynamic_sink(self, sink: SinkNode, choose: Callable[..., str]) -> Forward:
         current = self._current
         topics = self._topics
         sinks = dict[str, SinkNode]()
@@ -254,6 +256,6 @@ class OutputBuffers:
             if topic not in topics and not isinstance(topic, str):
                 raise TypeError(f"it must choose the name of a topic, not {topic!r}")
             of_topic = sinks.get(topic) or sinks.setdefault(topic, sink.of_topic(topic))
-            self._shared(of_topic, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
+            self._static_sink(of_topic, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
 
         return dynamic_sink

@@ -1,4 +1,4 @@
-"""`SinkRows`: records that a sink has taken, as columns of live objects, and how they are encoded."""
+"""`SinkRows`: buffered records of a sink, as columns of objects; and their encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOWHERE: Origin = (None, 0, ())
 
 
 class SinkRows:
-    """Consecutive records of one sink. Plain lists cost no garbage collection."""
+    """Consecutive records of one sink. Plain lists, because many small objects slow down the garbage collection."""
 
     __slots__ = ("headers", "keys", "origins", "reached", "sink", "timestamps", "values")
 
@@ -32,24 +32,24 @@ class SinkRows:
         self.keys: list[Any] = []
         self.values: list[Any] = []
         self.timestamps: list[int] = []
-        self.headers: dict[int, Origin] = {}  # of the rows that have some, with the input record of each
-        self.origins: list[Origin] = []  # the input record of every row, where somebody may ask for it
-        self.reached: dict[int, int] = {}  # `CurrentRecord.reached` of rows that have another time of their own
+        self.headers: dict[int, Origin] = {}  # by row, with the input record of the row
+        self.origins: list[Origin] = []  # the input record of every row, if a handler may need it
+        self.reached: dict[int, int] = {}  # by row: `CurrentRecord.reached`, if it differs from the timestamp
 
     def headers_of_rows(self) -> list[Headers]:
-        """The headers of every row; empty when none has any."""
+        """Return the headers of every row; an empty list if no row has headers."""
         return [self.headers.get(row, _NOWHERE)[2] for row in range(len(self.keys))] if self.headers else []
 
     def origin(self, row: int) -> Origin:
-        """The input record of a row, where it is known."""
+        """Return the input record of a row, if it is known."""
         return self.origins[row] if self.origins else self.headers.get(row, _NOWHERE)
 
     def record(self, row: int) -> tuple[Any, Any, int, Headers]:
-        """Key, value, timestamp and headers of one row."""
+        """Return key, value, timestamp and headers of one row."""
         return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
 
     def keep(self, rows: list[int]) -> None:
-        """Leave only these rows, each as often as it is named. The lists and the dicts stay the same objects."""
+        """Keep only these rows, each as often as it occurs. The lists and dicts stay the same objects."""
         by_row: tuple[dict[int, Any], ...] = (self.headers, self.reached)
         for noted in by_row:
             noted_rows = {new: noted[old] for new, old in enumerate(rows) if old in noted}
@@ -60,7 +60,7 @@ class SinkRows:
             column[:] = [column[row] for row in rows]
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self.keys.clear()
         self.values.clear()
         self.timestamps.clear()
@@ -70,7 +70,7 @@ class SinkRows:
 
 
 def encoded(rows: SinkRows, topic: str) -> EncodedRows:
-    """The rows as they are written."""
+    """Encode rows."""
     return unframed(
         rows.sink,
         EncodedRows(
@@ -83,7 +83,7 @@ def encoded(rows: SinkRows, topic: str) -> EncodedRows:
 
 
 def unframed(sink: SinkNode, rows: EncodedRows) -> EncodedRows:
-    """Encoded rows with what the serdes of a sink write of them in headers."""
+    """Move the parts of encoded rows that the serdes of a sink write in headers."""
     keys, headers = (sink.key or BytesSerde()).unframed(rows.keys, rows.headers)
     values, headers = (sink.value or BytesSerde()).unframed(rows.values, headers)
     return rows._replace(keys=keys, values=values, headers=headers)
@@ -94,7 +94,7 @@ def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde[Any] | No
     try:
         return serde.encode_rows(column)
     except RegistryError:
-        raise  # no fault of a record: what a handler leaves out for it would be lost
+        raise  # not the fault of a record, which a handler must not drop for it
     except Exception as error:
         for _, failure in unencodable(rows, topic, side):
             raise failure from error
@@ -102,7 +102,7 @@ def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde[Any] | No
 
 
 def unencodable(rows: SinkRows, topic: str, side: Side) -> Iterator[tuple[int, SerdeError]]:
-    """The rows whose key or value does not encode, and an error for each."""
+    """Yield the rows whose key or value does not encode, with the error."""
     serde, column = (rows.sink.key, rows.keys) if side == "key" else (rows.sink.value, rows.values)
     sink = operator_at(rows.sink.name, rows.sink.declared_at)
     for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
@@ -117,7 +117,7 @@ def unencodable(rows: SinkRows, topic: str, side: Side) -> Iterator[tuple[int, S
 
 
 def unwritable(rows: SinkRows) -> Iterator[tuple[int, str]]:
-    """The rows that no topic can hold, and what is wrong with each."""
+    """Yield the rows that no topic can hold, with the reason."""
     for row, cause in failing_rows(lambda times: pa.array(times, pa.int64()), rows.timestamps):
         yield row, f"has a time that does not fit into 64 bits ({cause}): times are milliseconds since 1970."
     for row, cause in failing_rows(headers_column, rows.headers_of_rows()):
@@ -125,13 +125,13 @@ def unwritable(rows: SinkRows) -> Iterator[tuple[int, str]]:
 
 
 def described(rows: SinkRows, row: int) -> str:
-    """A row, as error messages name it."""
+    """Describe a row for an error message."""
     key = shown(rows.keys[row])
     value = shown(rows.values[row])
     return f"the record with key {key}, value {value} and timestamp {rows.timestamps[row]}"
 
 
 def shown(value: Any) -> str:
-    """A value in at most 60 characters."""
+    """Return the `repr` of a value, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

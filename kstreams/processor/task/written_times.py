@@ -1,11 +1,11 @@
-"""`WrittenTimes`: by what the rows that a task writes to a topic are put in order among those of other tasks.
+"""`WrittenTimes`: the stream times by which rows of several tasks are sorted in a topic.
 
-A row stands at what its task had reached when it wrote the row: the running maximum of the times of what it had read.
-So it depends on no filter before the topic, and not on how input was cut into batches. Of a record that a task wrote,
-that time is not its timestamp, but what that task had reached: so what a record of a source leads to stands at the time
-of this record, however many repartition topics lie between, and a part of the input up to some time leads to that part
-of each topic. Rows that waited stand at their own times: those of a flush among all that was written, those of the end
-of input after it. The rows of one task keep their order.
+The time of a row is the stream time of its task when the task wrote it: the running maximum of the times of the records
+that the task had read. So it does not depend on filters before the topic, nor on the batches of the input. For a record
+that another task has written, this time counts, not the timestamp: output that follows from a source record has the
+time of the source record, across any number of repartition topics, and the input up to some time determines each topic
+up to the same time. Rows that were buffered have their own timestamps: those of a flush are sorted among all rows,
+those of the end of input come after all rows. The rows of one task keep their order.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import pyarrow as pa
 Longs: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 AT_FLUSH = -2
-"""`CurrentRecord.reached` while a flush lets go what waited for it."""
+"""`CurrentRecord.reached` while a flush forwards buffered records."""
 
 AT_END = 1 << 62
-"""Later than any valid time: from here on stands what the end of input lets go."""
+"""A time later than any valid one, from which on the records of the end of input are sorted."""
 
 _TURN = 1 << 52
 _MOST_TURNS = 1 << 10
 
 
 def at_end(turn: int) -> int:
-    """`CurrentRecord.reached` at the end of input.
+    """Return `CurrentRecord.reached` at the end of input of a sub-topology.
 
-    Sub-topologies come to their ends in turn: each after all that follows from the ends of those that feed it.
+    Sub-topologies end in turn, each after all records that follow from the ends of the sub-topologies before it.
     """
     return AT_FLUSH - 1 - min(turn, _MOST_TURNS - 1)
 
@@ -52,27 +52,27 @@ class WrittenTimes:
         self._latest: dict[str, int] = {}
 
     def of_rows(self, topic: str, timestamps: pa.Array, reached: Mapping[int, int]) -> pa.Array:
-        """The times of the next rows of a topic.
+        """Return the times of the next rows of a topic.
 
         Parameters
         ----------
         topic : str
         timestamps : pyarrow int64 array, length n
-            Of the rows themselves.
+            The timestamps of the rows.
         reached : mapping of int to int
-            By row: `CurrentRecord.reached` when it was written, where that was not its timestamp.
+            By row: `CurrentRecord.reached` when it was written, if it differs from the timestamp.
         """
         times = np.array(timestamps)
         if reached:
             rows = np.fromiter(reached.keys(), np.int64, len(reached))
-            noted = np.fromiter(reached.values(), np.int64, len(reached))
+            task_times = np.fromiter(reached.values(), np.int64, len(reached))
             own = np.maximum(times[rows], 0)
-            ends = AT_END + (AT_FLUSH - 1 - noted) * _TURN + np.minimum(own, _TURN - 1)
-            times[rows] = np.where(noted == AT_FLUSH, own, np.where(noted < AT_FLUSH, ends, noted))
+            ends = AT_END + (AT_FLUSH - 1 - task_times) * _TURN + np.minimum(own, _TURN - 1)
+            times[rows] = np.where(task_times == AT_FLUSH, own, np.where(task_times < AT_FLUSH, ends, task_times))
         return self.of_columns(topic, times)
 
     def of_columns(self, topic: str, times: Longs) -> pa.Array:
-        """The same, of rows that were all written by records of a batch: what the task had reached with these."""
+        """Return the times of rows, given the stream time of the task at each of them."""
         latest = np.maximum(np.maximum.accumulate(times), self._latest.get(topic, -1))
         self._latest[topic] = int(latest[-1])
         return pa.array(latest)

@@ -1,4 +1,4 @@
-"""`SinkTarget`: where a region writes to a topic, columns in and columns out."""
+"""`SinkTarget`: writes the columns of a region to a topic."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class SinkTarget:
     Parameters
     ----------
     target : Target
-        What arrives at the sink.
+        The columns that arrive at the sink.
     source : SourceNode
-        Where the records come from.
+        The source of the region.
     outputs : OutputBuffers
     current : CurrentRecord
-        Of the task.
+        The current record of the task.
     """
 
     takes_headers = True
@@ -54,19 +54,19 @@ class SinkTarget:
             self._write_fields = self._value.field_writer(self._view.value_class, self._view.value.detail)
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Encode what arrives; the answer hands it over. Raises when something does not encode."""
+        """Encode the arriving columns; the returned function hands them over. Raises if a value does not encode."""
         topic = str(self._sink.topic)
         columns = unframed(
             self._sink,
             EncodedRows(self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()),
         )
-        if not self._outputs.takes(topic, columns):
+        if not self._outputs.accepts_columns(topic, columns):
             raise Inexact("a record that its topic refuses")
         reached = selected.reached(self._current.reached) if self._merges else None
         return lambda: self._outputs.send_columns(topic, columns, reached)
 
     def complete(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no rows are buffered."""
 
     def _keys(self, selected: SelectedRows) -> pa.Array:
         if is_struct(self._view.key):

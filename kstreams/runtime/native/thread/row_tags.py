@@ -1,7 +1,7 @@
-"""Row tags: a header that says in which slice, at which stream time and by which task a row was written.
+"""Row tags: a header with the slice, the stream time and the task of a row.
 
-Rows of a repartition topic carry it while their writers keep in step (`Alignment`); whoever reads them takes it off.
-In a bounded run rows are put in order where they are written; then a tag has the time alone, for readers that need it.
+Rows of a repartition topic carry a tag while their writers are aligned (`Alignment`); readers remove it. In a bounded
+run, rows are sorted where they are written: then a tag has only the time, for readers that need it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _UNTAGGED = np.array((-1, -1, -1), _TAG).tobytes()
 
 
 class TaggedRows(NamedTuple):
-    """Rows as they were written, and their tags.
+    """Rows without their tags, and the tags.
 
     Parameters
     ----------
     rows : Batch
-        Without the tags.
+        The rows without tags.
     slices, times, writers : numpy int array, shape (n,)
         -1 where a row has no tag.
     """
@@ -37,7 +37,7 @@ class TaggedRows(NamedTuple):
     writers: np.ndarray
 
     def placed(self) -> Batch:
-        """The rows, with the times at which they were written (`Batch.written_at`)."""
+        """Return the rows, with the times at which they were written (`Batch.written_at`)."""
         rows = self.rows
         if not (self.times < 0).all():
             rows.written_at = np.where(self.times < 0, rows.timestamps.to_numpy(), self.times)
@@ -56,7 +56,8 @@ def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
     writer : int
         The partition of the task.
     """
-    assert rows.stream_times is not None, "a topic whose writers keep in step is told them"
+    if rows.stream_times is None:
+        raise ValueError("rows are tagged with their stream times, which these do not have")
     tags = np.empty(len(rows.keys), _TAG)
     tags["slice"] = number
     tags["time"] = rows.stream_times.to_numpy()
@@ -65,12 +66,12 @@ def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
 
 
 def timed(rows: EncodedRows) -> EncodedRows:
-    """The rows with a tag each that has the time alone."""
+    """Add a tag with only the time to each row."""
     return tagged(rows, -1, -1)
 
 
 def untagged(batch: Batch) -> TaggedRows:
-    """Take the tags off."""
+    """Remove the tags from rows."""
     if batch.headers is None:
         return _split(batch, None, np.full(len(batch), _UNTAGGED, f"V{_TAG.itemsize}").view(_TAG))
     if _has_only_tags(batch.headers):
@@ -88,7 +89,7 @@ def _split(batch: Batch, headers: pa.Array | None, tags: np.ndarray) -> TaggedRo
 
 
 def _appended(headers: pa.Array | None, tags: np.ndarray) -> pa.Array:
-    """Headers with a further one per row."""
+    """Add the tags to the headers of rows."""
     if headers is not None:
         rows = zip(headers.to_pylist(), tags, strict=True)
         return pa.array([[*(row or ()), {"name": TAG, "value": tag.tobytes()}] for row, tag in rows], HEADERS_TYPE)

@@ -1,4 +1,4 @@
-"""`SendRetry`: sends again what topics do not take for the time being, as long as the production handler wants it."""
+"""`SendRetry`: sends batches again while a topic has no room for them, if the production handler wants it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class SendRetry:
     Parameters
     ----------
     production_handler : object
-        The setting `production.exception.handler`; its handler says whether to try again. Only records that can never
-        be written are left out: what has no room now is tried again, or ends the thread.
+        The setting `production.exception.handler`; its handler says whether to retry. It cannot drop a batch here: a
+        batch without room is sent again, or ends the thread.
     timeout_ms : int
-        For how long to try again.
+        Time after which a batch is not sent again.
     clock : Clock
     """
 
@@ -34,12 +34,12 @@ class SendRetry:
         self._clock = clock
 
     def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Send a batch; each try takes the producer's `max.block.ms`.
+        """Send a batch; each attempt takes up to the producer's `max.block.ms`.
 
         Raises
         ------
         BufferFullError
-            When there was no room for the batch, and it is not to be tried again.
+            When the buffer has no room for the batch, and it is not sent again.
         """
         started_ms = self._clock.uptime_ms()
         while True:
@@ -48,7 +48,7 @@ class SendRetry:
             except BufferFullError as error:
                 if self._clock.uptime_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
                     raise
-                logger.warning("%s takes no records for the time being, trying again: %s", batch.source, error)
+                logger.warning("%s takes no records for the time being, sending again: %s", batch.source, error)
 
     def _wants_retry(self, batch: Batch, error: BufferFullError) -> bool:
         first: Any = next(batch.rows())

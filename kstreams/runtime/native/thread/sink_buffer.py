@@ -19,10 +19,9 @@ from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 
 class TimeMerge:
-    """What several tasks wrote to one topic, in the order in which they would have written it had they kept step.
+    """The rows that several tasks wrote to one topic, sorted by the stream time of each task when it wrote the row.
 
-    The row goes first whose task had come less far in time when it wrote the row; of equal ones that of the lower
-    partition. The rows of one task keep their order.
+    Rows with equal stream times are in the order of their tasks' partitions. The rows of one task keep their order.
 
     Examples
     --------
@@ -35,18 +34,18 @@ class TimeMerge:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[int, list[PartitionedRows]] = {}
+        self._parts_by_writer: dict[int, list[PartitionedRows]] = {}
 
     def add(self, part: PartitionedRows, writer: int) -> None:
-        """Take rows that follow those of the same writer."""
+        """Add rows after those of the same writer."""
         if len(part.partitions):
-            self._waiting.setdefault(writer, []).append(part)
+            self._parts_by_writer.setdefault(writer, []).append(part)
 
     def take(self) -> list[PartitionedRows]:
         """Remove and return all rows, in order, as at most one part."""
-        parts = [part for writer in sorted(self._waiting) for part in self._waiting[writer]]
-        several_writers = len(self._waiting) > 1
-        self._waiting.clear()
+        parts = [part for writer in sorted(self._parts_by_writer) for part in self._parts_by_writer[writer]]
+        several_writers = len(self._parts_by_writer) > 1
+        self._parts_by_writer.clear()
         if not parts:
             return []
         whole = merged_parts(parts)
