@@ -19,8 +19,7 @@ from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.opened_task import TaskCollector
-from kstreams.runtime.native.thread.send_retry import SendRetry
-from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 Row = tuple[bytes | None, int]

@@ -11,7 +11,7 @@ from kstreams import ErrorHandlerContext, ProducerRecord, Response
 from kstreams.errors import BufferFullError, LogError
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
-from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.sink_buffer import SendRetry
 from tests.native.world import WAIT_S, World
 
 GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

@@ -16,8 +16,7 @@ from kstreams.record import ProducerRecord
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.processing_guarantee import ProcessingGuarantee
-from kstreams.runtime.native.thread.send_retry import SendRetry
-from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 from kstreams.state.changelog_records import as_records

@@ -33,8 +33,7 @@ from kstreams.runtime.native.thread.committer import CommitSchedule, Committer, 
 from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
-from kstreams.runtime.native.thread.send_retry import SendRetry
-from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
