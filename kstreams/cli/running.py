@@ -140,7 +140,8 @@ class RunningApplication:
         from kstreams.runtime.native.stores.metadata import HostInfo
 
         host = HostInfo.of(instance.address)
-        assert host is not None, "an instance notes where it answers"
+        if host is None:
+            raise StateError(f"the running application names no address that answers: {instance.address!r}")
         return self._peers.asked(host, target, parameters, seconds)
 
 

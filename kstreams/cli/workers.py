@@ -100,12 +100,8 @@ class _Worker:
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._printers = [
-            self._printing(self._process.stdout, sys.stdout),
-            self._printing(self._process.stderr, sys.stderr),
-        ]
+        streams = [(self._process.stdout, sys.stdout), (self._process.stderr, sys.stderr)]
+        self._printers = [self._printing(source, target) for source, target in streams if source is not None]
 
     def _printing(self, source: IO[bytes], target: IO[str]) -> threading.Thread:
         printer = threading.Thread(target=self._print, args=(source, target), daemon=True)

@@ -92,13 +92,24 @@ def _across(layers: Layers, gap: float) -> dict[int, float]:
         down = number % 2 == 0
         sides = (layers.above, layers.below) if is_last else (layers.above if down else layers.below,)
         for rank in layers.order if down else reversed(layers.order):
-            near = [[neighbour for side in sides for neighbour in side[slot]] for slot in rank]
-            wishes = [_wish(layers, slot, neighbour, positions) for slot, neighbour in zip(rank, near, strict=True)]
-            wished_positions = [wish[0] for wish in wishes]
-            weights = [wish[1] for wish in wishes]
-            positions |= zip(rank, _apart(wished_positions, weights, _distances(layers, rank, gap)), strict=True)
+            neighbours = [[neighbour for side in sides for neighbour in side[slot]] for slot in rank]
+            positions |= _moved(layers, rank, neighbours, positions, gap)
     left = min((positions[slot] - item.width / 2 for slot, item in enumerate(layers.items)), default=0)
     return {slot: round(place - left) for slot, place in positions.items()}
+
+
+def _moved(
+    layers: Layers,
+    rank: Sequence[int],
+    neighbours: Sequence[Sequence[Near]],
+    positions: Mapping[int, float],
+    gap: float,
+) -> dict[int, float]:
+    """Return new positions of a rank: as near to its neighbours as the distances within the rank allow."""
+    wishes = [_wish(layers, slot, near, positions) for slot, near in zip(rank, neighbours, strict=True)]
+    wished_positions = [position for position, _ in wishes]
+    weights = [weight for _, weight in wishes]
+    return dict(zip(rank, _apart(wished_positions, weights, _distances(layers, rank, gap)), strict=True))
 
 
 def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:

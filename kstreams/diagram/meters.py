@@ -78,15 +78,8 @@ def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Met
 
 
 def _entering(topology: Topology) -> dict[str, Meter]:
-    """By node with one parent: the counter of what it gets."""
-    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
-    internal = {topic.name for topic in topology.internal_topics}
-    writers = Counter(sink.topic for sink in sinks)
-    meters = {
-        sink.name: Meter("repartitioned" if sink.topic in internal else "written", sink.topic)
-        for sink in sinks
-        if isinstance(sink.topic, str) and writers[sink.topic] == 1
-    }
+    """Return the counter of the records that enter each node with one parent."""
+    meters = _meters_of_sinks(topology)
     for node in reversed(list(topology.nodes.values())):
         children = [child.name for child in topology.children(node.name)]
         child_meter = next(
@@ -95,6 +88,18 @@ def _entering(topology: Topology) -> dict[str, Meter]:
         if _passes_all(node) and child_meter is not None:
             meters[node.name] = child_meter
     return {name: meter for name, meter in meters.items() if _has_one_parent(topology, name)}
+
+
+def _meters_of_sinks(topology: Topology) -> dict[str, Meter]:
+    """Return the counter of each sink that is the only one of its topic."""
+    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
+    internal = {topic.name for topic in topology.internal_topics}
+    writers = Counter(sink.topic for sink in sinks)
+    return {
+        sink.name: Meter("repartitioned" if sink.topic in internal else "written", sink.topic)
+        for sink in sinks
+        if isinstance(sink.topic, str) and writers[sink.topic] == 1
+    }
 
 
 def _has_one_parent(topology: Topology, name: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
+from kstreams.errors import TopologyError
 from kstreams.expressions import Aggregation
 from kstreams.processor.columns.forms import AggregateForm, SessionForm
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -30,7 +31,8 @@ def _sliding(aggregator: Aggregator, _: Merger | None, table_rows: KeptRows, win
 def _session(
     aggregator: Aggregator, merger: Merger | None, table_rows: KeptRows, windows: SessionWindows, on_close: bool
 ) -> Operator:
-    assert merger is not None, "the method asked for it"
+    if merger is None:
+        raise TopologyError("an aggregation over sessions needs a merger, since sessions may become one")
     return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
 
 

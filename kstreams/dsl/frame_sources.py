@@ -60,9 +60,8 @@ class FrameColumns:
         if self.partitions is not None and self.partitions < 1:
             raise TopologyError(f"the rows at {line} cannot be in {self.partitions} partitions: at least 1")
         key = bytes if self.key is None else without_none(fields[self.key])
-        serdes = serde_of(key), serde_of(row)
-        columns = row, self.key, self.timestamp
-        return Feed(source, line, f"{source}-feed", frame, *columns, serdes, self.partitions)
+        serdes = (serde_of(key), serde_of(row))
+        return Feed(source, line, f"{source}-feed", frame, row, self.key, self.timestamp, serdes, self.partitions)
 
 
 def _check_frame(frame: Any, row: Any, line: str) -> None:

@@ -230,7 +230,8 @@ class Lowering:
     def view_of_table(self, node: Node, position: int = 0) -> TableView:
         """How to look into a parent whose rows are kept because of the node."""
         view = self.view_of_parent(node, position)
-        assert view is not None, f"{node} requires that its table is kept"
+        if view is None:
+            raise TopologyError(f"{node} needs the rows of its table, which is not materialized")
         return view
 
     def set_view(self, table: Node, view: TableView) -> None:

@@ -86,8 +86,7 @@ class HeaderRead:
 
     def read(self, raw: bytes) -> Any:
         """The value of a header; None where it is not of the type."""
-        read = READERS.get(self.kind) if isinstance(self.kind, type) else self.kind.deserialize
-        assert read is not None, f"{self.kind} was checked"
+        read = READERS[self.kind] if isinstance(self.kind, type) else self.kind.deserialize
         try:
             return read(raw)
         except Exception:  # an expression never fails: what cannot be read is null, as any cast that does not fit

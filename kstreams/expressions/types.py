@@ -141,14 +141,19 @@ def _arithmetic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
         return UNKNOWN
     if expr.operation is Operation.ADD and kinds == [str, str]:
         return Typed(str, may_be_null)
-    if not all(kind in NUMBERS for kind in kinds):
+    return Typed(_number_type(expr, inputs), may_be_null)
+
+
+def _number_type(expr: Expr, inputs: list[Typed]) -> type:
+    """Return the type of an operation on numbers."""
+    kinds = {node.kind for node in inputs}
+    if not kinds <= set(NUMBERS):
         raise _mismatch(expr, inputs, "needs numbers" + (" or two texts" if expr.operation is Operation.ADD else ""))
-    if Decimal in kinds and float in kinds:
+    if kinds >= {Decimal, float}:
         raise _mismatch(expr, inputs, "cannot mix exact and binary fractions")
     if Decimal in kinds:
-        return Typed(Decimal, may_be_null)
-    is_float = float in kinds or expr.operation is Operation.DIVIDE
-    return Typed(float if is_float else int, may_be_null)
+        return Decimal
+    return float if float in kinds or expr.operation is Operation.DIVIDE else int
 
 
 PARTIAL = (Operation.DIVIDE, Operation.FLOOR_DIVIDE, Operation.MODULO)

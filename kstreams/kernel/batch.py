@@ -118,6 +118,7 @@ class Batch:
         values: pa.Array,
         timestamps: pa.Array,
         headers: pa.Array | None = None,
+        *,
         written_at: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     ) -> None:
         self.source = source
@@ -154,7 +155,7 @@ class Batch:
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
         written_at = None if self.written_at is None else self.written_at[selected]
-        part = Batch(self.source, self.offsets[selected], keys, values, timestamps, headers, written_at)
+        part = Batch(self.source, self.offsets[selected], keys, values, timestamps, headers, written_at=written_at)
         if self.decoded is not None:
             live_keys, live_values = self.decoded
             part.decoded = list(compress(live_keys, selected)), list(compress(live_values, selected))
@@ -171,7 +172,7 @@ class Batch:
             self.values.slice(start, length),
             self.timestamps.slice(start, length),
             headers,
-            None if self.written_at is None else self.written_at[start:stop],
+            written_at=None if self.written_at is None else self.written_at[start:stop],
         )
         part.whole = self if self.whole is None else self.whole
         part.start = self.start + start
@@ -185,7 +186,15 @@ class Batch:
 
     def at_times(self, timestamps: pa.Array) -> Batch:
         """The same rows under other timestamps."""
-        return Batch(self.source, self.offsets, self.keys, self.values, timestamps, self.headers, self.written_at)
+        return Batch(
+            self.source,
+            self.offsets,
+            self.keys,
+            self.values,
+            timestamps,
+            self.headers,
+            written_at=self.written_at,
+        )
 
     @property
     def places(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -201,8 +210,7 @@ class Batch:
 
     def rows(self) -> Iterator[Row]:
         """The records one by one, still serialized."""
-        columns = self.keys.to_pylist(), self.values.to_pylist(), self.timestamps.to_pylist(), self.header_rows()
-        return map(Row, *columns)
+        return map(Row, self.keys.to_pylist(), self.values.to_pylist(), self.timestamps.to_pylist(), self.header_rows())
 
     def __repr__(self) -> str:
         span = f"{self.offsets[0]}..{self.offsets[-1]}" if len(self) else "empty"

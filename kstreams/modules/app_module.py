@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -141,15 +142,14 @@ def _imported(place: Place) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise TopologyError(f"{place.file} is no Python file: name the one that holds the topology")
-    return _executed(spec)
+    return _executed(spec, spec.loader)
 
 
-def _executed(spec: ModuleSpec) -> ModuleType:
-    assert spec.loader is not None
+def _executed(spec: ModuleSpec, loader: Loader) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = _run[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[spec.name]
         raise

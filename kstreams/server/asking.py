@@ -158,8 +158,9 @@ class Asking:
     async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
         host = self._hosts(question, holders)[0]
         if host is not None:
-            request = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
-            return await self._waits.do(partial(self._peers.answer, *request), question.seconds)
+            request = question.of_partition_alone(number)
+            ask = partial(self._peers.answer, host, question.path, request, question.seconds, EntryCount)
+            return await self._waits.do(ask, question.seconds)
         here = await self.work.do(partial(self._local, question, CountQuery(), number), question.seconds)
         is_estimate = question.store.store == "rocksdb"
         return EntryCount(here.value, is_estimate, {str(number): self.instance}, position_text(here.position))
@@ -241,8 +242,9 @@ class Asking:
             find = partial(self._local_rows, question, number, after, most)
             ask = self.work.do if question.asked.key is not None else self._scans.do
             return await ask(find, question.seconds)
-        request = host, question.path, question.of_partition(number, after, most), question.seconds, Page
-        page = await self._waits.do(partial(self._peers.answer, *request), question.seconds)
+        request = question.of_partition(number, after, most)
+        ask_peer = partial(self._peers.answer, host, question.path, request, question.seconds, Page)
+        page = await self._waits.do(ask_peer, question.seconds)
         return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
     def _hosts(self, question: Question, holders: PartitionHolders) -> Sequence[HostInfo | None]:
@@ -258,7 +260,8 @@ class Asking:
         reading = question.reading
         store = question.store
         find = reading.scan if question.asked.key is None else reading.by_key
-        assert find is not None, "a question that a kind does not know is refused when it is read"
+        if find is None:
+            raise StateError(f"stores of the kind {store.kind.name} have no such read")
         result = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
         entries = result.value[:most]
         more = Cursor(number, reading.place(store, *entries[-1])).text() if len(result.value) > most else None

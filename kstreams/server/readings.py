@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from kstreams.errors import StateError
 from kstreams.record import Window, Windowed
 from kstreams.serdes.byte_kinds import decoder, shown
 from kstreams.state.api import StoreBuilder
@@ -216,7 +217,8 @@ def _version_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
 
 
 def _bytes(builder: StoreBuilder, key: Any) -> bytes:
-    assert builder.key is not None, "a store that does not know the type of its keys is refused when it is made"
+    if builder.key is None:
+        raise StateError(f"store {builder.name!r} does not declare the type of its keys")
     return builder.key.serialize(key)
 
 

@@ -312,8 +312,9 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             topics = ", ".join(sorted(self._input_names())) or "none"
             raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {topics}.")
         start_ms = self._clock.wall_ms() if start_ms is None else time_ms(start_ms)
-        serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
-        return TestInputTopic(name, *serdes, self._pipe, start_ms, to_ms(auto_advance))
+        key_serde = self._serde(key, name, is_key=True)
+        value_serde = self._serde(value, name, is_key=False)
+        return TestInputTopic(name, key_serde, value_serde, self._pipe, start_ms, to_ms(auto_advance))
 
     def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:
         """A topic that the topology writes, to read from; internal ones go by their full names.
@@ -328,8 +329,9 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             raise UnknownTopicError(
                 f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(topics)) or 'none'}."
             )
-        serdes = self._serde(key, name, is_key=True), self._serde(value, name, is_key=False)
-        return TestOutputTopic(name, *serdes, self._driver_topics.queues[name])
+        key_serde = self._serde(key, name, is_key=True)
+        value_serde = self._serde(value, name, is_key=False)
+        return TestOutputTopic(name, key_serde, value_serde, self._driver_topics.queues[name])
 
     def produced_topic_names(self) -> set[str]:
         """The topics that were written so far."""

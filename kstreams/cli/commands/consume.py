@@ -144,12 +144,13 @@ def consume(
     members = _members(described, partition)
     types = types_of(described.config)
     with home.consumer() as consumer, uses_of(topic, place, log_dir) as uses:
-        readers = reader_of("key", key_type, types.key, uses[0]), reader_of("value", value_type, types.value, uses[1])
+        key_reader = reader_of("key", key_type, types.key, uses[0])
+        value_reader = reader_of("value", value_type, types.value, uses[1])
         consumer.assign(members)
         _seek(consumer, members, from_beginning or is_new, offset)
         ends = _ends(home, members) if until_end else None
         show = json_line if as_json else _line
-        for count, row in enumerate(_rows(_batches(consumer, ends), *readers), 1):
+        for count, row in enumerate(_rows(_batches(consumer, ends), key_reader, value_reader), 1):
             sys.stdout.write(show(row))
             if count == limit:
                 break

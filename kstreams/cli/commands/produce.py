@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ import typer
 from kstreams.cli.csv_rows import CsvRows, checked_type, require_columns
 from kstreams.cli.home import home_named, opened
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
+from kstreams.cli.output import counted
 from kstreams.cli.registry import uses_of
 from kstreams.cli.schema_writing import Encoders, topic_encoders
 from kstreams.errors import KStreamsError, SerdeError
@@ -162,8 +163,9 @@ def produce(
     `echo '{"id": 7, "price": 12.5}' | kstreams produce orders --value avro --schema orders-value`
     """
     table = Table(key_column, timestamp_column, value_column, delimiter)
+    columns = columns or []
     _check(_form(as_json, as_csv, separator, whole), key)
-    _check_table(as_csv, table, columns or [])
+    _check_table(as_csv, table, columns)
     if as_csv and value_column is None:
         value_type = value_type or "json"
     place = home_named(log_dir)
@@ -176,17 +178,25 @@ def produce(
             topic_encoders(types.key or AUTO, of_key, key_schema),
             topic_encoders(types.value or AUTO, of_value, schema),
         )
-        named: list[IO[bytes]] = [resources.enter_context(path.open("rb")) for path in files or ()]
-        inputs = named or [_standard_input()]
+        inputs = _inputs(files or [], resources)
         if as_csv:
-            rows = CsvRows(inputs, _character(delimiter), _column_types(columns or []))
-            sys.stderr.write(f"columns: {', '.join(f'{name} {kind}' for name, kind in rows.types.items())}\n")
+            rows = CsvRows(inputs, _character(delimiter), _column_types(columns))
+            sys.stderr.write(f"columns: {_described_columns(rows)}\n")
             count = _told(_send_rows(producer, topic, rows, table, written))
         else:
             send = _objects(producer, topic, written) if as_json else _lines(producer, topic, separator, key, written)
             count = _told(_send_all(_whole(inputs) if whole else _lines_of(inputs), send))
         producer.flush()
-    sys.stderr.write(f"wrote {count:,} record{'' if count == 1 else 's'} to {topic}\n")
+    sys.stderr.write(f"wrote {counted(count, 'record')} to {topic}\n")
+
+
+def _inputs(files: Sequence[Path], resources: ExitStack) -> list[IO[bytes]]:
+    """Open the files, or standard input if there are none."""
+    return [resources.enter_context(path.open("rb")) for path in files] or [_standard_input()]
+
+
+def _described_columns(rows: CsvRows) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in rows.types.items())
 
 
 class Written(NamedTuple):

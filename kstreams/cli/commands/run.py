@@ -71,22 +71,15 @@ def run(
     `kstreams run app.py --serve 127.0.0.1:8080`,
     `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """
-    if workers > 1 and (until_end or once or engine is not EngineName.NATIVE):
-        raise typer.BadParameter(
-            "several processes run an application natively, and until they are stopped: use --threads with --once and "
-            "--until-end, and executors on Spark",
-            param_hint="--workers",
-        )
-    if workers > 1 and serve is not None and not serve.endswith(":0"):
-        raise typer.BadParameter("processes cannot share a port: name port 0, and each takes one", param_hint=OPTION)
     if until_end and once:
         raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
+    _check_workers(workers, engine, serve, is_bounded=until_end or once)
+    if serve is not None and engine is not EngineName.NATIVE:
+        raise typer.BadParameter("only stores of the native engine answer over HTTP", param_hint=OPTION)
     from kstreams import app as application
     from kstreams.cli.progress import ProgressLine
     from kstreams.config import Config
 
-    if serve is not None and engine is not EngineName.NATIVE:
-        raise typer.BadParameter("the stores of the native engine alone answer over HTTP", param_hint=OPTION)
     settings = overrides(config, threads, state_dir, log_dir, log_format)
     lines.structure(Config.of({"logging.format": log_format}))  # also what keeps the application from being loaded
     loaded = application.load_app(app, settings)
@@ -105,6 +98,18 @@ def run(
         line.finish()
     if ended_by is signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_workers(workers: int, engine: EngineName, serve: str | None, *, is_bounded: bool) -> None:
+    """Raise BadParameter for options that several processes cannot follow."""
+    if workers > 1 and (is_bounded or engine is not EngineName.NATIVE):
+        raise typer.BadParameter(
+            "several processes run an application natively, and until they are stopped: use --threads with --once and "
+            "--until-end, and executors on Spark",
+            param_hint="--workers",
+        )
+    if workers > 1 and serve is not None and not serve.endswith(":0"):
+        raise typer.BadParameter("processes cannot share a port: name port 0, and each takes one", param_hint=OPTION)
 
 
 def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], AbstractContextManager[None]] | None]:

@@ -22,8 +22,9 @@ def table_join(node: TableJoin, build: Lowering) -> str:
     _side(node, build, 1)
     sides = node.this_join, node.other_join
     if node.materialized.name is None:
-        views = build.view_of_table(node, 0), build.view_of_table(node, 1)
-        build.set_view(node, JoinedView(*views, keyed_joiner(node, build), node.left_outer, node.right_outer))
+        left = build.view_of_table(node, 0)
+        right = build.view_of_table(node, 1)
+        build.set_view(node, JoinedView(left, right, keyed_joiner(node, build), node.left_outer, node.right_outer))
         return build.processor(node, PassOperator(), parents=sides)
     table_rows = kept_rows(node, node.materialized.name, build)
     return build.processor(node, TableJoinMergeOperator(table_rows), parents=sides, stores=(table_rows.store,))

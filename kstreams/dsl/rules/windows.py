@@ -52,6 +52,8 @@ def merger_of(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
     """How the aggregates of two windows that merge become one; None where windows do not merge."""
     if not window_kind(node.windows).merges:
         return None
+    if isinstance(node.aggregation, Expressions) and lowered.expressions is not None:
+        return _merged_states(lowered.expressions)
     return _MERGERS[type(node.aggregation)](node, lowered)
 
 
@@ -72,9 +74,8 @@ def _merged_values(node: WindowedAggregate, lowered: Lowered) -> Merger:
     return merge
 
 
-def _merged_states(node: WindowedAggregate, lowered: Lowered) -> Merger:
-    assert lowered.expressions is not None
-    merge = expressions.merging(lowered.expressions)
+def _merged_states(aggregation: expressions.Aggregation) -> Merger:
+    merge = expressions.merging(aggregation)
     return lambda key, state, other: merge(state, other)
 
 
@@ -82,7 +83,6 @@ _MERGERS: dict[type, Callable[[Any, Lowered], Merger]] = {
     Count: lambda node, lowered: _sum,
     Reduce: _merged_values,
     Fold: lambda node, lowered: node.aggregation.merger,
-    Expressions: _merged_states,
 }
 
 

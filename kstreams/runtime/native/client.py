@@ -14,6 +14,7 @@ from kstreams.errors import (
     ConfigError,
     CorruptStateError,
     RegistryUnavailableError,
+    StateError,
     UncertainCommitError,
 )
 from kstreams.kernel.clock import Clock
@@ -180,8 +181,16 @@ class Client:
         folder = lock_shared(self.config) if end is RunEnd.NEVER else lock_alone(self.config)
         self._resources.callback(folder.release)
         self._resources.callback(self._registry.close)
-        parts = self.topology, self.config, self._clock, self._given_log, self._restoring
-        self.job = job = open_job(*parts, self._resources, end, folder.path)
+        self.job = job = open_job(
+            self.topology,
+            self.config,
+            self._clock,
+            self._given_log,
+            self._restoring,
+            self._resources,
+            end=end,
+            folder=folder.path,
+        )
         self._make_threads(job)
         _start(observe, job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
         if job.bounds is None:
@@ -198,14 +207,20 @@ class Client:
             manager.assign(manager.tasks)
             shares = {number: plans for number in numbers if (plans := manager.plans(number))}
         # Assigned at once: a stop looks meanwhile whether there are threads.
-        self.threads = [self._made(number, job, plans) for number, plans in shares.items()]
+        self.threads = [self._new_thread(number, job, manager, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
 
-    def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
-        assert self.manager is not None
+    def _new_thread(self, number: int, job: Job, manager: TaskManager, plans: Sequence[TaskPlan] = ()) -> StreamThread:
         name = job.settings.stream_thread(number)
-        of_client = plans, self.paused, self.former.task_leaving
-        return StreamThread(name, number, job, self.manager, self._committer, *of_client)
+        return StreamThread(
+            name, number, job, manager, self._committer, plans, paused=self.paused, leaving=self.former.task_leaving
+        )
+
+    def _started(self) -> tuple[Job, TaskManager]:
+        """Return what a start makes. Raises StateError before the start."""
+        if self.job is None or self.manager is None:
+            raise StateError("the application was not started: call start() first")
+        return self.job, self.manager
 
     def add_thread(self) -> str | None:
         """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
@@ -215,7 +230,7 @@ class Client:
         if job is None or manager is None or member is None or not self.life.is_alive():
             return None
         with self._change:
-            thread = self._made(len(self.threads) + 1, job)
+            thread = self._new_thread(len(self.threads) + 1, job, manager)
             self.threads = [*self.threads, thread]
             self._alive.add(thread.name)
         member.resize(len(self.threads))
@@ -258,20 +273,20 @@ class Client:
         return self.member
 
     def _start_threads(self) -> None:
-        assert self.manager is not None
+        _, manager = self._started()
         threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
-        self.manager.start(threads)
+        manager.start(threads)
         for thread in threads:
             _start(self._run, thread, name=thread.name)
         if self.member is not None:
-            self.member.serve(self.manager)
+            self.member.serve(manager)
         if not threads:
             self._end()
 
     def _tasks_changed(self) -> None:
-        """All tasks run, or some do not yet."""
-        assert self.manager is not None
-        self.life.move(State.RUNNING if self.manager.is_settled() else State.REBALANCING)
+        """Move to RUNNING if all tasks run, and to REBALANCING if some do not yet."""
+        _, manager = self._started()
+        self.life.move(State.RUNNING if manager.is_settled() else State.REBALANCING)
         if self.life.failure is not None and self.error is None:
             self._fail(self.life.failure)
 
@@ -298,21 +313,18 @@ class Client:
             self._end()
 
     def _restart_threads(self) -> None:
-        """Run the tasks of the topics that there are now."""
-        assert self.job is not None
+        """Run the tasks of the topics that exist now."""
+        former_job, manager = self._started()
         self.life.move(State.REBALANCING)
-        with self.job.log.admin() as admin:
+        with former_job.log.admin() as admin:
             layout = prepare_topics(self.topology, self.config, admin)
-        tables = self.job.global_tables
-        manager = self.manager
-        if manager is not None:
-            manager.close()
+        manager.close()
         with self._change, self.former.leaving(self.threads):
             self._is_reassigning = False
-            self.job = with_layout(self.job, layout, self._resources)
-            self._make_threads(self.job)
-        if self.job.global_tables is not tables and self.job.bounds is None:
-            _start(self._follow, self.job.global_tables, name=self.job.settings.global_thread)
+            self.job = job = with_layout(former_job, layout, self._resources)
+            self._make_threads(job)
+        if job.global_tables is not former_job.global_tables and job.bounds is None:
+            _start(self._follow, job.global_tables, name=job.settings.global_thread)
         if not self.life.is_alive():  # a stop came in between
             for thread in self.threads:
                 thread.stop()
@@ -354,12 +366,12 @@ class Client:
         try:
             work()
         except CorruptStateError as damage:
-            assert self.job is not None
+            job, _ = self._started()
             clear_frames(damage)
-            self.job.rebuilds.delete_damaged(damage, self.job.layout.tasks, self.job.global_tables)
-            if self.job.global_tables.is_damaged:
-                self._reassign()  # all threads work with them
-            return self.life.is_alive() and not self.job.global_tables.is_damaged
+            job.rebuilds.delete_damaged(damage, job.layout.tasks, job.global_tables)
+            if job.global_tables.is_damaged:
+                self._reassign()  # all threads read global tables
+            return self.life.is_alive() and not job.global_tables.is_damaged
         return False
 
     def _answer(self, error: BaseException) -> bool:
@@ -373,13 +385,12 @@ class Client:
         return False
 
     def _replacement(self, thread: StreamThread) -> StreamThread:
-        """A new thread with the same tasks; it resumes from the last commit."""
-        assert self.job is not None
-        assert self.manager is not None
-        new = self._made(thread.index, self.job, thread.plans)
+        """Return a new thread with the same tasks. It resumes from the last commit."""
+        job, manager = self._started()
+        new = self._new_thread(thread.index, job, manager, thread.plans)
         with self._change, self.former.leaving([thread]):
             self.threads[self.threads.index(thread)] = new
-        self.manager.replace(new)
+        manager.replace(new)
         if not self.life.is_alive():
             new.stop()  # a stop came in between
         return new

@@ -177,6 +177,7 @@ def open_job(
     given_log: Log | None,
     on_restore: OnRestore,
     resources: ExitStack,
+    *,
     end: RunEnd = RunEnd.NEVER,
     folder: Path | None = None,
 ) -> Job:
@@ -199,14 +200,28 @@ def open_job(
     topology_file.accept(shape)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
     limits = StateLimits.of(MemoryShares.of(config))
-    tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
-    rebuilds = Rebuilds(config.application_id, folder)
-    aligned = aligned_sub_topologies(layout)
-    shared = tables, bounds, aligned, on_restore, rebuilds, Handovers()
-    named = UpdaterSensors(SampleWindows.of(config)), uuid.uuid4().hex[:16]
-    of_threads = ThreadSettings.of(config)
-    of_tasks = TaskSettings.of(config)
-    return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared, *named)
+    tables = _open_global_tables(
+        layout, config, resources, folder=folder, limits=limits, clock=clock, log=log, admin=admin
+    )
+    return Job(
+        config=config,
+        clock=clock,
+        log=log,
+        admin=admin,
+        layout=layout,
+        state_folder=folder,
+        settings=ThreadSettings.of(config),
+        task_settings=TaskSettings.of(config),
+        limits=limits,
+        global_tables=tables,
+        bounds=bounds,
+        aligned=aligned_sub_topologies(layout),
+        on_restore=on_restore,
+        rebuilds=Rebuilds(config.application_id, folder),
+        handovers=Handovers(),
+        updater_sensors=UpdaterSensors(SampleWindows.of(config)),
+        process=uuid.uuid4().hex[:16],
+    )
 
 
 def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
@@ -215,25 +230,40 @@ def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
         return replace(job, layout=layout)
     with suppress(CorruptStateError):
         job.global_tables.close()
-    shared = job.config, job.state_folder, job.limits, job.clock, job.log, job.admin, resources
-    tables = _open_global_tables(layout, *shared)
+    tables = _open_global_tables(
+        layout,
+        job.config,
+        resources,
+        folder=job.state_folder,
+        limits=job.limits,
+        clock=job.clock,
+        log=job.log,
+        admin=job.admin,
+    )
     return replace(job, layout=layout, global_tables=tables)
 
 
 def _open_global_tables(
     layout: Layout,
     config: Config,
+    resources: ExitStack,
+    *,
     folder: Path,
     limits: StateLimits,
     clock: Clock,
     log: Log,
     admin: Admin,
-    resources: ExitStack,
 ) -> GlobalTables:
     reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
     application = Application.of(config, clock, layout.topic_names)
     tables = GlobalTables(
-        layout.globals, folder / "global", application, config["poll.ms"] / 1000, limits, reader, admin
+        layout.globals,
+        folder / "global",
+        application,
+        poll_s=config["poll.ms"] / 1000,
+        limits=limits,
+        consumer=reader,
+        admin=admin,
     )
     resources.callback(tables.close)
     tables.load()

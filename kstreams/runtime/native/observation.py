@@ -45,7 +45,9 @@ class HungThreads:
                 self._reported[thread.name] = thread.round_ms
                 logger.warning(
                     "%s has not come back from %s for %d s: its other tasks, its commits and its queries wait",
-                    *(thread.name, place_of(thread) or "its work", took_ms // 1000),
+                    thread.name,
+                    place_of(thread) or "its work",
+                    took_ms // 1000,
                 )
 
 
@@ -94,7 +96,8 @@ class GrowingLag:
             logger.warning(
                 "the lag has grown from %d to %d records: the input is faster than the application; more processes "
                 "(`--workers`) or threads (`num.stream.threads`) share the tasks",
-                *(self._seen[0], lag),
+                self._seen[0],
+                lag,
             )
             self._seen.clear()
 

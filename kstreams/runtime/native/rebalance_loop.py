@@ -52,6 +52,9 @@ class RebalanceLoop:
                 "task %s and %d others came to this process again and again, %d times within %d s: the group does not "
                 "come to rest. Processes that start and end, or that are too busy to be heard of within "
                 "session.timeout.ms, make it so: look for the lines on processes that are no longer there",
-                *(task, sum(more >= _LEAST for more in again.values()) - 1, times, (now_ms - began_ms) // 1000),
+                task,
+                sum(more >= _LEAST for more in again.values()) - 1,
+                times,
+                (now_ms - began_ms) // 1000,
             )
             self._quiet_until_ms = now_ms + _WINDOW_MS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstreams.config import Config
 from kstreams.runtime.spark.cluster.session import require_pyspark
+from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.runner import driver_lock
 
 if TYPE_CHECKING:
@@ -48,17 +49,19 @@ def step_differences(topology: Topology, default: TimestampExtractor | None) -> 
     subs = [sub for sub in topology.sub_topologies if not sub.is_global]
     read = {sub.id: {topic for source in sub.sources for topic in _topics(source)} for sub in subs}
     written = {sub.id: {str(sink.topic) for sink in sub.sinks} for sub in subs}
-    within = {topic for topics in read.values() for topic in topics if any(topic in of for of in written.values())}
+    within = set().union(*read.values()) & set().union(*written.values())
     upstream = {number: {w for w in written if written[w] & topics & within} for number, topics in read.items()}
-    cut = admissions(subs, read, upstream, within, default)
-    shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
-    differences = {
-        source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))
-    }
+    differences = _cut_by_shares(subs, admissions(subs, read, upstream, within, default))
     unordered = within - _ordered(topology, written, upstream)
-    twice = {topic for sub in subs if read[sub.id] & unordered for topic in written[sub.id]} & within
+    twice = within & set().union(*(written[sub.id] for sub in subs if read[sub.id] & unordered))
     differences |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, twice)}
     return {topology.origin.get(name, name): difference for name, difference in differences.items()}
+
+
+def _cut_by_shares(subs: Sequence[SubTopology], cut: Iterable[Admission]) -> dict[str, str]:
+    """Return the difference of the sources whose topics are cut by shares of the backlog, not by time."""
+    shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
+    return {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
 
 
 def _ordered(topology: Topology, written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:

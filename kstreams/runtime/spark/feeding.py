@@ -72,13 +72,13 @@ class FeedSteps:
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows."""
-        assert step_input.rows is not None
+        rows = step_input.required_rows()
         records = records_of(
-            step_input.rows,
+            rows,
             self._feed,
             self._partitions,
             self._clock.wall_ms(),
-            task_slots(step_input.rows.sparkSession),
+            task_slots(rows.sparkSession),
         )
         written = records.mapInArrow(_written(self._topic, step_input.output), BLOCK_SCHEMA)
         return written, taken_reports(written), AppliedStep(step_input.number)

@@ -96,7 +96,7 @@ def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
     (layout, plan, existing) = laid_out(topology, config, log)
     storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
     checkpoint = Checkpoint(storage, topology, plan.described())
-    program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint.id)
+    program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint_id=checkpoint.id)
     return Prepared(plan, checkpoint, program)
 
 

@@ -207,6 +207,7 @@ def program_of(
     layout: Layout,
     existing: Mapping[str, int],
     checkpoint: str,
+    *,
     checkpoint_id: str = "",
 ) -> Program:
     """The program of an application.

@@ -78,6 +78,7 @@ class AppliedOnce:
         deleted: DeletedInput | AllThere,
         on_step: OnStep,
         on_begin: OnBegin,
+        *,
         sensors: StepSensors | None = None,
     ) -> None:
         self._work = work
@@ -174,9 +175,11 @@ class StepQuery:
 
     def ended(self, seconds: float) -> bool:
         """Wait a little; whether the query has ended. Raises what ended it."""
-        assert self._query is not None
+        query = self._query
+        if query is None:
+            return False
         try:
-            return bool(self._query.awaitTermination(seconds))
+            return bool(query.awaitTermination(seconds))
         except Exception as error:
             if self._error is None and self._starts < MOST_STARTS and _TOO_SLOW in str(error):
                 logger.warning("%s; the query is started again", _TOO_SLOW)

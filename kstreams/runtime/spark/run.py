@@ -258,9 +258,8 @@ def start(
         resources.enter_context(driver_lock(settings, shared=True))
         log = resources.enter_context(home_of(settings).open(settings))
         own = session_of_run(session, of_spark)
-        runner = SparkRunner(bound, settings, own, log, SystemClock(), on_progress, session)
+        runner = SparkRunner(bound, settings, own, log, SystemClock(), on_progress=on_progress, watching=session)
         results = Results(session, bound, settings, of_spark.prefix)
-        of_run = settings.application_id, runner, results, resources.pop_all()
-        run = SparkRun(*of_run, once=once, until_end=until_end)
+        run = SparkRun(settings.application_id, runner, results, resources.pop_all(), once=once, until_end=until_end)
     note(checkpoint, RunHere(f"the application {settings.application_id!r}", topology, run.is_alive, run.stopped))
     return run

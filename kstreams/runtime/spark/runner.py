@@ -182,6 +182,7 @@ class SparkRunner:
         log: Log,
         clock: Clock,
         on_progress: OnProgress | None = None,
+        *,
         watching: SparkSession | None = None,
     ) -> None:
         self._session = session
@@ -195,8 +196,7 @@ class SparkRunner:
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
-        of_query = config.application_id, self._checkpoint.id
-        self._watch = StepWatch(watching or session, *of_query, in_tasks, clock)
+        self._watch = StepWatch(watching or session, config.application_id, self._checkpoint.id, in_tasks, clock)
         self.sensors = StepSensors.of(config)
         self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
         self._feeding.create_topics()
@@ -270,8 +270,9 @@ class SparkRunner:
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
         register(self._session)
-        parts = self._session, self._plan, number, self._program, self._settings, self._starts
-        rows = windowed_stream(*parts, until_end=until_end)
+        rows = windowed_stream(
+            self._session, self._plan, number, self._program, self._settings, self._starts, until_end=until_end
+        )
         group = windowed_group_of(self._config.application_id, number)
         work = WindowedSteps(self._plan, number, self._program)
         storage = self._checkpoint.storage
@@ -301,7 +302,7 @@ class SparkRunner:
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
             delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), on_step, begin, self.sensors)
+        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), on_step, begin, sensors=self.sensors)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         program = self._program

@@ -37,6 +37,12 @@ class StepInput(NamedTuple):
     output: StepOutput
     resources: ExitStack
 
+    def required_rows(self) -> DataFrame:
+        """Return the rows of a step that has some. Raises ValueError for a step of tasks, which read by themselves."""
+        if self.rows is None:
+            raise ValueError(f"step {self.number} has no rows: tasks read their partitions themselves")
+        return self.rows
+
     def persisted(self, frame: DataFrame) -> DataFrame:
         """The frame, kept on the executors until the step is over."""
         self.resources.callback(frame.unpersist)

@@ -92,11 +92,13 @@ class StepLoop:
 
     def ended(self, seconds: float) -> bool:
         """Wait a little; whether the run has ended. Raises what ended it."""
-        assert self._thread is not None
-        self._thread.join(seconds)
+        thread = self._thread
+        if thread is None:
+            return False
+        thread.join(seconds)
         if self._error is not None:
             raise self._error
-        return not self._thread.is_alive()
+        return not thread.is_alive()
 
     def stop(self) -> None:
         """End the run, in the middle of a step if need be, and release what it holds."""

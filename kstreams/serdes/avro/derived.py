@@ -138,7 +138,8 @@ class _Derivation:
 
     def _record(self, kind: Kind, path: str) -> Any:
         shape = kind.shape
-        assert shape is not None
+        if shape is None:
+            raise SerdeError(f"field {path}: {kind} has no fields")
         name = self._root_name if self._root_name and not path else self._name(kind)
         return self._once(name, kind, lambda: self._of_class(name, shape, path))
 

@@ -337,9 +337,10 @@ def _has(written: Any, field: Any) -> bool:
 
 def _require_fields(node: Any, shape: ClassShape | None) -> None:
     names = {field["name"] for field in node["fields"]}
-    for name, field in shape.fields.items() if shape else ():
+    if shape is None:
+        return
+    for name, field in shape.fields.items():
         if name not in names and not field.has_default:
-            assert shape is not None
             raise UnresolvedError(f"it is in {shape.cls.__name__} and not in the schema, and has no default", name)
 
 

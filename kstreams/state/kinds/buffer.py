@@ -84,7 +84,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         self._waiting[live] = (time_ms if buffered_change is None else buffered_change[0], change)
         self._changed[live] = None
         if self._sizes is not None:
-            self._weigh(live, change)
+            self._weigh(self._sizes, live, change)
 
     def _taken_back(self, live: Any) -> tuple[int, BufferedChange] | None:
         """The update of a key that is held on disk alone; it is held in memory from now on."""
@@ -142,17 +142,16 @@ class LiveTimeOrderedBuffer(LiveStore):
         """How many bytes the updates take, serialized."""
         self.ready()
         if self._sizes is None:
-            self._sizes = {}
+            sizes = self._sizes = dict[Any, int]()
             self._num_bytes = sum(_size(row.key, row.value) for row in self._persisted.rows())
             for live, (_, change) in self._waiting.items():
-                self._weigh(live, change)
+                self._weigh(sizes, live, change)
         return self._num_bytes
 
-    def _weigh(self, live: Any, change: BufferedChange) -> None:
-        assert self._sizes is not None
+    def _weigh(self, sizes: dict[Any, int], live: Any, change: BufferedChange) -> None:
         size = _size(self._keys.to_bytes(live), self._to_bytes(0, change))
-        self._num_bytes += size - self._sizes.get(live, 0)
-        self._sizes[live] = size
+        self._num_bytes += size - sizes.get(live, 0)
+        sizes[live] = size
 
     def _key(self, key: Any) -> Any:
         live = self._keys.live

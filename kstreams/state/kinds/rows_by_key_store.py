@@ -38,8 +38,16 @@ class RowsByKeyStore(LiveStore):
         self._retention_ms = builder.retention_ms
         self._keys = KeyCodec(builder.name, builder.key)
         self._values = value_codec(builder)
-        below = family, self.second, self._times, self.on_read, self._lock, self.reads
-        self._groups = RowsByKey(self._keys, self._values, *below)
+        self._groups = RowsByKey(
+            self._keys,
+            self._values,
+            family,
+            self.second,
+            alive=self._times,
+            on_read=self.on_read,
+            lock=self._lock,
+            reads=self.reads,
+        )
         self._segment_ms = segment_ms(builder)
         self._swept_ms = max(-1, self._gone_ms(self.observed_ms))
 

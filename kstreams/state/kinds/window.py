@@ -262,13 +262,14 @@ class LiveWindowStore(LiveStore):
             raise self._keys.missing()
         self.ready()
         from_ms = max(from_ms, self._limit_ms() + 1)
-        near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
+        first = bisect_left(self._starts, from_ms)
+        stop = bisect_right(self._starts, to_ms)
         starts_of = self._starts_of
-        if starts_of is None and near[1] - near[0] > _MANY_STARTS and not self._is_written_in_place:
+        if starts_of is None and stop - first > _MANY_STARTS and not self._is_written_in_place:
             with self._lock:  # nothing is evicted meanwhile
                 starts_of = self._starts_of = self._index()
         if starts_of is None:
-            return self._starts[slice(*near)]
+            return self._starts[first:stop]
         live = self._keys.live
         return starts_of.between(key if live is None else live(key), from_ms, to_ms)
 

@@ -158,8 +158,8 @@ class PersistedOrder:
     def add(self, rows: list[tuple[int, bytes]]) -> list[bytes]:
         """Note the times and keys of rows; answers their places."""
         places = [_TIME.pack(time_ms) + key for time_ms, key in rows]
-        columns = pa.array(places, pa.binary()), pa.repeat(pa.scalar(b"", pa.binary()), len(places))
-        self._order.write(ByteRows(*columns), None, -1)
+        no_values = pa.repeat(pa.scalar(b"", pa.binary()), len(places))
+        self._order.write(ByteRows(pa.array(places, pa.binary()), no_values), None, -1)
         return places
 
     def clear(self) -> None:

@@ -100,6 +100,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         values: ValueCodec,
         family: ColumnFamily,
         second: str,
+        *,
         alive: Callable[[], tuple[int, int]],
         on_read: Callable[[], None],
         lock: AbstractContextManager[Any],

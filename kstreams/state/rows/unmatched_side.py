@@ -144,8 +144,9 @@ class UnmatchedSide:
             timestamp = below.time_ms
             key = self._keys.of_bytes(below.key[PLACE.size :])
             live_values = self._of_bytes(below.value)
+        elif here is None:
+            raise LookupError("no row waits on this side")
         else:
-            assert here is not None
             timestamp, _, key = here
             live_values = self.rows.pop((timestamp, key))
             self._changed[timestamp, key] = None

@@ -30,12 +30,12 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
         None,
         None,
         group,
-        {LEFT: 0, RIGHT: 0},
-        SlicePositions({}),
-        clock,
-        10,
-        1_000,
-        TaskSensors(SampleWindows(30, 2)),
+        starts={LEFT: 0, RIGHT: 0},
+        positions=SlicePositions({}),
+        clock=clock,
+        most_records=10,
+        most_bytes=1_000,
+        sensors=TaskSensors(SampleWindows(30, 2)),
     )  # type: ignore[arg-type]
 
 

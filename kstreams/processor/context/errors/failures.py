@@ -164,8 +164,9 @@ class Failures:
         return frozenset(self._letters.topics)
 
     def _keep(self, context: ErrorHandlerContext, reason: str) -> None:
-        """One dead letter for one record, for how many windows ever it comes too late."""
-        assert self._topic is not None
+        """Write one dead letter per dropped record, even if the record is late for several windows."""
+        if self._topic is None:
+            return
         letter = context.dropped_letter(self._topic, reason)
         if letter != self._last_dropped or context.topic is None:
             self._letters.add((letter,))

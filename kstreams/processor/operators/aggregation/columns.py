@@ -120,15 +120,14 @@ class AggregateTarget:
             return
         rows = _joined(self._gathered)
         self._gathered.clear()
-        if self._fold.windows is None:
+        windows = self._fold.windows
+        if windows is None:
             self._merge(rows, group(rows.keys, None))
         else:
-            self._fold_windows(rows)
+            self._fold_windows(rows, windows)
 
-    def _fold_windows(self, rows: _Rows) -> None:
-        windows = self._fold.windows
+    def _fold_windows(self, rows: _Rows, windows: TimeWindows) -> None:
         live = self._live
-        assert windows is not None
         times = stream_times(rows.times, live.stream_time_ms)
         # What closes by a record is emitted before the record enters its own windows.
         closing = closings(times, live.stream_time_ms, windows) if self._fold.emit_on_close else []

@@ -71,11 +71,13 @@ class TransformOperator(ClosureOperator):
         current = context.current
         sends_old = self.sends_old
         transform = self.transformation.bind(context, lambda: current.headers)
-        keep = None if self.kept is None else keeper(context, forward, self.kept)
+        if self.kept is not None:
+            keep = keeper(context, forward, self.kept)
 
-        def process_kept(key: Any, change: Any, timestamp: int) -> None:
-            assert keep is not None
-            keep(key, transform(key, change[0], timestamp), timestamp)
+            def process_kept(key: Any, change: Any, timestamp: int) -> None:
+                keep(key, transform(key, change[0], timestamp), timestamp)
+
+            return process_kept
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, is_latest = change
@@ -83,7 +85,7 @@ class TransformOperator(ClosureOperator):
             old = transform(key, old, timestamp) if sends_old else None
             forward(key, Change(new, old, is_latest), timestamp)
 
-        return process if keep is None else process_kept
+        return process
 
 
 @dataclass(frozen=True, slots=True)

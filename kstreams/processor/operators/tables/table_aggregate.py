@@ -119,8 +119,12 @@ class TableAggregateOperator(ClosureOperator):
             elif old is None or before is None:
                 latest = timestamp  # no stored value took part
             at = max(timestamp, latest)
-            put_row(key, None if after is None else ValueAndTimestamp(after, at))
-            # A tombstone from the cache has the time of its record.
-            emit(key, after, before, timestamp if after is None and cached else at, current.headers)
+            if after is None:
+                put_row(key, None)
+                # A tombstone from the cache has the time of its record.
+                emit(key, None, before, timestamp if cached else at, current.headers)
+            else:
+                put_row(key, ValueAndTimestamp(after, at))
+                emit(key, after, before, at, current.headers)
 
         return process

@@ -349,9 +349,14 @@ class GroupMember:
             return False
         if self._id in latest.shares or self._holder.active():
             share = latest.shares.get(self._id, ProcessShare())
-            announced = (self._application_id, latest.version, ", ".join(share.active), ", ".join(share.standby))
-            logger.info("%s: assignment %d: this process runs %s and has standbys of %s", *announced)
-            self._holder.assign(*(frozenset(map(TaskId.parse, tasks)) for tasks in (share.active, share.standby)))
+            logger.info(
+                "%s: assignment %d: this process runs %s and has standbys of %s",
+                self._application_id,
+                latest.version,
+                ", ".join(share.active),
+                ", ".join(share.standby),
+            )
+            self._holder.assign(frozenset(map(TaskId.parse, share.active)), frozenset(map(TaskId.parse, share.standby)))
         self._version = latest.version
         return True
 

@@ -212,7 +212,9 @@ class StoppedApplication:
         elif changes is not None and len(changes):
             logger.warning(
                 "task %s: %d rows of the store %s are left out: natively memory alone keeps it, which has no changelog",
-                *(plan.id, len(changes), store.name),
+                plan.id,
+                len(changes),
+                store.name,
             )
         return None
 

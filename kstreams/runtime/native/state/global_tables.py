@@ -85,6 +85,7 @@ class GlobalTables:
         sub_topologies: Sequence[SubTopology],
         folder: Path,
         application: Application,
+        *,
         poll_s: float,
         limits: StateLimits,
         consumer: Consumer,

@@ -58,6 +58,7 @@ def restored_task(
     state: TaskState,
     job: Job,
     restorer: StoreRestorer,
+    *,
     admin: Admin,
     consumer: Consumer,
     read_to: Mapping[TopicPartition, int],

@@ -168,7 +168,15 @@ class StateUpdater:
             read_to = self._read_to(plan.id)
             state = self._taken(plan)
             with in_task(str(plan.id)):
-                task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer, read_to)
+                task = restored_task(
+                    plan,
+                    state,
+                    self._job,
+                    self._restorer,
+                    admin=self._admin,
+                    consumer=self._consumer,
+                    read_to=read_to,
+                )
         except BaseException as error:
             self._fail(plan, state, error)
             return
@@ -216,8 +224,8 @@ class StateUpdater:
         self._close_standbys([task for task in self._standbys if task not in standbys])
         for task, plan in standbys.items():
             if task not in self._standbys:
-                of_task = plan, open_state(plan, self._job), self._job.application.id, self._restorer.accepted
-                self._standbys[task] = StandbyTask(*of_task)
+                state = open_state(plan, self._job)
+                self._standbys[task] = StandbyTask(plan, state, self._job.application.id, self._restorer.accepted)
         self._assign()
 
     def _assign(self) -> None:

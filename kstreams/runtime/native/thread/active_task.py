@@ -108,6 +108,7 @@ class ActiveTask:
         task: Task,
         state: TaskState,
         group: PartitionGroup,
+        *,
         starts: Mapping[TopicPartition, int],
         positions: SlicePositions,
         clock: Clock,

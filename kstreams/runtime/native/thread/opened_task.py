@@ -65,10 +65,19 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_as
     idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
-    limits = job.clock, job.settings.max_poll_records, most_bytes
-    ended = bool(metadata.get(ENDED, 0))
     active = ActiveTask(
-        plan, task, state, group, restored.starts, SlicePositions(metadata), *limits, sensors, ended, is_asked
+        plan,
+        task,
+        state,
+        group,
+        starts=restored.starts,
+        positions=SlicePositions(metadata),
+        clock=job.clock,
+        most_records=job.settings.max_poll_records,
+        most_bytes=most_bytes,
+        sensors=sensors,
+        ended=bool(metadata.get(ENDED, 0)),
+        is_asked=is_asked,
     )
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])

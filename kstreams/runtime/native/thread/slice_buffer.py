@@ -126,7 +126,7 @@ def _reordered(rows: Batch, order: np.ndarray[Any, Any]) -> Batch:
     keys, values, times = (column.take(indices) for column in (rows.keys, rows.values, rows.timestamps))
     headers = None if rows.headers is None else rows.headers.take(indices)
     written_at = None if rows.written_at is None else rows.written_at[order]
-    return Batch(rows.source, rows.offsets[order], keys, values, times, headers, written_at)
+    return Batch(rows.source, rows.offsets[order], keys, values, times, headers, written_at=written_at)
 
 
 def _part(rows: TaggedRows, start: int, stop: int) -> TaggedRows:

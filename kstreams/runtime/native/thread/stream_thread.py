@@ -143,6 +143,7 @@ class StreamThread:
         manager: TaskManager,
         group: GroupCommits,
         plans: Sequence[TaskPlan] = (),
+        *,
         paused: threading.Event | None = None,
         leaving: Callable[[StreamThread, ActiveTask], AbstractContextManager[None]] = lambda *_: nullcontext(),
     ) -> None:
@@ -170,12 +171,10 @@ class StreamThread:
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         self._slices = WriterSlices(manager.alignment)
-        of_topics = self._partitions, retry, self._slices, internal
-        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, *of_topics)
+        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, self._slices, internal)
         application = job.application.id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
-        timeouts = settings.task_timeout_ms, settings.summary_interval_ms
-        self.stall_detector = StallDetector(name, *timeouts, job.clock)
+        self.stall_detector = StallDetector(name, settings.task_timeout_ms, settings.summary_interval_ms, job.clock)
         self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, job.clock)
         self._input = InputReader(self._consumer, self._admin, job, manager.alignment)
@@ -447,9 +446,10 @@ class StreamThread:
             task.task.complete()
 
     def _check_end_of_input(self) -> None:
-        """Nothing to do now: is it for ever? What a task reports as processed must be committed before."""
+        """Report the ends of inputs in a bounded run. What a task reports as processed must be committed before."""
         bounds = self._job.bounds
-        assert bounds is not None
+        if bounds is None:
+            return
         for task in self.tasks:
             if bounds.phase(task.plan.id.sub_topology) is Phase.ENDING and not task.ended:
                 task.end_input()

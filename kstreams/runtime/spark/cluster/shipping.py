@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, get_type_hints
@@ -54,8 +53,7 @@ class _Finder(MetaPathFinder):
         source = self.sources.get(fullname)
         if source is None:
             return None
-        spec = spec_from_loader(fullname, _Loader(source), origin=source.file, is_package=source.is_package)
-        assert spec is not None
+        spec = ModuleSpec(fullname, _Loader(source), origin=source.file, is_package=source.is_package)
         spec.has_location = True  # it then has a __file__
         return spec
 

@@ -121,7 +121,7 @@ def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = 
     keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
     bare = headers.null_count == len(headers)
     offsets = rows["offset"].to_numpy()
-    return Batch(source, offsets, keys, values, timestamps, None if bare else headers, written_at)
+    return Batch(source, offsets, keys, values, timestamps, None if bare else headers, written_at=written_at)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

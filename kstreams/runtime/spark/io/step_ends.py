@@ -70,24 +70,25 @@ class StepEnds:
             Whether the run ends with its input. Then tasks keep step by all that they have ever read, as natively;
             else none waits for the others longer than records are there.
         """
-        ranges = {source: (at, max(at, stop)) for source, stop in end.items() for at in (start.get(source, 0),)}
+        ranges = _ranges(start, end)
         backlog = {source: stop - at for source, (at, stop) in ranges.items()}
         ends = {source: stop for source, (_, stop) in ranges.items()}
         if limit is None or sum(backlog.values()) <= limit:
             return ends
-        groups = [
-            (of_admission, group) for of_admission in self._admissions for group in _groups(of_admission, backlog)
-        ]
+        groups = self._coupled(backlog)
         backlogs = {at: sum(backlog[source] for source in group) for at, (_, group) in enumerate(groups)}
         for at, share in split_evenly(backlogs, limit).items():
             admission, group = groups[at]
+            parts = {source: ranges[source] for source in group}
             if not admission.by_time or not share:
-                counts = split_evenly({source: backlog[source] for source in group}, share)
-                ends |= {source: ranges[source][0] + records for source, records in counts.items()}
+                ends |= _ends_of_shares(parts, share)
             elif share < backlogs[at]:
-                parts = {source: ranges[source] for source in group}
                 ends |= self._earliest(log, admission, parts, share, bounded=bounded)
         return ends
+
+    def _coupled(self, sources: Iterable[TopicPartition]) -> list[tuple[Admission, list[TopicPartition]]]:
+        """Return the groups of partitions that are cut together."""
+        return [(admission, group) for admission in self._admissions for group in _groups(admission, sources)]
 
     def _earliest(
         self, log: Log, admission: Admission, ranges: Ranges, limit: int, *, bounded: bool
@@ -119,6 +120,18 @@ class StepEnds:
         if self._read is None:
             self._read = RecordsAhead(log)
         return nullcontext(self._read)
+
+
+def _ranges(start: Positions, end: Positions) -> Ranges:
+    """Return the offset range of each partition. A partition without a start begins at offset 0."""
+    starts = {source: start.get(source, 0) for source in end}
+    return {source: (starts[source], max(starts[source], stop)) for source, stop in end.items()}
+
+
+def _ends_of_shares(ranges: Ranges, limit: int) -> dict[TopicPartition, int]:
+    """Divide a number of records evenly between offset ranges, and return where each part ends."""
+    counts = split_evenly({source: stop - start for source, (start, stop) in ranges.items()}, limit)
+    return {source: ranges[source][0] + records for source, records in counts.items()}
 
 
 def _with_moment(

@@ -9,6 +9,7 @@ from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import GlobalTableSource, LogicalGraph, Node
 from kstreams.dsl.lowering import as_join_function
 from kstreams.dsl.operator import operators
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
@@ -67,7 +68,8 @@ class RelationalLowering:
         self._names = frozenset(node.name for node in nodes)
         for node in nodes:
             lower = operators.of(node).spark.lower
-            assert lower is not None, f"{node} was checked"
+            if lower is None:
+                raise TopologyError(f"{node} has no relational form")
             frame = lower(node, self)
             if frame is not None:
                 self._frames[node.name] = frame
@@ -121,8 +123,9 @@ class RelationalLowering:
         """The joiner of a node as a Python function, and whether it takes the key."""
         if not isinstance(node.joiner, Expr):
             return node.joiner, node.with_key
-        of_parents = self.input_types(node), self.input_types(node, 1)
-        return as_join_function(node, node.joiner, *of_parents, self.types(node)), True
+        left = self.input_types(node)
+        right = self.input_types(node, 1)
+        return as_join_function(node, node.joiner, left, right, self.types(node)), True
 
     def function(self, node: Node, function: Any, reads: tuple[Serde[Any] | TypedColumn, ...]) -> UserFunction:
         """A Python function that the user gave for a node."""

@@ -137,7 +137,7 @@ class PathPlan:
     decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
     queries: Queries
-    facts: TypedGraph | None
+    facts: TypedGraph
 
     @property
     def in_queries(self) -> frozenset[int]:
@@ -146,7 +146,6 @@ class PathPlan:
 
     def gives_updates(self, number: int) -> bool:
         """Whether a query gives, with each step, the windows that changed, rather than those that are over."""
-        assert self.facts is not None
         return any(gives_updates(node, self.facts) for node in self.nodes[number])
 
     def described(self) -> dict[int, str]:
@@ -178,7 +177,7 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
     queries = _queries(topology, exchanges, nodes, reasons, facts)
     choices.require_relational(reasons)
-    relational = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
+    relational = _without_reasons(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
     met = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
     decisions = [
@@ -191,6 +190,11 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     return PathPlan(tuple(decisions), together, queries, facts)
 
 
+def _without_reasons(reasons: Mapping[int, Reasons]) -> set[int]:
+    """Return the sub-topologies that can take the relational path."""
+    return {number for number, of_sub in reasons.items() if not any(of_sub.values())}
+
+
 def _queries(
     topology: Topology,
     exchanges: Exchanges,
@@ -200,7 +204,7 @@ def _queries(
 ) -> Queries:
     """The queries for which Spark keeps state; what keeps state and is no part of one gets its reasons."""
     stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
-    able = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
+    able = _without_reasons(reasons)
     possible = possible_queries(exchanges, able, stateful)
     refused = {number: _refused(_in_order(of, nodes, facts.graph), topology, facts) for number, of in possible.items()}
     queries = settled({n: members for n, members in possible.items() if not refused[n]}, exchanges, stateful)
@@ -335,4 +339,4 @@ def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
         PathDecision(logical_node.name, sub, TASK, why, DECLARED, None, logical_node.declared_at)
         for sub, logical_node in nodes
     )
-    return PathPlan(tuple(decisions), {}, {}, None)
+    return PathPlan(tuple(decisions), {}, {}, TypedGraph(LogicalGraph([])))

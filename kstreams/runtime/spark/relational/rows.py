@@ -43,7 +43,6 @@ def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, p
     """
     facts = plan.facts
     nodes = plan.nodes[number]
-    assert facts is not None
     part = parting(nodes, facts)
     if part is None:
         return relational_rows(plan, number, source, whole, program)
@@ -66,7 +65,6 @@ def rows_behind(
     """
     facts = plan.facts
     nodes = plan.nodes[number]
-    assert facts is not None
     part = parting(nodes, facts)
     if part is None:
         return batch
@@ -78,7 +76,6 @@ def rows_behind(
 
 
 def _lowering(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> RelationalLowering:
-    assert plan.facts is not None
     return RelationalLowering(
         plan.facts,
         lambda topics: source(topics).withColumn("origin", origin_column(number, topics)),
@@ -103,8 +100,11 @@ def _rows(output: Output) -> DataFrame:
     return output.frame.rows.select(
         topic.alias("topic"),
         partition_of_origin().cast("int").alias("partition"),
-        *("offset", "timestamp", "key"),
+        "offset",
+        "timestamp",
+        "key",
         value.alias("value"),
-        *("headers", "origin"),
+        "headers",
+        "origin",
         F.col("timestamp").alias("stream_time"),
     )

@@ -51,18 +51,18 @@ class WindowedSteps:
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
-        assert step_input.rows is not None
+        input_rows = step_input.required_rows()
         plan = self._plan
         number = self._number
         program = self._program
         home = HomePlace.of(program.config)
-        whole = partial(rows_until_now, step_input.rows.sparkSession, home)
-        rows = rows_behind(plan, number, step_input.rows, whole, program, step_input.persisted)
+        whole = partial(rows_until_now, input_rows.sparkSession, home)
+        rows = rows_behind(plan, number, input_rows, whole, program, step_input.persisted)
         written = written_rows(rows, plan, number, program, step_input.output)
         if program.delta:
             written = step_input.persisted(written)
         topics = sorted({source.topic for source in step_input.ranges})
-        read = reports_of_reading(step_input.rows.sparkSession, home, topics, step_input.ranges, topics)
+        read = reports_of_reading(input_rows.sparkSession, home, topics, step_input.ranges, topics)
         return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(step_input.number)
 
 
@@ -92,16 +92,22 @@ def windowed_stream(
     until_end : bool
         Whether all windows close after the last row; those whose updates are asked for have no need to.
     """
-    assert plan.facts is not None
     windowed = [node for node in plan.nodes[number] if follows_time(node)]
     facts = plan.facts
     together = sorted({source.topic for source in source_partitions(program, plan.members(number))})
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
-        limits = session, HomePlace.of(program.config), topics, share_of(settings.max_records, topics, together), starts
-        may_be_missing = topics_to_miss(program)
-        cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
-        return read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=may_be_missing)
+        return read_stream(
+            session,
+            HomePlace.of(program.config),
+            topics,
+            share_of(settings.max_records, topics, together),
+            starts,
+            admissions=[Admission(tuple(topics))],  # one watermark for all topics: they are cut at one time
+            ends=ends,
+            latest_ms=FAR_FUTURE_MS - 1,
+            missing=topics_to_miss(program),
+        )
 
     def with_times(topics: list[str]) -> DataFrame:
         rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kstreams.dsl import graph as g
 from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph import Node
+from kstreams.errors import TopologyError
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
 
@@ -23,7 +24,8 @@ def delay_of(node: Node, typed: TypedGraph) -> int:
     if isinstance(node, g.Deduplicate):
         return node.supplier.retention_ms
     windows = window_of(node)
-    assert windows is not None
+    if windows is None:
+        raise TopologyError(f"{node} has no windows that the watermark could close")
     if not isinstance(node, g.WindowedAggregate) or by_expression(node, typed):
         return windows.grace_ms
     return windows.closes_after_ms if isinstance(windows, SessionWindows) else windows.size_ms + windows.grace_ms

@@ -95,7 +95,6 @@ def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program,
     output : StepOutput
         Where executors write.
     """
-    assert plan.facts is not None
     places = places_of(plan.nodes[number], plan.facts, program)
     mixed = _come_from_several(plan, number, program) and _writes(number, program)
     if mixed:

@@ -199,9 +199,19 @@ class StateFiles:
         owner = self._owner
         formats = {name: owner.formats.get(name, "") for name in sorted(stores)}
         bodies = {name: bytes(encoded_changes([changes])) for name, changes in sorted(stores.items())}
-        whose = owner.application, owner.checkpoint, owner.task
+        content = _Content(
+            owner.application,
+            owner.checkpoint,
+            owner.task,
+            kind,
+            number,
+            before,
+            dict(metadata),
+            formats,
+            bodies,
+        )
         raw = bytearray(_HEAD)
-        _ENCODER.encode_into(_Content(*whose, kind, number, before, dict(metadata), formats, bodies), raw, len(raw))
+        _ENCODER.encode_into(content, raw, len(raw))
         raw += _digest(raw)
         return raw
 

@@ -374,12 +374,19 @@ class TaskRun:
     def _said(self) -> TaskReport:
         collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
-        wrote = collector.written, collector.handed_over, self._writer.prepare()
         task = str(self._id)
-        resting = [] if self._task.deadlines() else [task]
-        times = {} if self._task.stream_time < 0 else {task: self._task.stream_time}
-        states = {task: self._version}
-        return TaskReport(dropped, None, self._task.records_in, *wrote, states, resting, self._sizes, times)
+        return TaskReport(
+            dropped,
+            None,
+            self._task.records_in,
+            collector.written,
+            collector.handed_over,
+            self._writer.prepare(),
+            {task: self._version},
+            [] if self._task.deadlines() else [task],
+            self._sizes,
+            {} if self._task.stream_time < 0 else {task: self._task.stream_time},
+        )
 
     def _stamped(self, batch: Batch) -> Batch:
         return self._task.stamp(self._numbered(batch))
@@ -393,7 +400,15 @@ class TaskRun:
         self._metadata[key] = first + len(batch)
         offsets = np.arange(first, first + len(batch), dtype=np.int64)
         written_at = batch.written_at if batch.source.topic in self._program.timed else None
-        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers, written_at)
+        return Batch(
+            batch.source,
+            offsets,
+            batch.keys,
+            batch.values,
+            batch.timestamps,
+            batch.headers,
+            written_at=written_at,
+        )
 
     def _commit(self, files: StateFiles) -> None:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}

@@ -78,8 +78,7 @@ class FunctionCall(NamedTuple):
 
 def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) -> Frame:
     """The rows with what a function gives as key or value, typed where Spark encodes it."""
-    if in_catalyst(serde):
-        assert serde.arrow_type is not None
+    if serde.arrow_type is not None and in_catalyst(serde):
         kind = SQL_TYPES[serde.arrow_type]
         return frame.with_typed(side, call.column(kind, _typed, serde), serde, kind)
     result = call.serialized(serde)

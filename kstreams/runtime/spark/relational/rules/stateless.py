@@ -92,8 +92,8 @@ def branch(node: g.Branch, build: RelationalLowering) -> Frame:
 def merge(node: g.Merge, build: RelationalLowering) -> Frame:
     frames = [build.parent(node, position) for position in range(len(node.parents))]
     timed = [EVENT_TIME] if all(EVENT_TIME in frame.rows.columns for frame in frames) else []
-    names = ("origin", "offset", "timestamp", "key", "value", "headers", *timed)
-    plain = [frame.rows.select(*names) for frame in frames]
+    names = ["origin", "offset", "timestamp", "key", "value", "headers", *timed]
+    plain = [frame.rows.select(names) for frame in frames]
     rows = plain[0]
     for other in plain[1:]:
         rows = rows.unionByName(other)

@@ -11,6 +11,7 @@ import msgspec
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.rules.windows import merger_of
+from kstreams.errors import TopologyError
 from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
 from kstreams.runtime.spark.relational.frame import Frame
@@ -48,7 +49,8 @@ class _Aggregation(NamedTuple):
         """The aggregate of the sessions that a record brings together."""
         aggregate = self.of_records.initial()
         merge = self.merge
-        assert merge is not None
+        if merge is None:
+            raise TopologyError("sessions that become one need a merger")
         for other in aggregates:
             aggregate = merge.of_record((record.origin, record.offset), (record.key,), aggregate, other)
         return aggregate
