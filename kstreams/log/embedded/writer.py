@@ -16,14 +16,8 @@ from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.groups.member_files import AppendGuard
 from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.segments import frame
 from kstreams.log.embedded.segments.appender import Appender
-from kstreams.log.embedded.segments.frame import (
-    UNSTAMPED,
-    FrameBody,
-    TransactionStamp,
-    UnwritableError,
-    frame_bodies,
-)
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.record_checks import TopicFacts
 
@@ -50,8 +44,8 @@ class EncodedBatches(NamedTuple):
     """Batches that can be written, with their frames, and batches that cannot, with the reason."""
 
     batches: Sequence[PendingBatch]
-    bodies: list[FrameBody]
-    refused: list[tuple[PendingBatch, UnwritableError]]
+    bodies: list[frame.FrameBody]
+    refused: list[tuple[PendingBatch, frame.UnwritableError]]
 
 
 class Writer:
@@ -74,7 +68,7 @@ class Writer:
         self._appenders: dict[TopicPartition, Appender] = {}
         self._transaction_partitions: set[TopicPartition] = set()
         self._rolled_topics: dict[str, Topic] = {}
-        self._stamp = UNSTAMPED
+        self._stamp = frame.UNSTAMPED
         self._transactional_id = ""
         self._guard: AppendGuard | None = None
         self._sequence = uuid.uuid4().int % _SEQUENCES
@@ -82,14 +76,14 @@ class Writer:
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
         """Write to a transaction from now on."""
-        self._stamp = TransactionStamp(producer.id, transaction, producer.epoch)
+        self._stamp = frame.TransactionStamp(producer.id, transaction, producer.epoch)
         self._transactional_id = producer.transactional_id
         self._transaction_partitions.clear()
         self._unconfirmed.clear()
 
     def end(self) -> None:
         """Write outside of the transaction, which is over."""
-        self._stamp = UNSTAMPED
+        self._stamp = frame.UNSTAMPED
 
     def write_for(self, member: GroupMetadata) -> None:
         """Append records outside of transactions only while the member is in its group."""
@@ -172,10 +166,12 @@ class Writer:
         settings = topic.settings
         compression = self._compression if settings.compression == "producer" else settings.compression
         appended_ms = self._home.clock.wall_ms() if settings.log_append_time else None
-        encode = functools.partial(frame_bodies, compression=compression, facts=topic.facts, appended_ms=appended_ms)
+        encode = functools.partial(
+            frame.frame_bodies, compression=compression, facts=topic.facts, appended_ms=appended_ms
+        )
         try:
             return EncodedBatches(pending, encode([batch.batch for batch in pending]), [])
-        except UnwritableError:
+        except frame.UnwritableError:
             pass  # encoded one by one below, to find the batches that can be written
         writable: list[PendingBatch] = []
         encoded = EncodedBatches(writable, [], [])
@@ -183,7 +179,7 @@ class Writer:
             try:
                 encoded.bodies.extend(encode([batch.batch]))
                 writable.append(batch)
-            except UnwritableError as error:
+            except frame.UnwritableError as error:
                 encoded.refused.append((batch, error))
         return encoded
 
@@ -204,7 +200,7 @@ class Writer:
         del self._unconfirmed[source]
 
     def _append_frames(
-        self, topic: CachedTopic, source: TopicPartition, bodies: list[FrameBody], timeout: float | None
+        self, topic: CachedTopic, source: TopicPartition, bodies: list[frame.FrameBody], timeout: float | None
     ) -> int:
         appender = self._appenders.get(source)
         if appender is None:

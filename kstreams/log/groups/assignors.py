@@ -7,20 +7,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from kstreams.kernel.batch import TopicPartition
-from kstreams.log.groups.subscription import (
-    Assign,
-    Assignment,
-    Members,
-    assignment_order,
-    current_owners,
-    partitions_of,
-    subscribed_topics,
-)
+from kstreams.log.groups import subscription
 
 _Move = tuple[str, str, str]  # from a member, of a topic, to a member
 
 
-def assign_round_robin(partitions: Mapping[str, int], members: Members) -> Assignment:
+def assign_round_robin(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
     """Assign one partition to each member in turn, skipping members that do not subscribe to its topic.
 
     Parameters
@@ -36,11 +28,11 @@ def assign_round_robin(partitions: Mapping[str, int], members: Members) -> Assig
     >>> [str(source) for source in shares["x"]], [str(source) for source in shares["y"]]
     (['a-0', 'a-2', 'b-1'], ['a-1', 'b-0', 'b-2'])
     """
-    shares: Assignment = {member: [] for member in members}
-    order = assignment_order(members)
+    shares: subscription.Assignment = {member: [] for member in members}
+    order = subscription.assignment_order(members)
     turn = 0
-    for topic in subscribed_topics(members):
-        for source in partitions_of(partitions, topic):
+    for topic in subscription.subscribed_topics(members):
+        for source in subscription.partitions_of(partitions, topic):
             while topic not in members[order[turn % len(order)]].topics:
                 turn += 1
             shares[order[turn % len(order)]].append(source)
@@ -48,7 +40,7 @@ def assign_round_robin(partitions: Mapping[str, int], members: Members) -> Assig
     return shares
 
 
-def assign_by_range(partitions: Mapping[str, int], members: Members) -> Assignment:
+def assign_by_range(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
     """Divide each topic among the members that subscribe to it; the first members get one more if needed.
 
     Parameters
@@ -64,10 +56,10 @@ def assign_by_range(partitions: Mapping[str, int], members: Members) -> Assignme
     >>> [str(source) for source in shares["x"]], [str(source) for source in shares["y"]]
     (['a-0', 'a-1', 'b-0', 'b-1'], ['a-2', 'b-2'])
     """
-    shares: Assignment = {member: [] for member in members}
-    for topic in subscribed_topics(members):
-        readers = [member for member in assignment_order(members) if topic in members[member].topics]
-        sources = list(partitions_of(partitions, topic))
+    shares: subscription.Assignment = {member: [] for member in members}
+    for topic in subscription.subscribed_topics(members):
+        readers = [member for member in subscription.assignment_order(members) if topic in members[member].topics]
+        sources = list(subscription.partitions_of(partitions, topic))
         share, larger_shares = divmod(len(sources), len(readers))
         for number, member in enumerate(readers):
             start = number * share + min(number, larger_shares)
@@ -75,7 +67,7 @@ def assign_by_range(partitions: Mapping[str, int], members: Members) -> Assignme
     return shares
 
 
-def assign_sticky(partitions: Mapping[str, int], members: Members) -> Assignment:
+def assign_sticky(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
     """Balance the partitions, and move as few as possible.
 
     With equal subscriptions, shares differ by one at most. First, partitions without an owner go to the member with the
@@ -102,7 +94,7 @@ def assign_sticky(partitions: Mapping[str, int], members: Members) -> Assignment
     return shares.assignment()
 
 
-def assign_cooperatively(partitions: Mapping[str, int], members: Members) -> Assignment:
+def assign_cooperatively(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
     """Assign as `sticky`, without partitions that another member still owns: that member revokes them and joins again.
 
     Parameters
@@ -120,7 +112,7 @@ def assign_cooperatively(partitions: Mapping[str, int], members: Members) -> Ass
     >>> [str(source) for source in shares["x"]], shares["y"]
     (['a-0', 'a-1'], [])
     """
-    owners = current_owners(members, partitions)
+    owners = subscription.current_owners(members, partitions)
     shares = assign_sticky(partitions, members)
     return {
         member: [source for source in share if owners.get(source, member) == member] for member, share in shares.items()
@@ -130,14 +122,14 @@ def assign_cooperatively(partitions: Mapping[str, int], members: Members) -> Ass
 class _Shares:
     """The shares of the members while they are being balanced."""
 
-    def __init__(self, partitions: Mapping[str, int], members: Members) -> None:
-        self._order = assignment_order(members)
+    def __init__(self, partitions: Mapping[str, int], members: subscription.Members) -> None:
+        self._order = subscription.assignment_order(members)
         self._readers = {
             topic: [member for member in self._order if topic in members[member].topics]
-            for topic in subscribed_topics(members)
+            for topic in subscription.subscribed_topics(members)
         }
-        self._sources = [source for topic in self._readers for source in partitions_of(partitions, topic)]
-        self._owners = current_owners(members, partitions)
+        self._sources = [source for topic in self._readers for source in subscription.partitions_of(partitions, topic)]
+        self._owners = subscription.current_owners(members, partitions)
         self._assigned: dict[str, dict[str, list[TopicPartition]]] = {member: {} for member in members}
         self._counts = dict.fromkeys(members, 0)
 
@@ -161,7 +153,7 @@ class _Shares:
             for giver, topic, receiver in path:
                 self._add(self._remove(giver, topic), receiver)
 
-    def assignment(self) -> Assignment:
+    def assignment(self) -> subscription.Assignment:
         """Return the partitions of each member, sorted."""
         return {member: sorted(chain.from_iterable(by_topic.values())) for member, by_topic in self._assigned.items()}
 
@@ -205,7 +197,7 @@ class Assignor(NamedTuple):
     """An assignor by its name; with a cooperative one, members keep their partitions while they join."""
 
     name: str
-    assign: Assign
+    assign: subscription.Assign
     cooperative: bool = False
 
 

@@ -21,15 +21,9 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, PartitionsListener
 from kstreams.log.groups.group import no_member, replaced
 from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, GroupReader, RebalanceListeners, check_times
+from kstreams.log.kafka import offset_commits
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.failures import error_of, log_error
-from kstreams.log.kafka.offset_commits import (
-    Offsets,
-    commit_offsets,
-    commit_refused,
-    is_between_generations,
-    read_metadata,
-)
 from kstreams.log.settings import read_settings
 from kstreams.os.forks import of_one_process
 
@@ -95,7 +89,7 @@ class KafkaMembership:
             self._last_metadata = metadata
         return self._last_metadata
 
-    def commit(self, offsets: Offsets) -> None:
+    def commit(self, offsets: offset_commits.Offsets) -> None:
         """Commit as a member.
 
         The client joins the next generation in the background, so the commit may belong to the generation before. No
@@ -105,11 +99,11 @@ class KafkaMembership:
         until = monotonic() + _REBALANCE_S
         while True:
             committer = self._committer()
-            error = commit_offsets(self._connection, self._client, offsets)
+            error = offset_commits.commit_offsets(self._connection, self._client, offsets)
             if error is None:
                 return
-            if not is_between_generations(error) or monotonic() > until:
-                raise commit_refused(committer, error)
+            if not offset_commits.is_between_generations(error) or monotonic() > until:
+                raise offset_commits.commit_refused(committer, error)
             self._connection.clock.sleep(_PAUSE_S)
 
     def attend(self, timeout: float) -> None:
@@ -149,7 +143,7 @@ class KafkaMembership:
         return last
 
     def _current_metadata(self) -> GroupMetadata:
-        return read_metadata(self._client.consumer_group_metadata())
+        return offset_commits.read_metadata(self._client.consumer_group_metadata())
 
     def _subscribe(self, topics: list[str]) -> None:
         if topics:

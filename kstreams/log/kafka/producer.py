@@ -20,21 +20,11 @@ from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError,
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.kernel.murmur2 import partition_of
+from kstreams.log import record_checks
 from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, client_partitions
 from kstreams.log.kafka.failures import error_of, has_failed_for_good, log_error
 from kstreams.log.kafka.transactions import Transactions
-from kstreams.log.record_checks import (
-    BYTES_OR_NONE,
-    RecordFormat,
-    TopicFacts,
-    check_batch,
-    check_record,
-    checked_headers,
-    checked_time,
-    not_bytes,
-    refused_rows,
-)
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
@@ -50,7 +40,9 @@ _PRODUCER_DEFAULTS = {
 }
 _LONGEST_LINGER_MS = 60_000  # for -1 (until the batch is full, or `flush`), which Kafka's client does not have
 _POLL_S = 0.1
-RECORD_FORMAT = RecordFormat(record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False)
+RECORD_FORMAT = record_checks.RecordFormat(
+    record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False
+)
 """Of a batch with a single record: 61 bytes for the batch, 30 for the record."""
 
 
@@ -115,13 +107,17 @@ class KafkaProducer:
         """
         facts = self._ready(topic)
         partitions = self._partitions.of(topic, partition)
-        if (type(key), type(value)) not in BYTES_OR_NONE:
-            raise not_bytes(key, value)
-        time = self._connection.clock.wall_ms() if timestamp is None else checked_time(timestamp, takes_zero=False)
-        checked = checked_headers(headers, takes_zero=False)
+        if (type(key), type(value)) not in record_checks.BYTES_OR_NONE:
+            raise record_checks.not_bytes(key, value)
+        time = (
+            self._connection.clock.wall_ms()
+            if timestamp is None
+            else record_checks.checked_time(timestamp, takes_zero=False)
+        )
+        checked = record_checks.checked_headers(headers, takes_zero=False)
         number = self._partition(key, partitions) if partition is None else index(partition)
         size = RECORD_FORMAT.record_size(key, value, checked)
-        check_record(repr(topic), key, size, facts)
+        record_checks.check_record(repr(topic), key, size, facts)
         self._make_room(topic, size, facts)
         report = None
         if on_delivery is not None:
@@ -139,7 +135,7 @@ class KafkaProducer:
         pending = None if on_delivery is None else self._deliveries.expect(batch.source, len(batch), on_delivery)
         try:
             columns = _columns(batch)
-            check_batch(batch, facts, RECORD_FORMAT)
+            record_checks.check_batch(batch, facts, RECORD_FORMAT)
         except LogError as error:
             self._deliveries.note(error)
             if pending is not None:
@@ -159,7 +155,7 @@ class KafkaProducer:
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """Return the rows of a batch that its topic never takes, with the reason."""
-        return refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
+        return record_checks.refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
 
     def abandon(self) -> None:
         """Drop the buffered records; in a transaction do nothing, `abort_transaction` drops all its records."""
@@ -251,7 +247,7 @@ class KafkaProducer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _ready(self, topic: str) -> TopicFacts:
+    def _ready(self, topic: str) -> record_checks.TopicFacts:
         if self._closed:
             raise LogError("This producer is closed: open another.")
         if self._transactions is not None:
@@ -288,7 +284,7 @@ class KafkaProducer:
         self._turn += 1
         return self._turn % partitions
 
-    def _make_room(self, topic: str, size: int, facts: TopicFacts) -> None:
+    def _make_room(self, topic: str, size: int, facts: record_checks.TopicFacts) -> None:
         """Flush before the buffered records of a topic exceed its `max.message.bytes`.
 
         The client fills batches up to `batch.size`, whatever the topic allows.

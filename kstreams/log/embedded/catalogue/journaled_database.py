@@ -13,38 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kstreams.errors import CorruptLogError, LogError, LogFormatError
+from kstreams.log.embedded.catalogue import reconciliation, rows
 from kstreams.log.embedded.catalogue.journal import NAME, Journal, JournalContents, encode_record, read_journal
-from kstreams.log.embedded.catalogue.reconciliation import (
-    DAMAGE,
-    AuthoritativeCopy,
-    DatabaseContents,
-    choose_copy,
-    is_transient,
-    read_contents,
-)
-from kstreams.log.embedded.catalogue.rows import (
-    OLDEST_JOURNALED,
-    TABLES,
-    VERSION,
-    DatabaseState,
-    RowChange,
-    Tables,
-    add_tables,
-    check_tables,
-    create_tables,
-    empty,
-    next_state,
-    read_state,
-    read_tables,
-    record_changes,
-    state_of,
-    write_state,
-    write_tables,
-)
 from kstreams.log.embedded.disk import Disk, FolderLock, create_file, refuse_links
 
 DATABASE = "catalogue.sqlite"
-Decide = Callable[[Path, JournalContents | None, DatabaseContents | None], AuthoritativeCopy]
+Decide = Callable[
+    [Path, JournalContents | None, reconciliation.DatabaseContents | None], reconciliation.AuthoritativeCopy
+]
 
 _WAIT_S = 60.0
 _SIDE_FILES = ("-wal", "-shm")
@@ -93,13 +69,13 @@ class JournaledDatabase:
     CorruptLogError, LogFormatError
     """
 
-    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = reconciliation.choose_copy) -> None:
         self._folder = folder
         self._durability = durability
         self._decide = decide
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
-        self._changes: list[RowChange] = []
+        self._changes: list[rows.RowChange] = []
         self.repairs: list[str] = []
         refuse_links(self._path, *self._side_files())
         self._folder_lock = FolderLock(folder)
@@ -107,12 +83,12 @@ class JournaledDatabase:
             self._create_journal()
             self.connection, self.boot = self._open_consistent(is_alone)
         self._set_synchronous(self.connection)
-        record_changes(self.connection, self._changes.append)
+        rows.record_changes(self.connection, self._changes.append)
 
-    def begin(self) -> DatabaseState:
+    def begin(self) -> rows.DatabaseState:
         """Lock the database for writing, and complete the change of a writer that died."""
         self.connection.execute("BEGIN IMMEDIATE")
-        state = read_state(self.connection)
+        state = rows.read_state(self.connection)
         if state is None or self._journal.size() != state.position:
             state = self._resynchronized(state)
         if state.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
@@ -120,11 +96,11 @@ class JournaledDatabase:
         self._changes.clear()
         return state
 
-    def commit(self, state: DatabaseState) -> None:
+    def commit(self, state: rows.DatabaseState) -> None:
         """Commit the changes since `begin`."""
         if self._changes:
             record = encode_record(state.sequence + 1, self._changes)
-            write_state(self.connection, next_state(state, self._changes, len(record)))
+            rows.write_state(self.connection, rows.next_state(state, self._changes, len(record)))
             try:
                 self._journal.append(record, state.position)
             except OSError as error:
@@ -134,7 +110,7 @@ class JournaledDatabase:
                 ) from error
         self.connection.execute("COMMIT")
 
-    def roll_back(self, state: DatabaseState | None) -> None:
+    def roll_back(self, state: rows.DatabaseState | None) -> None:
         """Undo the changes since `begin`."""
         try:
             if state is not None and self._journal.size() > state.position:
@@ -157,7 +133,7 @@ class JournaledDatabase:
                 f"{self._folder} holds topics but no catalogue: put back {DATABASE} and {self._journal.path.name} "
                 "from a backup, or choose another folder for a new log."
             )
-        self._journal.replace(1, empty())
+        self._journal.replace(1, rows.empty())
 
     def _upgrade(self, database: sqlite3.Connection) -> None:
         """Create the journal of a catalogue of format 1, and add the tables of later formats."""
@@ -166,16 +142,16 @@ class JournaledDatabase:
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
-            elif OLDEST_JOURNALED <= version < VERSION:
+            elif rows.OLDEST_JOURNALED <= version < rows.VERSION:
                 _leave_wal(database, self._folder)
-                add_tables(database)
-        except DAMAGE as error:
-            if is_transient(error) or not self._journal.exists():
+                rows.add_tables(database)
+        except reconciliation.DAMAGE as error:
+            if reconciliation.is_transient(error) or not self._journal.exists():
                 raise
             return
-        if version > VERSION:
+        if version > rows.VERSION:
             raise LogFormatError(
-                f"{self._folder} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams; if "
+                f"{self._folder} has format {version}, this kstreams reads up to {rows.VERSION}. Upgrade kstreams; if "
                 f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
             )
 
@@ -191,23 +167,23 @@ class JournaledDatabase:
                 database.close()
                 database = self._recreate(is_alone)
             self._repair_other_copy(database, authority, journal, contents)
-            check_tables(read_tables(database), str(self._path))
+            rows.check_tables(rows.read_tables(database), str(self._path))
             database.execute("COMMIT")
             return database, b"" if journal is None else journal.boot
         except BaseException:
             database.close()
             raise
 
-    def _resynchronized(self, state: DatabaseState | None) -> DatabaseState:
+    def _resynchronized(self, state: rows.DatabaseState | None) -> rows.DatabaseState:
         self._journal.reopen()
         if state is None or self._journal.size() != state.position:
-            contents = read_contents(self.connection)
+            contents = reconciliation.read_contents(self.connection)
             journal = self._read_journal()
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 raise self._in_use()
             self._repair_other_copy(self.connection, authority, journal, contents)
-        state = read_state(self.connection)
+        state = rows.read_state(self.connection)
         if state is None:
             raise self._in_use()
         return state
@@ -215,26 +191,26 @@ class JournaledDatabase:
     def _repair_other_copy(
         self,
         database: sqlite3.Connection,
-        authority: AuthoritativeCopy,
+        authority: reconciliation.AuthoritativeCopy,
         journal: JournalContents | None,
-        contents: DatabaseContents | None,
+        contents: reconciliation.DatabaseContents | None,
     ) -> None:
         """Make the other copy equal to the complete one."""
-        if authority is AuthoritativeCopy.SAME:
+        if authority is reconciliation.AuthoritativeCopy.SAME:
             return
-        if authority is AuthoritativeCopy.JOURNAL and journal is not None and journal.tables is not None:
+        if authority is reconciliation.AuthoritativeCopy.JOURNAL and journal is not None and journal.tables is not None:
             if journal.sequence > 1:
                 state = "was damaged" if contents is None else f"ended with change {contents.state.sequence}"
                 self._log_repair(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
             self._journal.cut(journal.end)
-            write_tables(database, journal.tables)
-            write_state(database, state_of(journal.tables, journal.sequence, journal.end))
+            rows.write_tables(database, journal.tables)
+            rows.write_state(database, rows.state_of(journal.tables, journal.sequence, journal.end))
         elif contents is not None:
             sequence = contents.state.sequence
             damage = "was missing" if journal is None else f"ended with change {journal.sequence}"
             self._log_repair(f"{self._journal.path} {damage}: rewritten from {DATABASE}, change {sequence}")
             size = self._journal.replace(sequence, contents.tables)
-            write_state(database, state_of(contents.tables, sequence, size))
+            rows.write_state(database, rows.state_of(contents.tables, sequence, size))
         else:
             raise self._in_use()
 
@@ -242,13 +218,13 @@ class JournaledDatabase:
         self.repairs.append(sentence)
         _logger.warning("%s", sentence)
 
-    def _restart_journal(self, state: DatabaseState) -> DatabaseState:
+    def _restart_journal(self, state: rows.DatabaseState) -> rows.DatabaseState:
         """Replace the journal, which has grown far larger than the rows, by a new one."""
-        tables = read_tables(self.connection)
-        if state != state_of(tables, state.sequence, state.position):
+        tables = rows.read_tables(self.connection)
+        if state != rows.state_of(tables, state.sequence, state.position):
             raise self._in_use()
-        shorter = state_of(tables, state.sequence, self._journal.replace(state.sequence, tables))
-        write_state(self.connection, shorter)
+        shorter = rows.state_of(tables, state.sequence, self._journal.replace(state.sequence, tables))
+        rows.write_state(self.connection, shorter)
         return shorter
 
     def _read_journal(self) -> JournalContents | None:
@@ -269,7 +245,7 @@ class JournaledDatabase:
             path.unlink(missing_ok=True)
         database = self._connect()
         self._set_synchronous(database)
-        create_tables(database)
+        rows.create_tables(database)
         database.execute("BEGIN IMMEDIATE")
         return database
 
@@ -286,15 +262,15 @@ class JournaledDatabase:
         )
 
 
-def _locked_contents(database: sqlite3.Connection) -> DatabaseContents | None:
+def _locked_contents(database: sqlite3.Connection) -> reconciliation.DatabaseContents | None:
     """Lock the database for writing and return its contents; None if it is damaged."""
     try:
         database.execute("BEGIN IMMEDIATE")
-    except DAMAGE as error:
-        if is_transient(error):
+    except reconciliation.DAMAGE as error:
+        if reconciliation.is_transient(error):
             raise
         return None
-    return read_contents(database)
+    return reconciliation.read_contents(database)
 
 
 def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
@@ -308,10 +284,10 @@ def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
         ) from None
 
 
-def _tables_of_format_1(database: sqlite3.Connection, path: str) -> Tables:
-    tables = read_tables(database)
+def _tables_of_format_1(database: sqlite3.Connection, path: str) -> rows.Tables:
+    tables = rows.read_tables(database)
     for name, greatest in database.execute("SELECT name, seq FROM sqlite_sequence"):
-        if name in TABLES:
+        if name in rows.TABLES:
             tables["marks"][(f"last of {name}",)] = (f"last of {name}", greatest)
-    check_tables(tables, path)
+    rows.check_tables(tables, path)
     return tables

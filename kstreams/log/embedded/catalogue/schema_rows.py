@@ -22,16 +22,12 @@ _FOR_ALL = ""  # in place of a subject: the default rule
 
 def schema_of_id(catalogue: Catalogue, number: int) -> RegisteredSchema | None:
     """Return the schema with an id, without subject and version."""
-    return _first_registered(
-        catalogue.read("SELECT id, guid, type, text, refs, '', 0 FROM schemas WHERE id = ?", number)
-    )
+    return _first_registered(catalogue.read(f"{_WITHOUT_VERSION} WHERE id = ?", number))
 
 
 def schema_of_guid(catalogue: Catalogue, guid: str) -> RegisteredSchema | None:
     """Return the schema with a GUID, without subject and version."""
-    return _first_registered(
-        catalogue.read("SELECT id, guid, type, text, refs, '', 0 FROM schemas WHERE guid = ?", guid)
-    )
+    return _first_registered(catalogue.read(f"{_WITHOUT_VERSION} WHERE guid = ?", guid))
 
 
 def versions_of(catalogue: Catalogue, subject: str) -> list[RegisteredSchema]:

@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.kernel.clock import Clock
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.frame import (
-    HEADER_SIZE,
-    UNSTAMPED,
-    BadFrameError,
-    FrameBody,
-    TransactionStamp,
-    encode_header,
-)
+from kstreams.log.embedded.segments import frame
 from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, IndexEntry, append_entry, index_path
 from kstreams.log.embedded.segments.partition import Partition
@@ -69,8 +62,8 @@ class Appender:
 
     def append(
         self,
-        bodies: Sequence[FrameBody],
-        stamp: TransactionStamp = UNSTAMPED,
+        bodies: Sequence[frame.FrameBody],
+        stamp: frame.TransactionStamp = frame.UNSTAMPED,
         *,
         timeout: float | None = None,
         before: Callable[[int], None] | None = None,
@@ -105,7 +98,9 @@ class Appender:
         """
         with self.partition.locked(timeout), self._reopening("append to"):
             head = self._checked_end(self.partition.head_locked())
-            rolled = head.position > 0 and self._is_due(head, sum(HEADER_SIZE + body.data.size for body in bodies))
+            rolled = head.position > 0 and self._is_due(
+                head, sum(frame.HEADER_SIZE + body.data.size for body in bodies)
+            )
             if rolled:
                 head = self._roll(head)
             if before is not None:
@@ -126,7 +121,7 @@ class Appender:
             segment.map(head.position) if attempt.segment == head.segment else segment.map_all()
             try:
                 header = segment.header_at(attempt.position)
-            except BadFrameError:
+            except frame.BadFrameError:
                 return None
         return attempt.offset if (header.base_offset, header.sequence) == (attempt.offset, sequence) else None
 
@@ -157,8 +152,8 @@ class Appender:
     def _write(
         self,
         head: PartitionHead,
-        bodies: Sequence[FrameBody],
-        stamp: TransactionStamp,
+        bodies: Sequence[frame.FrameBody],
+        stamp: frame.TransactionStamp,
         guard: Callable[[], AbstractContextManager[None]],
         *,
         sync: bool,
@@ -169,9 +164,9 @@ class Appender:
         position = head.position
         greatest = head.max_timestamp
         for body in bodies:
-            parts += [encode_header(body, offset, stamp), body.data]
+            parts += [frame.encode_header(body, offset, stamp), body.data]
             offset = offset + body.records
-            position = position + HEADER_SIZE + body.data.size
+            position = position + frame.HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
         created_ms = head.created_ms or self._clock.wall_ms()
         synced = position if sync else head.synced

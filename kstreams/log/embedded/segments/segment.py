@@ -14,15 +14,7 @@ import pyarrow as pa
 from kstreams.errors import CorruptLogError, LogFormatError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.disk import refuse_links
-from kstreams.log.embedded.segments.frame import (
-    HEADER_SIZE,
-    MAGIC,
-    BadFrameError,
-    FrameHeader,
-    NewerFormatError,
-    decode_body,
-    decode_header,
-)
+from kstreams.log.embedded.segments import frame
 from kstreams.os.open_files import opened
 
 SUFFIX = ".log"
@@ -112,18 +104,20 @@ class Segment:
         self._view = memoryview(buffer)
         self.limit = buffer.size
 
-    def header_at(self, position: int) -> FrameHeader:
+    def header_at(self, position: int) -> frame.FrameHeader:
         """Return the header of the frame at `position`; BadFrameError if there is no whole frame."""
-        header = decode_header(bytes(self._view[position : position + HEADER_SIZE]))
+        header = frame.decode_header(bytes(self._view[position : position + frame.HEADER_SIZE]))
         if position + header.size > self.limit:
-            raise BadFrameError(f"a frame of {header.size} bytes where only {self.limit - position} are left")
+            raise frame.BadFrameError(f"a frame of {header.size} bytes where only {self.limit - position} are left")
         return header
 
-    def body_at(self, position: int, header: FrameHeader) -> Batch:
+    def body_at(self, position: int, header: frame.FrameHeader) -> Batch:
         """Return the records of the frame at `position`; BadFrameError if its body is damaged."""
-        return decode_body(header, self._buffer.slice(position + HEADER_SIZE, header.body_size), self.source)
+        return frame.decode_body(
+            header, self._buffer.slice(position + frame.HEADER_SIZE, header.body_size), self.source
+        )
 
-    def frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
+    def frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, frame.FrameHeader]]:
         """Yield positions and headers from `position` up to the limit; bodies are not read.
 
         Raises
@@ -138,7 +132,7 @@ class Segment:
             position = position + header.size
             expected = header.next_offset
 
-    def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
+    def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, frame.FrameHeader]]:
         """Yield positions and headers as `frames`, skipping damage up to the next valid frame."""
         expected = self.base_offset if offset is None else offset
         while position < self.limit:
@@ -154,23 +148,23 @@ class Segment:
             position = position + header.size
             expected = header.next_offset
 
-    def checked_header(self, position: int, offset: int) -> FrameHeader:
+    def checked_header(self, position: int, offset: int) -> frame.FrameHeader:
         """Return the header of the frame at `position`, which must start at `offset`; CorruptLogError if not."""
         try:
             header = self.header_at(position)
             if header.base_offset != offset:
-                raise BadFrameError(f"the frame begins at offset {header.base_offset}")
-        except BadFrameError as bad:
+                raise frame.BadFrameError(f"the frame begins at offset {header.base_offset}")
+        except frame.BadFrameError as bad:
             raise self.damaged(position, offset, str(bad)) from None
-        except NewerFormatError as newer:
+        except frame.NewerFormatError as newer:
             raise LogFormatError(f"{self.path} holds {newer}. Upgrade kstreams to read it.") from None
         return header
 
-    def checked_body(self, position: int, header: FrameHeader) -> Batch:
+    def checked_body(self, position: int, header: frame.FrameHeader) -> Batch:
         """Return the records of the frame at `position`; CorruptLogError if its body is damaged."""
         try:
             return self.body_at(position, header)
-        except BadFrameError as bad:
+        except frame.BadFrameError as bad:
             raise self.damaged(position, header.base_offset, str(bad)) from None
 
     def find_frame(self, position: int, offset: int) -> int | None:
@@ -181,9 +175,9 @@ class Segment:
                 if header.base_offset >= offset:
                     self.body_at(candidate, header)
                     return candidate
-            except BadFrameError:
+            except frame.BadFrameError:
                 continue
-            except NewerFormatError:
+            except frame.NewerFormatError:
                 return candidate
         return None
 
@@ -193,7 +187,7 @@ class Segment:
         return CorruptLogError(f"{damage}. Nothing was dropped; `kstreams log verify` lists all damage.")
 
     def _magic_positions(self, position: int) -> Iterator[int]:
-        magic = int.from_bytes(MAGIC, "little")
+        magic = int.from_bytes(frame.MAGIC, "little")
         for start in range(position + -position % _ALIGNMENT, self.limit, _WINDOW):
             end = min(start + _WINDOW, self.limit - self.limit % _ALIGNMENT)
             words = np.frombuffer(self._view[start:end], "<u4") if end > start else np.zeros(0, "<u4")

@@ -22,88 +22,6 @@ from kstreams.runtime.native.thread.row_tags import tagged, timed
 from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
-
-
-class SendRetry:
-    """The retries of one thread.
-
-    Parameters
-    ----------
-    production_handler : object
-        The setting `production.exception.handler`; its handler says whether to retry. It cannot drop a batch here: a
-        batch without room is sent again, or ends the thread.
-    timeout_ms : int
-        Time after which a batch is not sent again.
-    clock : Clock
-    """
-
-    def __init__(self, production_handler: Any, timeout_ms: int, clock: Clock) -> None:
-        self._handler = handler_of(production_handler, None)
-        self._timeout_ms = timeout_ms
-        self._clock = clock
-
-    def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Send a batch; each attempt takes up to the producer's `max.block.ms`.
-
-        Raises
-        ------
-        BufferFullError
-            When the buffer has no room for the batch, and it is not sent again.
-        """
-        started_ms = self._clock.uptime_ms()
-        while True:
-            try:
-                return producer.send_batch(batch, on_delivery)
-            except BufferFullError as error:
-                if self._clock.uptime_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
-                    raise
-                logger.warning("%s takes no records for the time being, sending again: %s", batch.source, error)
-
-    def _wants_retry(self, batch: Batch, error: BufferFullError) -> bool:
-        first: Any = next(batch.rows())
-        record = ProducerRecord(batch.source.topic, first.key, first.value, first.timestamp, first.headers)
-        return self._handler(ErrorHandlerContext(), record, error).result is Result.RETRY
-
-
-class TimeMerge:
-    """The rows that several tasks wrote to one topic, sorted by the stream time of each task when it wrote the row.
-
-    Rows with equal stream times are in the order of their tasks' partitions. The rows of one task keep their order.
-
-    Examples
-    --------
-    >>> merge, column = TimeMerge(), lambda *values: pa.array(values)
-    >>> for writer, times, reached in ((0, (1, 5, 2), (1, 5, 5)), (1, (3, 4, 9), (3, 4, 9))):
-    ...     rows = EncodedRows(column(*times), column(*times), column(*times), None, column(*reached))
-    ...     merge.add(PartitionedRows(rows, np.zeros(3)), writer)
-    >>> [part.rows.timestamps.to_pylist() for part in merge.take()]
-    [[1, 3, 4, 5, 2, 9]]
-    """
-
-    def __init__(self) -> None:
-        self._parts_by_writer: dict[int, list[PartitionedRows]] = {}
-
-    def add(self, part: PartitionedRows, writer: int) -> None:
-        """Add rows after those of the same writer."""
-        if len(part.partitions):
-            self._parts_by_writer.setdefault(writer, []).append(part)
-
-    def take(self) -> list[PartitionedRows]:
-        """Remove and return all rows, in order, as at most one part."""
-        parts = [part for writer in sorted(self._parts_by_writer) for part in self._parts_by_writer[writer]]
-        several_writers = len(self._parts_by_writer) > 1
-        self._parts_by_writer.clear()
-        if not parts:
-            return []
-        whole = merged_parts(parts)
-        stream_times = whole.rows.stream_times
-        if not several_writers or stream_times is None:
-            return [whole]
-        order = np.argsort(stream_times.to_numpy(), kind="stable")
-        columns = (None if column is None else column.take(pa.array(order)) for column in whole.rows)
-        return [PartitionedRows(EncodedRows._make(columns), whole.partitions[order])]
-
-
 _MAX_ROWS = 65_536  # of one topic; then its rows are sent in the middle of a round
 _MAX_BYTES = 4 << 20  # of all topics; then all rows are sent
 
@@ -209,3 +127,83 @@ class SinkBuffer:
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, rows.keys, rows.values, rows.timestamps, rows.headers):
             self._retry.send(self._producer, batch)
+
+
+class TimeMerge:
+    """The rows that several tasks wrote to one topic, sorted by the stream time of each task when it wrote the row.
+
+    Rows with equal stream times are in the order of their tasks' partitions. The rows of one task keep their order.
+
+    Examples
+    --------
+    >>> merge, column = TimeMerge(), lambda *values: pa.array(values)
+    >>> for writer, times, reached in ((0, (1, 5, 2), (1, 5, 5)), (1, (3, 4, 9), (3, 4, 9))):
+    ...     rows = EncodedRows(column(*times), column(*times), column(*times), None, column(*reached))
+    ...     merge.add(PartitionedRows(rows, np.zeros(3)), writer)
+    >>> [part.rows.timestamps.to_pylist() for part in merge.take()]
+    [[1, 3, 4, 5, 2, 9]]
+    """
+
+    def __init__(self) -> None:
+        self._parts_by_writer: dict[int, list[PartitionedRows]] = {}
+
+    def add(self, part: PartitionedRows, writer: int) -> None:
+        """Add rows after those of the same writer."""
+        if len(part.partitions):
+            self._parts_by_writer.setdefault(writer, []).append(part)
+
+    def take(self) -> list[PartitionedRows]:
+        """Remove and return all rows, in order, as at most one part."""
+        parts = [part for writer in sorted(self._parts_by_writer) for part in self._parts_by_writer[writer]]
+        several_writers = len(self._parts_by_writer) > 1
+        self._parts_by_writer.clear()
+        if not parts:
+            return []
+        whole = merged_parts(parts)
+        stream_times = whole.rows.stream_times
+        if not several_writers or stream_times is None:
+            return [whole]
+        order = np.argsort(stream_times.to_numpy(), kind="stable")
+        columns = (None if column is None else column.take(pa.array(order)) for column in whole.rows)
+        return [PartitionedRows(EncodedRows._make(columns), whole.partitions[order])]
+
+
+class SendRetry:
+    """The retries of one thread.
+
+    Parameters
+    ----------
+    production_handler : object
+        The setting `production.exception.handler`; its handler says whether to retry. It cannot drop a batch here: a
+        batch without room is sent again, or ends the thread.
+    timeout_ms : int
+        Time after which a batch is not sent again.
+    clock : Clock
+    """
+
+    def __init__(self, production_handler: Any, timeout_ms: int, clock: Clock) -> None:
+        self._handler = handler_of(production_handler, None)
+        self._timeout_ms = timeout_ms
+        self._clock = clock
+
+    def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
+        """Send a batch; each attempt takes up to the producer's `max.block.ms`.
+
+        Raises
+        ------
+        BufferFullError
+            When the buffer has no room for the batch, and it is not sent again.
+        """
+        started_ms = self._clock.uptime_ms()
+        while True:
+            try:
+                return producer.send_batch(batch, on_delivery)
+            except BufferFullError as error:
+                if self._clock.uptime_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
+                    raise
+                logger.warning("%s takes no records for the time being, sending again: %s", batch.source, error)
+
+    def _wants_retry(self, batch: Batch, error: BufferFullError) -> bool:
+        first: Any = next(batch.rows())
+        record = ProducerRecord(batch.source.topic, first.key, first.value, first.timestamp, first.headers)
+        return self._handler(ErrorHandlerContext(), record, error).result is Result.RETRY
