@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from kstreams.structured_logs import BriefLines, is_shown
 
@@ -65,7 +65,7 @@ def _yielding(handler: logging.Handler, configure: Callable[..., None]) -> Calla
     `logging.info` and the like call it without arguments, where there is no handler.
     """
 
-    def basic_config(**settings: Any) -> None:
+    def basic_config(**settings: object) -> None:
         if settings:
             logging.getLogger().removeHandler(handler)
         configure(**settings)

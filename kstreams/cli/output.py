@@ -45,7 +45,7 @@ TERMINATED = 143
 _encode = msgspec.json.Encoder(enc_hook=str).encode  # lines of the user's code, say, are shown as text
 
 
-def json_line(value: Any) -> str:
+def json_line(value: object) -> str:
     """One JSON object and a newline.
 
     Examples
@@ -131,7 +131,7 @@ def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     Console().print(table)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, list | tuple):

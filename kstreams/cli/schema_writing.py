@@ -79,7 +79,7 @@ def _by_schema(kind: str, use: SerdeUse | None, subject: str | None) -> Encoders
     form = _FORMATS[kind](chosen, use)
     write = form.serde.of_topic(use).serialize
 
-    def of_json(value: Any) -> bytes | None:
+    def of_json(value: object) -> bytes | None:
         return None if value is None else write(form.of_json(value))
 
     return Encoders(lambda line: write(form.of_json(_read(line, form.is_text))), of_json)

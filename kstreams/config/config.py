@@ -139,7 +139,7 @@ class Config(Mapping[str, Any]):
         *,
         environment: Mapping[str, str] | None = None,
         file: str | Path = "kstreams.toml",
-        **keywords: Any,
+        **keywords: object,
     ) -> Config:
         """Explicit settings over the environment over the file over the defaults.
 
@@ -164,7 +164,7 @@ class Config(Mapping[str, Any]):
         """These settings, with `defaults` for those that are not set."""
         return Config({**_checked(defaults, ""), **self._explicit})
 
-    def replace(self, mapping: Mapping[str, Any] | None = None, **keywords: Any) -> Config:
+    def replace(self, mapping: Mapping[str, Any] | None = None, **keywords: object) -> Config:
         """A copy in which the given settings win."""
         return Config({**self._explicit, **Config.of(mapping, **keywords)._explicit})
 
@@ -295,7 +295,7 @@ def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
     return dict(_read(name, value, place) for name, value in settings.items() if value is not None)
 
 
-def _read(name: str, value: Any, place: str) -> tuple[str, Any]:
+def _read(name: str, value: object, place: str) -> tuple[str, Any]:
     name = OLD_NAMES.get(name, name)
     if name.startswith(PREFIXES):
         return name, value

@@ -35,7 +35,7 @@ def integer(low: int | None = None, high: int | None = None) -> Kind:
 def duration(low: int = 0) -> Kind:
     """Milliseconds as an int, or a timedelta; at least `low` milliseconds."""
 
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         milliseconds = value // timedelta(milliseconds=1) if isinstance(value, timedelta) else _whole(value)
         return _within(milliseconds, low, None)
 
@@ -45,7 +45,7 @@ def duration(low: int = 0) -> Kind:
 def choice(*allowed: str) -> Kind:
     """One of a few words."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if value not in allowed:
             raise ValueError(f"allowed are {', '.join(allowed)}")
         return str(value)
@@ -62,7 +62,7 @@ def name_of(*allowed: str) -> Kind:
 def words(*alone: str) -> Kind:
     """Words with commas between; the first two of those allowed stand alone."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         words = [word.strip() for word in _text(value).split(",")]
         if unknown := [word for word in words if word not in alone]:
             raise ValueError(f"{unknown[0]!r} is none of {', '.join(alone)}")
@@ -85,7 +85,7 @@ def naming_strategy() -> Kind:
         "topic", "record", "topic-record", "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
     )
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         return value if callable(value) else classes.read(value)
 
     return Kind(f"{classes.name} | function", read)
@@ -95,13 +95,13 @@ def handler(*allowed: str) -> Kind:
     """One of a few words, or a function of the user's."""
     words = choice(*allowed)
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         return value if callable(value) else words.read(value)
 
     return Kind(f"{words.name} | function", read)
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("a whole number is needed")
     try:
@@ -118,7 +118,7 @@ def _within(number: int, low: int | None, high: int | None) -> int:
     return number
 
 
-def _bytes(value: Any) -> int:
+def _bytes(value: object) -> int:
     if not isinstance(value, str):
         return _within(_whole(value), 0, None)
     match = re.fullmatch(r"\s*(\d+)\s*(|kib|mib|gib)\s*", value.lower())
@@ -127,45 +127,45 @@ def _bytes(value: Any) -> int:
     return int(match[1]) * _SIZES[match[2]]
 
 
-def _bytes_or_no_limit(value: Any) -> int | None:
+def _bytes_or_no_limit(value: object) -> int | None:
     return None if value in (-1, "-1") else _bytes(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("text is needed")
     return value
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     flag = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
     if flag is None:
         raise ValueError("true or false is needed")
     return flag
 
 
-def _path(value: Any) -> Path:
+def _path(value: object) -> Path:
     if not isinstance(value, str | Path) or not str(value):
         raise ValueError("a path is needed")
     return Path(value).expanduser()
 
 
-def _topic_prefix(value: Any) -> str:
+def _topic_prefix(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value) or value in (".", ".."):
         raise ValueError("it starts names of topics, so only letters, digits, '.', '_' and '-' may stand in it")
     return value
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     parts = value if isinstance(value, list | tuple) else _text(value).split(",")
     return tuple(name.strip() for name in parts if name.strip())
 
 
-def _servers(value: Any) -> str:
+def _servers(value: object) -> str:
     return ",".join(value) if isinstance(value, list | tuple) else _text(value)
 
 
-def _address(value: Any) -> str:
+def _address(value: object) -> str:
     if not isinstance(value, str) or not ADDRESS_PATTERN.fullmatch(value):
         raise ValueError("an address is needed, such as '10.0.0.1:8080', or '10.0.0.1:8080/stores' below a path")
     return value

@@ -40,7 +40,7 @@ def _with_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
     return TimeWindowedSerde(inner, windows.size_ms)
 
 
-def _with_end_and_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
+def _with_end_and_start(inner: Serde[Any], windows: object) -> Serde[Any]:
     return SessionWindowedSerde(inner)
 
 
@@ -49,12 +49,12 @@ def _by_start(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, A
     return {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
 
 
-def _session_retention(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _session_retention(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
     """For emission on close, what may still grow must not have expired: a millisecond more than in Kafka Streams."""
     return {"retention_ms": retention_ms + on_close}
 
 
-def _sparse(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _sparse(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
     return {**_by_start(windows, retention_ms, on_close), "sparse": True}
 
 

@@ -65,7 +65,7 @@ def _type(name: str, kind: Any) -> Any:
     return Decimal if base == "decimal" else _PLAIN.get(base) or _unknown(kind)
 
 
-def _element(name: str, kind: Any, *, nullable: bool) -> Any:
+def _element(name: str, kind: object, *, nullable: bool) -> Any:
     arrow_type = _type(name, kind)
     return arrow_type | None if nullable else arrow_type
 

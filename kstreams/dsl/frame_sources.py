@@ -64,7 +64,7 @@ class FrameColumns:
         return Feed(source, line, f"{source}-feed", frame, row, self.key, self.timestamp, serdes, self.partitions)
 
 
-def _check_frame(frame: Any, row: Any, line: str) -> None:
+def _check_frame(frame: object, row: object, line: str) -> None:
     if callable(frame):
         if row is None:
             raise TopologyError(
@@ -99,11 +99,11 @@ class FrameSources:
 
     def from_dataframe(
         self,
-        frame: Any,
+        frame: object,
         *,
         key: str | None = None,
         timestamp: str | None = None,
-        row: Any = None,
+        row: object = None,
         partitions: int | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
@@ -143,11 +143,11 @@ class FrameSources:
 
     def table_from_dataframe(
         self,
-        frame: Any,
+        frame: object,
         *,
         key: str,
         timestamp: str | None = None,
-        row: Any = None,
+        row: object = None,
         partitions: int | None = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,

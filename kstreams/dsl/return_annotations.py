@@ -51,17 +51,17 @@ def _return_annotation(function: Callable[..., Any]) -> Any:
         return None
 
 
-def _plain(annotation: Any) -> Any:
+def _plain(annotation: object) -> Any:
     if annotation is Any or isinstance(annotation, TypeVar):
         return None
     return None if annotation is type(None) else without_none(annotation)
 
 
-def _first(annotation: Any) -> Any:
+def _first(annotation: object) -> Any:
     return (typing.get_args(annotation) or (None,))[0]
 
 
-def _pair(annotation: Any) -> tuple[Any, Any]:
+def _pair(annotation: object) -> tuple[Any, Any]:
     kinds = typing.get_args(annotation)
     if typing.get_origin(annotation) is tuple and len(kinds) == 2:
         return _plain(kinds[0]), _plain(kinds[1])

@@ -22,7 +22,7 @@ MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, KeptRows, Any, bo
 """`(aggregator, merger, kept rows, windows, emits on close) -> operator`; a merger only where windows merge."""
 
 
-def _no_settings(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _no_settings(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
     return {"retention_ms": retention_ms}
 
 
@@ -31,7 +31,7 @@ def _own_retention(windows: Any) -> int:
     return retention_ms
 
 
-def _no_columns(aggregation: Aggregation, windows: Any, on_close: bool) -> ColumnForm | None:
+def _no_columns(aggregation: Aggregation, windows: object, on_close: bool) -> ColumnForm | None:
     return None
 
 

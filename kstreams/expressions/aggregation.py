@@ -75,7 +75,7 @@ class Aggregation:
 
 
 def aggregation(
-    expressions: Mapping[str, Expr], *, key: Any = None, value: Any = None, result: Any = None
+    expressions: Mapping[str, Expr], *, key: object = None, value: object = None, result: object = None
 ) -> Aggregation:
     """An aggregation of named expressions.
 
@@ -137,7 +137,7 @@ def counting() -> Aggregation:
     return _COUNTING
 
 
-def _again(expressions: Mapping[str, Expr], key: Any, value: Any, result: Any) -> Aggregation:
+def _again(expressions: Mapping[str, Expr], key: object, value: object, result: object) -> Aggregation:
     return aggregation(expressions, key=key, value=value, result=result)
 
 
@@ -210,7 +210,7 @@ def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) 
     return body.function("add", arguments, f"({', '.join(news)},)")
 
 
-def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: Any) -> Callable[[State], Any]:
+def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: object) -> Callable[[State], Any]:
     body = Body(("state",), Schema())
     names = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(names)}, = state")

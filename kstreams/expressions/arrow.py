@@ -63,7 +63,7 @@ def _add(_: Expr, left: Any, right: Any) -> Any:
     return pc.binary_join_element_wise(left, right, "") if pa.types.is_string(left.type) else pc.add(left, right)
 
 
-def _no_zeros(divisor: Any) -> Any:
+def _no_zeros(divisor: object) -> Any:
     if isinstance(divisor, pa.Scalar):
         return pa.scalar(None, divisor.type) if divisor.as_py() == 0 else divisor
     return pc.if_else(pc.equal(divisor, 0), None, divisor)
@@ -73,7 +73,7 @@ def _divide(_: Expr, left: Any, right: Any) -> Any:
     return pc.divide(left.cast(pa.float64()), _no_zeros(right))
 
 
-def _floor_divide(_: Expr, left: Any, right: Any) -> Any:
+def _floor_divide(_: Expr, left: object, right: object) -> Any:
     divisor = _no_zeros(right)
     quotient = pc.divide(left, divisor)
     if pa.types.is_floating(quotient.type):
@@ -84,7 +84,7 @@ def _floor_divide(_: Expr, left: Any, right: Any) -> Any:
     return pc.subtract(quotient, pc.cast(pc.and_(inexact, differ), pa.int64()))
 
 
-def _modulo(expr: Expr, left: Any, right: Any) -> Any:
+def _modulo(expr: Expr, left: object, right: object) -> Any:
     return pc.subtract(left, pc.multiply(_floor_divide(expr, left, right), right))
 
 
@@ -122,7 +122,7 @@ def _truncate(expr: Expr, column: Any) -> Any:
     return pc.if_else(pc.greater_equal(since, FIRST_MS * 1000), since, None).cast(TYPES[datetime])
 
 
-def _date_part(expr: Expr, column: Any) -> Any:
+def _date_part(expr: Expr, column: object) -> Any:
     return _DATE_PARTS[expr.detail](column)
 
 
@@ -141,7 +141,7 @@ def _choose(_: Expr, condition: Any, value: Any, other: Any = None) -> Any:
     return pc.if_else(pc.fill_null(condition, False), value, pa.scalar(None, value.type) if other is None else other)
 
 
-def _slice(expr: Expr, column: Any) -> Any:
+def _slice(expr: Expr, column: object) -> Any:
     offset, length = expr.detail
     return pc.utf8_slice_codeunits(column, offset, offset + length)
 
@@ -154,7 +154,7 @@ def _matching(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda expr, column: function(column, pattern=expr.detail)
 
 
-def _elsewhere(expr: Expr, *_: Any) -> Any:
+def _elsewhere(expr: Expr, *_: object) -> Any:
     raise UnsupportedError(f"{expr!r} is not one column")
 
 

@@ -73,14 +73,14 @@ def _leaf(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
     return range_of_column(column(expr))
 
 
-def _literal(expr: Expr, *_: Any) -> Range:
+def _literal(expr: Expr, *_: object) -> Range:
     return (expr.detail, expr.detail) if type(expr.detail) is int else None
 
 
 def _integers(corners: Callable[[tuple[int, int], tuple[int, int]], list[int]]) -> Rule:
     """A rule for two numbers: integers by the corners of their ranges; beside a float they must fit in a double."""
 
-    def rule(_: Expr, inputs: list[Range], __: Any) -> Range:
+    def rule(_: Expr, inputs: list[Range], __: object) -> Range:
         left, right = inputs
         if left is not None and right is not None:
             results = corners(left, right)
@@ -108,7 +108,7 @@ def _remainder(left: tuple[int, int], right: tuple[int, int]) -> list[int]:
     return [-largest, largest]
 
 
-def _comparison(_: Expr, inputs: list[Range], __: Any) -> Range:
+def _comparison(_: Expr, inputs: list[Range], __: object) -> Range:
     return _beside_floats(inputs) if None in inputs else None
 
 
@@ -122,7 +122,7 @@ def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
     return None
 
 
-def _cast(expr: Expr, inputs: list[Range], _: Any) -> Range:
+def _cast(expr: Expr, inputs: list[Range], _: object) -> Range:
     span = inputs[0]
     if expr.detail is datetime:
         return None
@@ -131,21 +131,21 @@ def _cast(expr: Expr, inputs: list[Range], _: Any) -> Range:
     return None if span is None or expr.detail is str else _beside_floats([_within(span, DOUBLE)])
 
 
-def _choose(expr: Expr, inputs: list[Range], column: Any) -> Range:
+def _choose(expr: Expr, inputs: list[Range], column: object) -> Range:
     return _fill_null(expr, inputs[1:], column)
 
 
-def _abs(_: Expr, inputs: list[Range], __: Any) -> Range:
+def _abs(_: Expr, inputs: list[Range], __: object) -> Range:
     span = inputs[0]
     return None if span is None else _within((0, max(map(abs, span))), INT64)
 
 
-def _fill_null(_: Expr, inputs: list[Range], __: Any) -> Range:
+def _fill_null(_: Expr, inputs: list[Range], __: object) -> Range:
     spans = [span for span in inputs if span is not None]
     return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
 
-def _nothing(*_: Any) -> Range:
+def _nothing(*_: object) -> Range:
     return None
 
 

@@ -402,6 +402,6 @@ def literal(value: T2) -> Expr[T2]:
     return Expr(Operation.LITERAL, (), value)
 
 
-def applied(operation: Operation, *inputs: Any) -> Expr:
+def applied(operation: Operation, *inputs: object) -> Expr:
     """An operation on expressions and literals."""
     return Expr(operation, tuple(node if isinstance(node, Expr) else literal(node) for node in inputs))

@@ -61,7 +61,7 @@ def _constant(expr: Expr) -> nw.Expr:
     return nw.lit(as_function(expr, ())(), dtypes.get(type_of(expr, Schema()).kind))
 
 
-def _literal(expr: Expr, *_: Any) -> Any:
+def _literal(expr: Expr, *_: object) -> Any:
     return _constant(expr)
 
 
@@ -153,13 +153,13 @@ def _choose(_: Expr, inputs: list[Any], __: Leaf, ___: Schema) -> Any:
     return chosen.otherwise(*other) if other else chosen
 
 
-def _row_count(*_: Any) -> Any:
+def _row_count(*_: object) -> Any:
     import narwhals as nw
 
     return nw.len()
 
 
-def _refused(expr: Expr, *_: Any) -> Any:
+def _refused(expr: Expr, *_: object) -> Any:
     raise UnsupportedError(f"{expr!r} {REFUSED[expr.operation]}")
 
 

@@ -34,7 +34,7 @@ def floor_divide(left: Any, right: Any) -> Any:
     return float(math.floor(quotient)) if math.isfinite(quotient) else quotient
 
 
-def modulo(left: Any, right: Any) -> Any:
+def modulo(left: object, right: object) -> Any:
     """Left - (left // right) * right, with the sign of the divisor; null for a zero divisor.
 
     Examples
@@ -136,12 +136,12 @@ def date_part(time: datetime, name: str) -> int:
     return DATE_PARTS[name](in_utc(time))
 
 
-def field_of(record_value: Any, name: str) -> Any:
+def field_of(record_value: object, name: str) -> Any:
     """A field of a value whose type is not known: an item of a dict, else an attribute."""
     return record_value.get(name) if isinstance(record_value, dict) else getattr(record_value, name)
 
 
-def with_member(members: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:
     """A set, as a sorted tuple, with one more member; a NaN is none.
 
     Examples

@@ -32,7 +32,7 @@ def struct_type(fields: tuple[tuple[str, Any], ...]) -> type:
     return struct
 
 
-def _spelled(kind: Any) -> str:
+def _spelled(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 

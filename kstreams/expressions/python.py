@@ -47,10 +47,10 @@ def as_function(
     expr: Expr,
     arguments: Sequence[str] = ("key", "value", "timestamp"),
     *,
-    key: Any = None,
-    value: Any = None,
-    right: Any = None,
-    result: Any = None,
+    key: object = None,
+    value: object = None,
+    right: object = None,
+    result: object = None,
 ) -> Callable[..., Any]:
     """The function that computes an expression of one record.
 
@@ -105,7 +105,7 @@ class Body:
         self.names: dict[str, Any] = {"Windowed": Windowed, "__name__": __name__, "math": math}
         self._known: dict[str, str] = {}
 
-    def add(self, expr: Expr, result: Any = None) -> str:
+    def add(self, expr: Expr, result: object = None) -> str:
         """Add the lines of an expression, once for equal ones; returns the name that holds its value.
 
         `result` is the declared type of this value: a `ks.struct` that gives it is built as that.
@@ -131,7 +131,7 @@ class Body:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         """A name bound to a constant."""
         name = f"c{len(self.names)}"
         self.names[name] = value
@@ -144,7 +144,7 @@ class Body:
             raise TopologyError(f"{expr!r} cannot be used here: only {' and '.join(self.arguments)} can be seen")
         return name
 
-    def _struct(self, expr: Expr, result: Any) -> str:
+    def _struct(self, expr: Expr, result: object) -> str:
         make = struct_class(expr, self.schema, result)
         fields = ", ".join(f"{name}={self.add(node)}" for name, node in zip(expr.detail, expr.inputs, strict=True))
         return f"{self.constant(make)}({fields})"
@@ -163,7 +163,7 @@ def _field(body: Body, expr: Expr, _: list[str]) -> str:
     return f"None if {holder} is None else {_read(body, holder, expr.detail, kind)}"
 
 
-def _read(body: Body, holder: str, name: str, kind: Any) -> str:
+def _read(body: Body, holder: str, name: str, kind: object) -> str:
     """A field of something that is not null."""
     if kind is Any or not isinstance(kind, type) or not name.isidentifier():
         body.names["field_of"] = field_of

@@ -14,7 +14,7 @@ from kstreams.expressions.operations import Operation
 from kstreams.expressions.types import Schema, type_of
 
 
-def struct_class(expr: Expr, schema: Schema, declared: Any = None) -> Any:
+def struct_class(expr: Expr, schema: Schema, declared: object = None) -> Any:
     """The class that a `ks.struct` makes: the declared one, else one made of its names and types.
 
     Parameters
@@ -63,7 +63,7 @@ _CHOICES = (Operation.WHEN, Operation.CHOOSE, Operation.FILL_NULL)
 """Operations that give one of their inputs as it is. A condition, the input that is not given, is no struct."""
 
 
-def plain_type(kind: Any) -> Any:
+def plain_type(kind: object) -> Any:
     """The type within an `Annotated`, a `NewType` or `T | None`.
 
     Examples
@@ -90,7 +90,7 @@ class _Fields(NamedTuple):
     required: Collection[str] = ()
 
 
-def _check_fields(expr: Expr, cls: Any) -> None:
+def _check_fields(expr: Expr, cls: object) -> None:
     fields = _fields_taken(cls)
     name = getattr(cls, "__name__", str(cls))
     if fields is None:

@@ -64,7 +64,7 @@ def type_of(expr: Expr, schema: Schema) -> Typed:
     return _RULES[expr.operation](expr, [type_of(node, schema) for node in expr.inputs], schema)
 
 
-def split_optional(kind: Any) -> Typed:
+def split_optional(kind: object) -> Typed:
     """`int | None` as (int, nullable)."""
     if kind is None:
         return UNKNOWN
@@ -76,7 +76,7 @@ def split_optional(kind: Any) -> Typed:
 
 
 @lru_cache(maxsize=256)
-def fields_of(kind: Any) -> dict[str, Any] | None:
+def fields_of(kind: object) -> dict[str, Any] | None:
     """Field names and types of a Struct, dataclass or TypedDict; None for a type without named fields."""
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     if is_struct or dataclasses.is_dataclass(kind) or is_typeddict(kind):
@@ -84,7 +84,7 @@ def fields_of(kind: Any) -> dict[str, Any] | None:
     return None
 
 
-def takes_null(kind: Any, name: str) -> bool:
+def takes_null(kind: object, name: str) -> bool:
     """Whether a field of a type may be None; so may one that is not known.
 
     Examples
@@ -96,7 +96,7 @@ def takes_null(kind: Any, name: str) -> bool:
     return declared is Any or declared is None or type(None) in get_args(declared)
 
 
-def _leaf_kind(declared: Any) -> Typed:
+def _leaf_kind(declared: object) -> Typed:
     kind = split_optional(declared)
     return kind if kind.kind is Any else Typed(kind.kind, True)  # a tombstone has no value
 
@@ -105,7 +105,7 @@ def _field(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
     return _field_of(expr, split_optional(schema.value if expr.operation is Operation.FIELD else schema.right).kind)
 
 
-def _field_of(expr: Expr, kind: Any) -> Typed:
+def _field_of(expr: Expr, kind: object) -> Typed:
     if kind is Any or kind is dict:
         return UNKNOWN
     if get_origin(kind) is dict:
@@ -282,7 +282,7 @@ def _mismatch(expr: Expr, inputs: list[Typed], problem: str) -> TopologyError:
     return TopologyError(f"{expr!r} {problem}, not {' and '.join(_name(node.kind) for node in inputs)}")
 
 
-def _name(kind: Any) -> str:
+def _name(kind: object) -> str:
     return getattr(kind, "__name__", str(kind))
 
 

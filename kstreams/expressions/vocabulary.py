@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kstreams.expressions.expression import Expr, T_co, applied
 from kstreams.expressions.headers import HeaderRead
@@ -49,7 +49,7 @@ class Side:
         return Expr(self.field, (), col(field).detail)
 
 
-def header(name: str, *, type: Any = str) -> Expr:
+def header(name: str, *, type: object = str) -> Expr:
     """The last header of a name; null where the record has none, or one that is not of the type.
 
     Parameters
@@ -73,7 +73,7 @@ def header(name: str, *, type: Any = str) -> Expr:
     return Expr(Operation.HEADER, (), HeaderRead.of(name, type))
 
 
-def struct(**fields: Any) -> Expr:
+def struct(**fields: object) -> Expr:
     """A value with these fields, each an expression or a literal: what `map_values` makes a new value of.
 
     Examples

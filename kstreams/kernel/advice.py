@@ -83,7 +83,7 @@ def _keywords(names: Iterable[str]) -> str:
     return ", ".join(f"{name}=" for name in names)
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     text = value.__name__ if isinstance(value, type) else repr(value)
     return text if len(text) <= 40 and not text.startswith("<") else "..."
 
@@ -154,7 +154,7 @@ class Advising(type):
                 bound = int(isinstance(item, classmethod))
                 setattr(cls, item_name, type(item)(_advised(item.__func__, f"{name}.{item_name}", bound)))
 
-    def __call__(cls, *positional: Any, **named: Any) -> Any:
+    def __call__(cls, *positional: object, **named: object) -> Any:
         try:
             return super().__call__(*positional, **named)
         except TypeError:
@@ -208,7 +208,7 @@ def _advised(function: Callable[..., Any], name: str, bound: int = 1) -> Callabl
     `bound` is how many of the first arguments the user does not write.
     """
 
-    def call(*positional: Any, **named: Any) -> Any:
+    def call(*positional: object, **named: object) -> Any:
         try:
             return function(*positional, **named)
         except TypeError:

@@ -23,8 +23,8 @@ _taking_in = of_module(threading.Lock())
 @overload
 def json_decoder(kind: type[T]) -> msgspec.json.Decoder[T]: ...
 @overload
-def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...
-def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+def json_decoder(kind: object) -> msgspec.json.Decoder[Any]: ...
+def json_decoder(kind: object) -> msgspec.json.Decoder[Any]:
     """A decoder of JSON for values of a type; which threads use it does not matter.
 
     Examples
@@ -39,8 +39,8 @@ def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 @overload
 def msgpack_decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]: ...
 @overload
-def msgpack_decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]: ...
-def msgpack_decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+def msgpack_decoder(kind: object) -> msgspec.msgpack.Decoder[Any]: ...
+def msgpack_decoder(kind: object) -> msgspec.msgpack.Decoder[Any]:
     """A decoder of MessagePack for values of a type; which threads use it does not matter."""
     with _taking_in:
         return msgspec.msgpack.Decoder(kind)
@@ -49,8 +49,8 @@ def msgpack_decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 @overload
 def decode_json(data: Data, kind: type[T]) -> T: ...
 @overload
-def decode_json(data: Data, kind: Any = Any) -> Any: ...
-def decode_json(data: Data, kind: Any = Any) -> Any:
+def decode_json(data: Data, kind: object = Any) -> Any: ...
+def decode_json(data: Data, kind: object = Any) -> Any:
     """The value of a type that JSON stands for.
 
     Raises
@@ -67,10 +67,10 @@ def decode_json(data: Data, kind: Any = Any) -> Any:
 
 
 @overload
-def convert(value: Any, kind: type[T], *, strict: bool = True, str_keys: bool = False) -> T: ...
+def convert(value: object, kind: type[T], *, strict: bool = True, str_keys: bool = False) -> T: ...
 @overload
-def convert(value: Any, kind: Any, *, strict: bool = True, str_keys: bool = False) -> Any: ...
-def convert(value: Any, kind: Any, *, strict: bool = True, str_keys: bool = False) -> Any:
+def convert(value: object, kind: object, *, strict: bool = True, str_keys: bool = False) -> Any: ...
+def convert(value: object, kind: object, *, strict: bool = True, str_keys: bool = False) -> Any:
     """What dicts, lists and plain values stand for, as a value of a type.
 
     Text may stand for a number unless `strict`, and as a key of a dict with `str_keys`.
@@ -89,7 +89,7 @@ def convert(value: Any, kind: Any, *, strict: bool = True, str_keys: bool = Fals
     return msgspec.convert(value, kind, strict=strict, str_keys=str_keys)
 
 
-def type_info(kind: Any) -> msgspec.inspect.Type:
+def type_info(kind: object) -> msgspec.inspect.Type:
     """What a type is to msgspec.
 
     Raises

@@ -42,7 +42,7 @@ _runs: dict[str, list[RunHere]] = {}
 os.register_at_fork(after_in_child=_runs.clear)
 
 
-def make_room(key: str, source: Any) -> None:
+def make_room(key: str, source: object) -> None:
     """Stop the runs of other topologies that have the same state.
 
     Parameters

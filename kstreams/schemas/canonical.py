@@ -91,11 +91,11 @@ def _read(text: str, kind: str) -> Any:
         raise RegistryError(f"this is no {_NAMES[kind]}: {error}") from None
 
 
-def _written(node: Any, *, sort: bool) -> str:
+def _written(node: object, *, sort: bool) -> str:
     return json.dumps(node, sort_keys=sort, separators=(",", ":"), ensure_ascii=False)
 
 
-def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
+def _ordered(node: object, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
     """Sort the attributes of an Avro schema in Avro's order, and unwrap primitive types."""
     if isinstance(node, list):
         return [_ordered(item, order) for item in node]
@@ -108,7 +108,7 @@ def _ordered(node: Any, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
     return {name: _part(name, node[name]) for name in names}
 
 
-def _part(attribute: str, value: Any) -> Any:
+def _part(attribute: str, value: object) -> Any:
     if attribute == "fields":
         return _ordered(value, _FIELD_ORDER)
     return _ordered(value) if attribute in _WITH_TYPES else value
@@ -117,7 +117,7 @@ def _part(attribute: str, value: Any) -> Any:
 _WITH_TYPES = ("type", "fields", "items", "values")
 
 
-def _named_fully(node: Any, namespace: str) -> Any:
+def _named_fully(node: object, namespace: str) -> Any:
     """Qualify every name of an Avro schema, and remove the attribute `namespace`."""
     if isinstance(node, list):
         return [_named_fully(item, namespace) for item in node]
@@ -142,7 +142,7 @@ def _definition(node: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {**other_attributes, "name": full, **fields}
 
 
-def _field(field: Any, namespace: str) -> Any:
+def _field(field: object, namespace: str) -> Any:
     if not isinstance(field, dict):
         return field
     return {name: _named_fully(value, namespace) if name == "type" else value for name, value in field.items()}

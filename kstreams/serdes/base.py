@@ -187,7 +187,7 @@ class Serde(Generic[T]):
         """
         raise SerdeError(f"{self!r} has no fields that columns can read")
 
-    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+    def field_writer(self, kind: object, fields: Sequence[str]) -> FieldWriter | None:
         """Return an encoder of objects from the columns of their fields, or None if the objects have to be created.
 
         Parameters
@@ -213,7 +213,7 @@ def of_topic_within(serde: Serde[Any], attribute: str, use: SerdeUse) -> Any:
     return bound_copy
 
 
-def without_none(kind: Any) -> Any:
+def without_none(kind: object) -> Any:
     """Return `T` for `T | None`, and any other type unchanged.
 
     Examples

@@ -25,7 +25,7 @@ from kstreams.serdes.typed import MsgpackSerde
 from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
 
 
-def _always(serde: Any) -> bool:
+def _always(serde: object) -> bool:
     return True
 
 

@@ -93,7 +93,7 @@ def _of_plain_text(serde: Serde[Any], text: str) -> Any:
         return from_json(serde, decode_json(text))
 
 
-def from_json(serde: Serde[Any], value: Any) -> Any:
+def from_json(serde: Serde[Any], value: object) -> Any:
     """The value that a piece of JSON stands for."""
     if _is_untyped(serde):
         return value
@@ -212,7 +212,7 @@ def encoder(kind: str) -> Callable[[bytes], bytes]:
     return lambda line: serde.serialize(from_text(serde, _text(line)))
 
 
-def encode_json(value: Any, kind: str) -> bytes | None:
+def encode_json(value: object, kind: str) -> bytes | None:
     """Encode a value from a line of JSON: null stays null, and `{"base64": ...}` stands for raw bytes.
 
     With `auto`, a string is written as text and everything else as JSON.

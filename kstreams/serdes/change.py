@@ -50,7 +50,7 @@ class ChangeSerde(Serde[Change[Any]]):
         end = bytes([flag]) if value.is_latest else bytes([0, flag + _NOT_LATEST])
         return length + (new or b"") + (old or b"") + end
 
-    def _bytes(self, value: Any) -> bytes | None:
+    def _bytes(self, value: object) -> bytes | None:
         return None if value is None else self.inner.serialize(value)
 
     def deserialize(self, data: bytes) -> Change[Any]:

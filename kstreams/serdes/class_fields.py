@@ -24,7 +24,7 @@ class FieldType(NamedTuple):
     is_optional: bool
 
 
-def field_types(kind: Any, fields: Sequence[str]) -> dict[str, FieldType]:
+def field_types(kind: object, fields: Sequence[str]) -> dict[str, FieldType]:
     """Return the column types of fields of a class.
 
     Raises
@@ -45,14 +45,14 @@ def field_types(kind: Any, fields: Sequence[str]) -> dict[str, FieldType]:
     return {name: FieldType(_arrow_type(name, hint), type(None) in get_args(hint)) for name, hint in hints.items()}
 
 
-def _arrow_type(name: str, kind: Any) -> pa.DataType:
+def _arrow_type(name: str, kind: object) -> pa.DataType:
     members = [member for member in get_args(kind) or (kind,) if member is not type(None)]
     if len(members) != 1 or members[0] not in ARROW_TYPES or (get_args(kind) and len(get_args(kind)) != 2):
         raise SerdeError(f"the field {name!r} is {kind}, which has no columnar form; int, float, str and bool have")
     return ARROW_TYPES[members[0]]
 
 
-def layout_of(kind: Any) -> dict[str, tuple[str, Any, Any]]:
+def layout_of(kind: object) -> dict[str, tuple[str, Any, Any]]:
     """Return, for each field of a type, its declaration in a Struct of some of the fields."""
     if isinstance(kind, type) and hasattr(kind, "__post_init__"):
         raise SerdeError(f"{kind.__name__} has a __post_init__, which columns cannot run")
@@ -89,11 +89,11 @@ def _of_dataclass(kind: Any) -> dict[str, tuple[str, Any, Any]]:
     }
 
 
-def _given(default: Any) -> Any:
+def _given(default: object) -> Any:
     return msgspec.NODEFAULT if default is dataclasses.MISSING else default
 
 
-def _of_typed_dict(kind: Any) -> dict[str, tuple[str, Any, Any]]:
+def _of_typed_dict(kind: object) -> dict[str, tuple[str, Any, Any]]:
     described = cast(msgspec.inspect.TypedDictType, type_info(kind))
     required = {field.name for field in described.fields if field.required}
     return {

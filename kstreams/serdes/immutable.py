@@ -23,7 +23,7 @@ _LEAVES: frozenset[Any] = frozenset(
 _CONTAINERS = (tuple, frozenset, typing.Union, types.UnionType)
 
 
-def is_immutable(kind: Any) -> bool:
+def is_immutable(kind: object) -> bool:
     """True if every value of a type, and everything inside it, is immutable. False if that is not known.
 
     Examples
@@ -37,7 +37,7 @@ def is_immutable(kind: Any) -> bool:
         return False
 
 
-def _immutable(kind: Any, within: frozenset[Any]) -> bool:
+def _immutable(kind: object, within: frozenset[Any]) -> bool:
     if kind in _LEAVES or kind in within:  # for a recursive type, its other parts decide
         return True
     origin = typing.get_origin(kind)

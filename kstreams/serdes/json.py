@@ -47,7 +47,7 @@ class JsonSerde(TypedSerde):
                 return read_non_finite(data, self.type)
             raise
 
-    def other_forms(self, value: Any) -> Iterator[bytes]:
+    def other_forms(self, value: object) -> Iterator[bytes]:
         yield from json_forms(msgspec.to_builtins(value, str_keys=True))  # not before they are asked for
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:

@@ -53,7 +53,7 @@ def derived_schema(serde: Serde[Any]) -> dict[str, Any]:
     return {"$schema": _DIALECT, **named}
 
 
-def _of_msgspec(kind: Any) -> dict[str, Any]:
+def _of_msgspec(kind: object) -> dict[str, Any]:
     """Return the schema of a class with its fields at the top level, where msgspec has a reference to a definition."""
     type_info(kind)  # msgspec must inspect a type in one thread at a time
     try:
@@ -253,7 +253,7 @@ class JsonSchema(SchemaSerde[Any]):
             return SchemaWriter.of(lambda value: frame + write(value))
         check = validator_of(registered.schema, registry)
 
-        def checked(value: Any) -> bytes:
+        def checked(value: object) -> bytes:
             json = write(value)
             check(json)
             return frame + json

@@ -23,7 +23,7 @@ _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _WORDS = (b"NaN", b"Infinity")
 
 
-def json_forms(builtins: Any) -> Iterator[bytes]:
+def json_forms(builtins: object) -> Iterator[bytes]:
     """Yield the JSON forms of a value with NaN or infinities, the preferred one first. Other values have none.
 
     Parameters
@@ -41,7 +41,7 @@ def json_forms(builtins: Any) -> Iterator[bytes]:
         yield json.dumps(builtins, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def with_texts(value: Any) -> Any:
+def with_texts(value: object) -> Any:
     """Return a value with strings in place of NaN and infinities, or the value itself if it holds none.
 
     Examples
@@ -55,13 +55,13 @@ def with_texts(value: Any) -> Any:
     return _quoted(builtins) if _holds_non_finite(builtins) else value
 
 
-def _holds_non_finite(value: Any) -> bool:
+def _holds_non_finite(value: object) -> bool:
     if isinstance(value, dict):
         return _holds_non_finite([*value, *value.values()])
     return any(map(_holds_non_finite, value)) if isinstance(value, list | tuple) else _is_non_finite(value)
 
 
-def _is_non_finite(value: Any) -> bool:
+def _is_non_finite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
@@ -74,7 +74,7 @@ def _quoted(value: Any) -> Any:
     return [_quoted(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def read_non_finite(data: bytes, kind: Any) -> Any:
+def read_non_finite(data: bytes, kind: object) -> Any:
     """Read JSON with NaN or infinities, as bare tokens, or as strings where the type is `float`.
 
     Raises
@@ -93,7 +93,7 @@ def read_non_finite(data: bytes, kind: Any) -> Any:
     return convert(_revived(type_info(kind), builtins), kind, str_keys=True)
 
 
-def with_numbers(kind: Any) -> Callable[[Any], Any]:
+def with_numbers(kind: object) -> Callable[[Any], Any]:
     """Return the function that undoes `with_texts` for a type. For an unknown type, it changes nothing.
 
     Examples
@@ -108,18 +108,18 @@ def with_numbers(kind: Any) -> Callable[[Any], Any]:
 
 
 @singledispatch
-def _revived(info: Any, value: Any) -> Any:
+def _revived(info: object, value: object) -> Any:
     """Return a piece of JSON with numbers in place of strings where the type is `float`."""
     return value
 
 
 @_revived.register
-def _(info: inspect.FloatType, value: Any) -> Any:
+def _(info: inspect.FloatType, value: object) -> Any:
     return _NUMBERS.get(value, value) if isinstance(value, str) else value
 
 
 @_revived.register
-def _(info: inspect.UnionType, value: Any) -> Any:
+def _(info: inspect.UnionType, value: object) -> Any:
     """Keep a string if the union has `str` as a member."""
     if isinstance(value, str) and any(isinstance(member, inspect.StrType) for member in info.types):
         return value
@@ -137,12 +137,12 @@ for _info in (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.
 
 
 @_revived.register
-def _(info: inspect.TupleType, value: Any) -> Any:
+def _(info: inspect.TupleType, value: object) -> Any:
     return _in_order(info.item_types, value)
 
 
 @_revived.register
-def _(info: inspect.NamedTupleType, value: Any) -> Any:
+def _(info: inspect.NamedTupleType, value: object) -> Any:
     return _in_order([field.type for field in info.fields], value)
 
 
@@ -153,14 +153,14 @@ def _in_order(kinds: Any, value: Any) -> Any:
 
 
 @_revived.register
-def _(info: inspect.DictType, value: Any) -> Any:
+def _(info: inspect.DictType, value: object) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: _revived(info.value_type, part) for key, part in value.items()}
 
 
 @_revived.register
-def _(info: inspect.StructType, value: Any) -> Any:
+def _(info: inspect.StructType, value: object) -> Any:
     if info.array_like:
         return _in_order([field.type for field in info.fields], value)
     if info.tag_field is not None and isinstance(value, dict) and value.get(info.tag_field) != info.tag:
@@ -169,16 +169,16 @@ def _(info: inspect.StructType, value: Any) -> Any:
 
 
 @_revived.register
-def _(info: inspect.DataclassType, value: Any) -> Any:
+def _(info: inspect.DataclassType, value: object) -> Any:
     return _named({field.encode_name: field.type for field in info.fields}, value)
 
 
 @_revived.register
-def _(info: inspect.TypedDictType, value: Any) -> Any:
+def _(info: inspect.TypedDictType, value: object) -> Any:
     return _named({field.encode_name: field.type for field in info.fields}, value)
 
 
-def _named(kinds: dict[str, Any], value: Any) -> Any:
+def _named(kinds: dict[str, Any], value: object) -> Any:
     if not isinstance(value, dict):
         return value
     return {name: _revived(kinds[name], part) if name in kinds else part for name, part in value.items()}

@@ -12,7 +12,7 @@ from kstreams.serdes.registry import default_serde
 from kstreams.serdes.typed import plain_classes
 
 
-def serde_of(kind: Any) -> Serde[Any]:
+def serde_of(kind: object) -> Serde[Any]:
     """Return the serde of a type. A serde is returned unchanged.
 
     Parameters
@@ -41,7 +41,7 @@ def serde_of(kind: Any) -> Serde[Any]:
     return json_serde(kind) if default is None else default
 
 
-def json_serde(kind: Any) -> Serde[Any]:
+def json_serde(kind: object) -> Serde[Any]:
     """Return the serde that writes values of a type as JSON. Types with pydantic models use pydantic.
 
     Examples

@@ -38,7 +38,7 @@ class _NotPlain(Exception):
     """Raised for a type without a compiled check."""
 
 
-def plain_check(kind: Any) -> PlainCheck:
+def plain_check(kind: object) -> PlainCheck:
     """Return the test of a type. If it cannot be compiled, no value passes.
 
     Examples
@@ -53,7 +53,7 @@ def plain_check(kind: Any) -> PlainCheck:
         return _compile(kind)
 
 
-def _compile(kind: Any) -> PlainCheck:
+def _compile(kind: object) -> PlainCheck:
     try:
         return _Source().check(type_info(kind))
     except _NotPlain:
@@ -63,7 +63,7 @@ def _compile(kind: Any) -> PlainCheck:
 _compiled = lru_cache(maxsize=256)(_compile)
 
 
-def _never(value: Any) -> bool:
+def _never(value: object) -> bool:
     return False
 
 
@@ -74,7 +74,7 @@ class _Source:
         self.names: dict[str, Any] = {"is_json": is_json}
         self.within: tuple[type, ...] = ()  # the enclosing classes of the current field
 
-    def check(self, info: Any) -> PlainCheck:
+    def check(self, info: object) -> PlainCheck:
         """Compile the tests of a type."""
         lines = self.test(info, 0)
         single = ["def one(v0):", *indented([*lines, "return True"])]
@@ -83,14 +83,14 @@ class _Source:
         exec("\n".join([*single, *every]), namespace)  # consists of constants of this module and names from `bound`
         return PlainCheck(namespace["one"], namespace["every"])
 
-    def test(self, info: Any, depth: int) -> Lines:
+    def test(self, info: object, depth: int) -> Lines:
         """Return the lines that return False unless `v<depth>` is of a type."""
         lines: Lines = []
         for condition, inner in merged(_cases(info, self, depth)):
             lines += [f"{'elif' if lines else 'if'} {condition}:", *indented(inner or ["pass"])]
         return [*lines, "else:", "    return False"]
 
-    def bound(self, value: Any) -> str:
+    def bound(self, value: object) -> str:
         """Bind a value to a new name."""
         name = f"c{len(self.names)}"
         self.names[name] = value
@@ -116,7 +116,7 @@ def merged(cases: Sequence[Case]) -> Sequence[Case]:
 
 
 @singledispatch
-def _cases(info: Any, source: _Source, depth: int) -> list[Case]:
+def _cases(info: object, source: _Source, depth: int) -> list[Case]:
     """Return the cases of a type."""
     raise _NotPlain(info)
 
@@ -129,7 +129,7 @@ _LEAVES: dict[type, type] = {
 }
 
 
-def _leaf(info: Any, source: _Source, depth: int) -> list[Case]:
+def _leaf(info: object, source: _Source, depth: int) -> list[Case]:
     return [(source.of_class(_LEAVES[type(info)], depth), [])]
 
 
@@ -286,7 +286,7 @@ def _without_limits(info: msgspec.Struct) -> None:
         raise _NotPlain(info)
 
 
-def is_json(value: Any) -> bool:
+def is_json(value: object) -> bool:
     """True if JSON itself has such a value, so that it is read back equal without a type.
 
     Examples
@@ -298,7 +298,7 @@ def is_json(value: Any) -> bool:
     return test is not None and test(value)
 
 
-def _always(value: Any) -> bool:
+def _always(value: object) -> bool:
     return True
 
 

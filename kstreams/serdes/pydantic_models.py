@@ -13,7 +13,7 @@ from kstreams.serdes.non_finite import json_forms
 from kstreams.serdes.typed import same_value
 
 
-def is_model(kind: Any) -> bool:
+def is_model(kind: object) -> bool:
     """True if a type is a pydantic model. If there is one, pydantic has been imported."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
@@ -36,7 +36,7 @@ class PydanticSerde(Serde[Any]):
             raise SerdeError(f"{kind!r} has no serde: {str(error).partition(chr(10))[0]}") from error
         self.type = kind
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         if is_model(self.type) and not isinstance(value, self.type):
             name = self.type.__name__
             raise SerdeError(f"{value!r} is no {name}: make one, as {name}(...), or {name}.model_validate(value)")
@@ -56,7 +56,7 @@ class PydanticSerde(Serde[Any]):
             return False
         return True
 
-    def _readable(self, value: Any, data: bytes) -> bytes:
+    def _readable(self, value: object, data: bytes) -> bytes:
         """Return bytes that read back equal. In `data`, NaN is null, and the value may not fit its type."""
         other_forms = list(json_forms(self._builtins(value)))
         for form in (data, *other_forms):
@@ -67,7 +67,7 @@ class PydanticSerde(Serde[Any]):
             raise SerdeError(f"{value!r} holds NaN or infinities, and would be read back without them")
         return data  # a model may exclude fields from its JSON
 
-    def _builtins(self, value: Any) -> Any:
+    def _builtins(self, value: object) -> Any:
         """Return a value as dicts, lists, strings and numbers, with NaN, which pydantic's own JSON turns into null."""
         return msgspec.to_builtins(self._adapter.dump_python(value, by_alias=True), str_keys=True, enc_hook=str)
 

@@ -12,11 +12,11 @@ from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde
 
 
-def _never(serde: Any) -> bool:
+def _never(serde: object) -> bool:
     return False
 
 
-def _no_arguments(serde: Any) -> tuple[Any, ...]:
+def _no_arguments(serde: object) -> tuple[Any, ...]:
     return ()
 
 
@@ -144,7 +144,7 @@ def named_kinds() -> list[SerdeKind]:
     return list(_BY_NAME.values())
 
 
-def default_serde(kind: Any) -> Serde[Any] | None:
+def default_serde(kind: object) -> Serde[Any] | None:
     """Return the serde that is registered for a type, or None."""
     try:
         return _BY_TYPE.get(kind)

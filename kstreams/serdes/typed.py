@@ -20,7 +20,7 @@ from kstreams.serdes.plain_check import plain_check
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def same_value(written: Any, read: Any) -> bool:
+def same_value(written: object, read: object) -> bool:
     """True if two values are equal, where NaN equals NaN and objects are compared by their fields.
 
     Examples
@@ -52,11 +52,11 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
     return tuple(kind.model_fields) if hasattr(kind, "model_fields") else None
 
 
-def _attributes(fields: tuple[str, ...], written: Any, read: Any) -> bool:
+def _attributes(fields: tuple[str, ...], written: object, read: object) -> bool:
     return all(same_value(getattr(written, name), getattr(read, name)) for name in fields)
 
 
-def _plain(written: Any, read: Any) -> bool:
+def _plain(written: object, read: object) -> bool:
     return bool(written == read) or repr(written) == repr(read) == "nan"
 
 
@@ -97,7 +97,7 @@ _READ = (dict, list, str, int, float, bool)
 """The types that JSON is read as. Subclasses and superclasses of them are data."""
 
 
-def plain_classes(kind: Any) -> frozenset[type]:
+def plain_classes(kind: object) -> frozenset[type]:
     """Return the classes inside a type that msgspec can neither read nor write.
 
     Examples
@@ -114,7 +114,7 @@ def _is_data(kind: type) -> bool:
     return issubclass(kind, _READ) or any(issubclass(read, kind) for read in _READ)
 
 
-def _within(info: Any) -> Iterator[Any]:
+def _within(info: object) -> Iterator[Any]:
     """Yield the parts of a type, each once, since types may be recursive."""
     visited = set()
     pending = [info]
@@ -158,14 +158,14 @@ class TypedSerde(Serde[Any]):
         self._decode = self._decoder.decode
         self._is_plain, self._are_plain = plain_check(kind)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         try:
             data: bytes = self.encoder.encode(value)
         except UNWRITABLE as error:
             raise SerdeError(f"{value!r} cannot be written as {self.format}: {error}") from error
         return data if self._is_plain(value) else self._readable(value, data)
 
-    def _readable(self, value: Any, data: bytes) -> bytes:
+    def _readable(self, value: object, data: bytes) -> bytes:
         """Return the first form of a value that reads back equal. `data` is the usual form.
 
         Raises
@@ -185,7 +185,7 @@ class TypedSerde(Serde[Any]):
         kind = self.type.__name__ if isinstance(self.type, type) else self.type
         raise SerdeError(f"{value!r} does not fit {kind}: {reason}")
 
-    def other_forms(self, value: Any) -> Iterator[bytes]:
+    def other_forms(self, value: object) -> Iterator[bytes]:
         """Yield other encodings of a value, for values whose usual encoding does not read back."""
         return iter(())
 

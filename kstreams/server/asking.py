@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -73,7 +73,7 @@ class Asking:
             None if key is None or not question.given.keys() <= _OF_ONE_KEY else self.key_at_once(question.store, key)
         )
 
-    def key_at_once(self, store: StoreBuilder, key: Any) -> Page | None:
+    def key_at_once(self, store: StoreBuilder, key: object) -> Page | None:
         """The same for a key of a store, asked for without parameters."""
         reading = READINGS.get(store.kind.name)
         if reading is None or not reading.is_point:

@@ -267,7 +267,7 @@ def _deserialized(serde: Serde[Any], data: bytes) -> Any:
 
 
 def _key(
-    store: StoreBuilder, given: Any, read: Callable[[Serde[Any], Any], Any] = from_text, reason: str = _NO_KEY
+    store: StoreBuilder, given: object, read: Callable[[Serde[Any], Any], Any] = from_text, reason: str = _NO_KEY
 ) -> Any:
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")

@@ -204,7 +204,7 @@ def _behind(
     return dropwhile(lambda entry: order(place(builder, *entry)) <= last, entries)
 
 
-def _key_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
+def _key_place(builder: StoreBuilder, key: object, value: object) -> RowPlace:
     return RowPlace(_bytes(builder, key))
 
 
@@ -216,13 +216,13 @@ def _version_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
     return RowPlace(_bytes(builder, key), value.timestamp)
 
 
-def _bytes(builder: StoreBuilder, key: Any) -> bytes:
+def _bytes(builder: StoreBuilder, key: object) -> bytes:
     if builder.key is None:
         raise StateError(f"store {builder.name!r} does not declare the type of its keys")
     return builder.key.serialize(key)
 
 
-def _key_value_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
+def _key_value_row(builder: StoreBuilder, key: object, value: object) -> Row:
     return {"key": shown(key), **_value_columns(builder, value)}
 
 
@@ -236,7 +236,7 @@ def _version_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
     return {"key": shown(key), "value": shown(value.value), **times}
 
 
-def _value_columns(builder: StoreBuilder, value: Any) -> Row:
+def _value_columns(builder: StoreBuilder, value: object) -> Row:
     row = without_headers(value)
     stored_value, times = (row.value, {"timestamp": row.timestamp}) if builder.kind.timestamped else (row, {})
     headers = {"headers": [[name, _HEADER(raw)] for name, raw in headers_of(value)]} if builder.kind.headers else {}
@@ -293,7 +293,7 @@ class RowsQuery:
     most: int | None
     kinds: tuple[str, ...]
 
-    def ask(self, store: Any) -> list[Entry]:
+    def ask(self, store: object) -> list[Entry]:
         """The entries."""
         return list(islice(self.find(store, self.asked, self.after), self.most))
 

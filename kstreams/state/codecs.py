@@ -42,7 +42,7 @@ class KeyCodec:
         self.live: Callable[[Any], Any] | None = None if self.direct else self._serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
 
-    def _serialize(self, key: Any) -> bytes:
+    def _serialize(self, key: object) -> bytes:
         if key is None:
             raise self.missing()
         return self.serde.serialize(key)
@@ -63,7 +63,7 @@ class KeyCodec:
         """What a key is known by in memory."""
         return self.serde.deserialize(data) if self.direct else data
 
-    def span(self, low: Any, high: Any) -> tuple[bytes, bytes | None]:
+    def span(self, low: object, high: object) -> tuple[bytes, bytes | None]:
         """The serialized keys from `low` to `high`, both included and None for open, as [from, to)."""
         write = self.serde.serialize
         return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
@@ -203,7 +203,7 @@ class HeadersValueCodec:
         self.live: Callable[[Any], Any] | None = self._live  # a list of headers could change after it was put
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
-    def _live(self, row: Any) -> Any:
+    def _live(self, row: object) -> Any:
         value, *times, headers = checked_row(row, self.row)
         if value is None:
             return None

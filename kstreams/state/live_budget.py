@@ -71,7 +71,7 @@ class LiveBudget:
         """Whether a store may load all of its rows at all."""
         return self._load_limit > 0
 
-    def excess(self, store: Any, used: int) -> int:
+    def excess(self, store: object, used: int) -> int:
         """Note what a store uses and answer how many bytes it should give back."""
         with self._lock:
             self._used[store] = used
@@ -79,13 +79,13 @@ class LiveBudget:
             share = self._limit // len(self._used)
         return max(0, min(over, used - share))
 
-    def may_load(self, store: Any, rows: int) -> bool:
+    def may_load(self, store: object, rows: int) -> bool:
         """Whether a store may load all of its rows, `rows` bytes, at once."""
         with self._lock:
             used_by_others = sum(used for other, used in self._used.items() if other != store)
         return rows <= self._load_limit and used_by_others + rows <= self._limit
 
-    def forget(self, store: Any) -> None:
+    def forget(self, store: object) -> None:
         """A store was closed."""
         with self._lock:
             self._used.pop(store, None)

@@ -33,7 +33,7 @@ class StateQuery(Protocol):
         """The kinds of stores that can be asked."""
         ...
 
-    def ask(self, store: Any) -> Any:
+    def ask(self, store: object) -> Any:
         """The answer of a store of such a kind."""
         ...
 

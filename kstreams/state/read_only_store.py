@@ -78,7 +78,7 @@ class StorePartition(Protocol):
         ...
 
 
-def _nowhere(key: Any) -> int:
+def _nowhere(key: object) -> int:
     return -1
 
 
@@ -172,16 +172,16 @@ class ReadOnlyStore:
         frame: polars.DataFrame = polars.from_arrow(self.to_arrow(as_of))
         return frame
 
-    def _look_up(self, method: str, key: Any, *args: Any) -> Any:
+    def _look_up(self, method: str, key: object, *args: object) -> Any:
         """The answer of the key's partition; where that is None, the first of another one that is not."""
         row = self._of_key(partial(_called, method, (key, *args)), key)
         return row if self._told is None else self._told(row)
 
-    def _scan_key(self, method: str, key: Any, *args: Any) -> list[Any]:
+    def _scan_key(self, method: str, key: object, *args: object) -> list[Any]:
         """The entries in the key's partition; where there are none, those of the first other one that has some."""
         return self._told_rows(self._of_key(partial(_some, method, (key, *args)), key) or [])
 
-    def _scan(self, method: str, *args: Any) -> list[Any]:
+    def _scan(self, method: str, *args: object) -> list[Any]:
         """The entries of all partitions, one after the other."""
         return self._told_rows(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
 
@@ -193,7 +193,7 @@ class ReadOnlyStore:
         """The sum of the answers of all partitions."""
         return sum(self._ask(partial(_called, method, ()), self._partitions))
 
-    def _of_key(self, question: Callable[[Any], Any], key: Any) -> Any:
+    def _of_key(self, question: Callable[[Any], Any], key: object) -> Any:
         if key is None:
             raise StateError(f"store {self.name!r} has no row of a null key: ask for another key")
         partitions = self._partitions
@@ -212,7 +212,7 @@ class ReadOnlyStore:
         return [answer().value for answer in [partition.begin(question) for partition in partitions]]
 
 
-def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
+def _called(method: str, args: tuple[Any, ...], store: object) -> Any:
     read = getattr(store, method, None)
     if read is None:
         name = getattr(store, "name", type(store).__name__)  # what a custom store is made of may have none
@@ -220,13 +220,13 @@ def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
     return read(*args)
 
 
-def _listed(method: str, args: tuple[Any, ...], store: Any) -> list[Any]:
+def _listed(method: str, args: tuple[Any, ...], store: object) -> list[Any]:
     """All that an iterator gives, read while the store stands still."""
     with paused_garbage_collection():
         return list(_called(method, args, store))
 
 
-def _some(method: str, args: tuple[Any, ...], store: Any) -> list[Any] | None:
+def _some(method: str, args: tuple[Any, ...], store: object) -> list[Any] | None:
     """As `_listed`; None where there is nothing."""
     return list(_called(method, args, store)) or None
 
@@ -295,13 +295,13 @@ class ReadOnlyWindowStore(ReadOnlyStore):
         return self._scan("backward_fetch_all", *span_ms(from_time, to_time))
 
     def fetch_range(
-        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
+        self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         return self._scan("fetch_range", low, high, *span_ms(from_time, to_time))
 
     def backward_fetch_range(
-        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
+        self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
         return self._scan("backward_fetch_range", low, high, *span_ms(from_time, to_time))
@@ -321,7 +321,7 @@ class ReadOnlySessionStore(ReadOnlyStore):
     A time is an aware `datetime`, or milliseconds; the bounds of sessions are given in milliseconds.
     """
 
-    def fetch_session(self, key: Any, start: Time, end: Time) -> Any:
+    def fetch_session(self, key: object, start: Time, end: Time) -> Any:
         """The value of exactly this session, or None."""
         return self._look_up("fetch_session", key, time_ms(start), time_ms(end))
 
@@ -333,11 +333,11 @@ class ReadOnlySessionStore(ReadOnlyStore):
         """`fetch` in descending order."""
         return self._scan_key("backward_fetch", key)
 
-    def fetch_range(self, low: Any = None, high: Any = None) -> list[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed[Any], Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open."""
         return self._scan("fetch_range", low, high)
 
-    def backward_fetch_range(self, low: Any = None, high: Any = None) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
         return self._scan("backward_fetch_range", low, high)
 
@@ -348,7 +348,7 @@ class ReadOnlySessionStore(ReadOnlyStore):
         return self._scan_key("find_sessions", key, *span_ms(earliest_end, latest_start))
 
     def backward_find_sessions(
-        self, key: Any, earliest_end: Time | None = None, latest_start: Time | None = None
+        self, key: object, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions` in descending order."""
         return self._scan_key("backward_find_sessions", key, *span_ms(earliest_end, latest_start))
@@ -360,7 +360,11 @@ class ReadOnlySessionStore(ReadOnlyStore):
         return self._scan("find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
 
     def backward_find_sessions_range(
-        self, low: Any = None, high: Any = None, earliest_end: Time | None = None, latest_start: Time | None = None
+        self,
+        low: object = None,
+        high: object = None,
+        earliest_end: Time | None = None,
+        latest_start: Time | None = None,
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions_range` in descending order."""
         return self._scan("backward_find_sessions_range", low, high, *span_ms(earliest_end, latest_start))

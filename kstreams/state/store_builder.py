@@ -22,7 +22,7 @@ def _compacted(builder: StoreBuilder) -> Mapping[str, str]:
     return {"cleanup.policy": "compact"}
 
 
-def _as_it_is(changes: Any) -> Any:
+def _as_it_is(changes: object) -> Any:
     return changes
 
 
@@ -197,7 +197,7 @@ class StoreBuilder:
             return value
         return value._replace(value=self.result(value.value)) if self.kind.timestamped else self.result(value)
 
-    def read_only(self, partitions: Sequence[Any], **routing: Any) -> Any:
+    def read_only(self, partitions: Sequence[Any], **routing: object) -> Any:
         """Partitions of the store, to be read by the methods of its kind (see `ReadOnlyStore`)."""
         return self.kind.view(self.name, partitions, told=None if self.result is None else self.told, **routing)
 

@@ -55,7 +55,7 @@ def _window_store(builder: StoreBuilder, family: ColumnFamily, budget: LiveBudge
     return (SparseWindowStore if builder.sparse else LiveWindowStore)(builder, family, budget)
 
 
-def _pair(key: Any, value: Any, *place: int) -> tuple[Any, Any]:
+def _pair(key: object, value: object, *place: int) -> tuple[Any, Any]:
     return key, value
 
 

@@ -79,8 +79,8 @@ class Stores(Advised, metaclass=Advising):
     @staticmethod
     def key_value(
         name: str,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -98,8 +98,8 @@ class Stores(Advised, metaclass=Advising):
     @staticmethod
     def timestamped_key_value(
         name: str,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -119,8 +119,8 @@ class Stores(Advised, metaclass=Advising):
     @staticmethod
     def timestamped_key_value_with_headers(
         name: str,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -140,8 +140,8 @@ class Stores(Advised, metaclass=Advising):
     def lru_map(
         name: str,
         max_entries: int,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
@@ -213,8 +213,8 @@ class Stores(Advised, metaclass=Advising):
         name: str,
         retention: Duration,
         size: Duration,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -236,8 +236,8 @@ class Stores(Advised, metaclass=Advising):
         name: str,
         retention: Duration,
         size: Duration,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -258,8 +258,8 @@ class Stores(Advised, metaclass=Advising):
     def session(
         name: str,
         retention: Duration,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -287,8 +287,8 @@ class Stores(Advised, metaclass=Advising):
     def session_with_headers(
         name: str,
         retention: Duration,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -316,8 +316,8 @@ class Stores(Advised, metaclass=Advising):
     def versioned(
         name: str,
         history_retention: Duration,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
@@ -376,14 +376,14 @@ class Stores(Advised, metaclass=Advising):
     def of_kind(
         kind: StoreKind | str,
         name: str,
-        key: Any = None,
-        value: Any = None,
+        key: object = None,
+        value: object = None,
         *,
         retention: Duration | None = None,
         store: Home = "rocksdb",
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
-        **options: Any,
+        **options: object,
     ) -> StoreBuilder:
         """A store of any kind, by name: also of one that an application has registered.
 
@@ -442,7 +442,7 @@ def _builder(
     )  # fmt: skip
 
 
-def _serde(kind: Any) -> Serde[Any] | None:
+def _serde(kind: object) -> Serde[Any] | None:
     return None if kind is None else serde_of(kind)
 
 

@@ -32,7 +32,7 @@ def taken_time(time: Any) -> int:
     return time if type(time) is int else time_ms(time)
 
 
-def taken_bound(time: Any) -> int | None:
+def taken_bound(time: object) -> int | None:
     """The same where None stands for an open end.
 
     Examples
@@ -43,7 +43,7 @@ def taken_bound(time: Any) -> int | None:
     return None if time is None else taken_time(time)
 
 
-def taken_value(value: Any) -> Any:
+def taken_value(value: object) -> Any:
     """A value with a timestamp; raises TypeError for one without.
 
     Examples
@@ -58,7 +58,7 @@ def taken_value(value: Any) -> Any:
     return value if type(value[1]) is int else ValueAndTimestamp(value[0], taken_time(value[1]))
 
 
-def taken_value_with_headers(value: Any) -> Any:
+def taken_value_with_headers(value: object) -> Any:
     """A value with a timestamp and headers; raises TypeError for anything else.
 
     Examples
@@ -72,7 +72,7 @@ def taken_value_with_headers(value: Any) -> Any:
     return row if type(row.timestamp) is int else row._replace(timestamp=taken_time(row.timestamp))
 
 
-def taken_aggregation(value: Any) -> Any:
+def taken_aggregation(value: object) -> Any:
     """A value of a session with headers; raises TypeError for anything else.
 
     Examples
@@ -83,7 +83,7 @@ def taken_aggregation(value: Any) -> Any:
     return None if value is None else checked_row(value, AggregationWithHeaders)
 
 
-def taken_session(session: Any) -> Any:
+def taken_session(session: object) -> Any:
     """A key within a window; raises TypeError for anything else.
 
     Examples
@@ -120,7 +120,7 @@ class TimedStore:
 
 
 def _taking(method: Callable[..., Any], places: tuple[tuple[int, Taken], ...]) -> Callable[..., Any]:
-    def call(*positional: Any, **named: Any) -> Any:
+    def call(*positional: object, **named: object) -> Any:
         arguments = list(positional)
         for place, parameter in places:
             if place < len(arguments):

@@ -21,7 +21,7 @@ _BARE: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-def without_headers(row: Any) -> Any:
+def without_headers(row: object) -> Any:
     """A value of a store as one without headers has it; of such a store the same.
 
     Examples
@@ -44,7 +44,7 @@ def headers_of(row: Any) -> Headers:
     return row.headers if type(row) in _BARE else ()
 
 
-def checked_row(row: Any, form: type[Any]) -> Any:
+def checked_row(row: object, form: type[Any]) -> Any:
     """The same, if it is of the form that a store keeps; raises TypeError for a bare value.
 
     Examples

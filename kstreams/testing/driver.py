@@ -105,12 +105,12 @@ class ValuesOnly:
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))
 
-    def _answer(self, value: Any) -> Any:
+    def _answer(self, value: object) -> Any:
         """An answer of a store: a value, an iterator of entries, or a number."""
         views = self._seen
         return ((key, views(row)) for key, row in value) if isinstance(value, Iterator) else views(value)
 
-    def _seen(self, row: Any) -> Any:
+    def _seen(self, row: object) -> Any:
         bare = without_headers(row)
         return bare.value if isinstance(bare, ValueAndTimestamp) else bare
 
@@ -120,7 +120,7 @@ class WithoutHeaders(ValuesOnly):
 
     _lacks = "headers"
 
-    def _seen(self, row: Any) -> Any:
+    def _seen(self, row: object) -> Any:
         return without_headers(row)
 
 
@@ -221,7 +221,7 @@ def _has_processors(sub_topologies: Sequence[SubTopology]) -> bool:
     return any(True for part in sub_topologies for _ in processor_nodes(part))
 
 
-def _with_application_id(config: Any) -> Any:
+def _with_application_id(config: object) -> Any:
     """The settings, of the application "test" unless they say otherwise; what is no mapping is for others to refuse."""
     return {"application.id": "test", **(config or {})} if isinstance(config, Mapping | None) else config
 
@@ -290,7 +290,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     # topics
 
     def create_input_topic(
-        self, name: str, *, key: Any, value: Any, start_ms: Time | None = None, auto_advance: Duration = 0
+        self, name: str, *, key: object, value: object, start_ms: Time | None = None, auto_advance: Duration = 0
     ) -> TestInputTopic:
         """A topic that the topology reads, to write to.
 
@@ -316,7 +316,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         value_serde = self._serde(value, name, is_key=False)
         return TestInputTopic(name, key_serde, value_serde, self._pipe, start_ms, to_ms(auto_advance))
 
-    def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:
+    def create_output_topic(self, name: str, *, key: object, value: object) -> TestOutputTopic:
         """A topic that the topology writes, to read from; internal ones go by their full names.
 
         Raises
@@ -456,7 +456,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._closing.callback(finalizer.detach)
         return state
 
-    def _serde(self, kind: Any, topic: str, *, is_key: bool) -> Serde[Any]:
+    def _serde(self, kind: object, topic: str, *, is_key: bool) -> Serde[Any]:
         return serde_of(kind).of_topic(SerdeUse(topic, is_key, self._config, self._registry))
 
     @property

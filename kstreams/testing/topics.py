@@ -63,12 +63,12 @@ class TestInputTopic(AdvisedCalls):
         self._now_ms = start_ms
         self._step_ms = auto_advance_ms
 
-    def pipe_input(self, key: Any, value: Any, timestamp: Time | None = None, headers: Headers = ()) -> None:
+    def pipe_input(self, key: object, value: object, timestamp: Time | None = None, headers: Headers = ()) -> None:
         """Process one record; `timestamp` is a datetime, or in milliseconds."""
         at_ms = self._next_time() if timestamp is None else time_ms(timestamp)
         self.pipe_record(Record(key=key, value=value, timestamp=at_ms, headers=headers))
 
-    def pipe_value(self, value: Any, timestamp: Time | None = None) -> None:
+    def pipe_value(self, value: object, timestamp: Time | None = None) -> None:
         """Process one record without a key."""
         self.pipe_input(None, value, timestamp)
 
@@ -130,7 +130,7 @@ class TestInputTopic(AdvisedCalls):
         values, headers = self._value.unframed(pa.array([value], pa.binary()), headers)
         return Row(keys[0].as_py(), values[0].as_py(), at_ms, () if headers is None else rows_of_headers(headers)[0])
 
-    def _bytes(self, serde: Serde[Any], item: Any, side: str) -> bytes | None:
+    def _bytes(self, serde: Serde[Any], item: object, side: str) -> bytes | None:
         try:
             return None if item is None else serde.serialize(item)
         except Exception as error:

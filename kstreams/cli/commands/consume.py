@@ -262,7 +262,7 @@ def time_text(timestamp_ms: int) -> str:
         return f"{timestamp_ms} ms"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value in a line: text as it is, a windowed key as `key@start/end`, all else as JSON."""
     if isinstance(value, dict) and value.keys() == {"key", "window"} and isinstance(value["window"], dict):
         window = value["window"]

@@ -43,7 +43,7 @@ class AvroValues:
         node = self._schema.node(self._schema.root)
         return not isinstance(node, list) and node["type"] == "string"
 
-    def of_json(self, value: Any) -> Any:
+    def of_json(self, value: object) -> Any:
         """The value that a piece of JSON stands for; raises SerdeError for one that does not fit, with the field."""
         return self._value(self._schema.root, value, "")
 
@@ -56,7 +56,7 @@ class AvroValues:
             return _logical(logical, value, place)
         return _OF_TYPE.get(node["type"], AvroValues._plain)(self, node, value, place)
 
-    def _of_union(self, branches: list[Any], value: Any, place: str) -> Any:
+    def _of_union(self, branches: list[Any], value: object, place: str) -> Any:
         nodes = [self._schema.node(branch) for branch in branches]
         is_tagged = sum(node["type"] in RECORDS for node in nodes) > 1
         reasons: list[str] = []
@@ -71,7 +71,7 @@ class AvroValues:
             raise SerdeError(reasons[0])
         raise misfit(value, "value of its union", place, "; ".join(reasons))
 
-    def _candidates(self, branches: list[Any], nodes: list[Any], value: Any) -> list[tuple[Any, Any, Any]]:
+    def _candidates(self, branches: list[Any], nodes: list[Any], value: object) -> list[tuple[Any, Any, Any]]:
         """The branches that a value may be of, and what is then left of it: that of its tag, or all."""
         pairs = list(zip(branches, nodes, strict=True))
         tag, inner = _tag(value)
@@ -114,7 +114,7 @@ class AvroValues:
         return of_class(value, CLASSES[node["type"]], place)
 
 
-def _logical(logical: Logical, value: Any, place: str) -> Any:
+def _logical(logical: Logical, value: object, place: str) -> Any:
     """A value of a logical type, of its text, or of the number that Avro keeps for it."""
     if logical.cls is AvroDuration:
         return _duration(value, place)
@@ -126,14 +126,14 @@ def _logical(logical: Logical, value: Any, place: str) -> Any:
     return of_class(value, logical.cls, place)
 
 
-def _duration(value: Any, place: str) -> AvroDuration:
+def _duration(value: object, place: str) -> AvroDuration:
     parts = list(value.values()) if isinstance(value, dict) and tuple(value) == AvroDuration._fields else value
     if not (isinstance(parts, list) and len(parts) == len(AvroDuration._fields)):
         raise misfit(value, "duration, a list of months, days and milliseconds", place)
     return AvroDuration(*(of_class(part, int, place) for part in parts))
 
 
-def _tag(value: Any) -> tuple[str | None, Any]:
+def _tag(value: object) -> tuple[str | None, Any]:
     """The name of a branch with which a value is tagged, and the value: `{"name": value}` or `["name", value]`."""
     if isinstance(value, dict) and len(value) == 1:
         return next(iter(value.items()))

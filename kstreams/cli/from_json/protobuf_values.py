@@ -26,7 +26,7 @@ _AS_THEY_ARE: Final = "google.protobuf."
 """JSON itself, and wrappers of numbers and texts."""
 
 
-def of_message(message: Descriptor, value: Any, place: str = "") -> dict[str, Any]:
+def of_message(message: Descriptor, value: object, place: str = "") -> dict[str, Any]:
     """The fields of a message that a piece of JSON stands for.
 
     Raises
@@ -45,7 +45,7 @@ def of_message(message: Descriptor, value: Any, place: str = "") -> dict[str, An
     return fields
 
 
-def _of_field(field: FieldDescriptor, value: Any, place: str) -> Any:
+def _of_field(field: FieldDescriptor, value: object, place: str) -> Any:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
         if not isinstance(value, dict):
@@ -72,7 +72,7 @@ def _key(field: FieldDescriptor, key: str, place: str) -> Any:
         raise misfit(key, "number", place) from None
 
 
-def _of_one(field: FieldDescriptor, value: Any, place: str) -> Any:
+def _of_one(field: FieldDescriptor, value: object, place: str) -> Any:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return of_class(value, bytes, place)
     if field.message_type is None:

@@ -11,7 +11,7 @@ from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import convert
 
 
-def of_class(value: Any, cls: type, place: str) -> Any:
+def of_class(value: object, cls: type, place: str) -> Any:
     """The value of a class that a piece of JSON stands for: ISO 8601 for times, base64 for bytes.
 
     Parameters
@@ -39,7 +39,7 @@ def of_class(value: Any, cls: type, place: str) -> Any:
         raise misfit(value, cls.__name__, place, str(error)) from None
 
 
-def misfit(value: Any, type_name: str, place: str, why: str = "") -> SerdeError:
+def misfit(value: object, type_name: str, place: str, why: str = "") -> SerdeError:
     """The error for a piece of JSON that stands for no value of a field."""
     named = f"field {place}: " if place else ""
     return SerdeError(f"{named}{value!r} is no {type_name}{f': {why}' if why else ''}")

@@ -30,7 +30,7 @@ def check_keys(place: str, left: TypeOf, right: TypeOf) -> None:
     )
 
 
-def can_be_equal(left: Any, right: Any) -> bool:
+def can_be_equal(left: object, right: object) -> bool:
     """Whether values of two types can be equal, and be the same bytes; True where a type is not known.
 
     Examples
@@ -50,12 +50,12 @@ def can_be_equal(left: Any, right: Any) -> bool:
     return related and (left_class is other or bool not in {left_class, other})
 
 
-def _plain(kind: Any) -> Any:
+def _plain(kind: object) -> Any:
     """The type within a serde, an `Annotated`, a `NewType` or `T | None`."""
     return plain_type(kind.type if isinstance(kind, Serde) else kind)
 
 
-def _class_of(kind: Any) -> type | None:
+def _class_of(kind: object) -> type | None:
     """The class of the values of a type; None where they may be of several."""
     if is_typeddict(kind):
         return dict
@@ -63,6 +63,6 @@ def _class_of(kind: Any) -> type | None:
     return origin if isinstance(origin, type) and origin is not types.UnionType else None
 
 
-def _said(kind: Any) -> str:
+def _said(kind: object) -> str:
     kind = kind.type if isinstance(kind, Serde) else kind
     return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)

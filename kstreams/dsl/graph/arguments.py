@@ -41,7 +41,7 @@ def _check(node: Node, part: Any) -> None:
     check_calls(node, part)
 
 
-def _check_type(node: Node, keyword: str, argument: Any) -> None:
+def _check_type(node: Node, keyword: str, argument: object) -> None:
     try:
         serde_of(bytes if argument is None else argument)
     except SerdeError as error:
@@ -56,7 +56,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _fits(argument: Any, hint: Any) -> bool:
+def _fits(argument: object, hint: object) -> bool:
     origin = get_origin(hint)
     inner = get_args(hint)
     if origin in (Union, types.UnionType):

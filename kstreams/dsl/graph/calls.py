@@ -50,12 +50,12 @@ class Calls:
 
 
 def calls_of(
-    function: Any,
+    function: object,
     *,
     concurrency: int | None = None,
     timeout: Duration | None = None,
     ordered: Order = True,
-    **unknown: Any,
+    **unknown: object,
 ) -> Calls | None:
     """How a function is called if it is async: declared by `async def`, or called with one of these settings.
 
@@ -87,7 +87,7 @@ def calls_of(
     return options if is_async(function) or options != Calls() else None
 
 
-def is_async(function: Any) -> bool:
+def is_async(function: object) -> bool:
     """Whether a function, or an object that is called as one, is declared by `async def`."""
     called = function if inspect.isroutine(function) else type(function).__call__
     return any(check(candidate) for check in _CHECKS for candidate in (function, called))

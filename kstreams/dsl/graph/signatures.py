@@ -55,7 +55,7 @@ def called_with(
     return CalledWith(arguments, key_first, mapped_key_first, many, of_record)
 
 
-def check_calls(operator: object, part: Any) -> None:
+def check_calls(operator: object, part: object) -> None:
     """Raise a TopologyError for a function of a node, or of a part of it, that cannot be called as it will be."""
     kind: Any = type(part)
     for field, called in _called(kind).items():
@@ -68,12 +68,12 @@ def check_calls(operator: object, part: Any) -> None:
                 _check(operator, role, function, called, called.option_of(part))
 
 
-def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
+def check_call(place: str, role: str, function: object, *arguments: str) -> None:
     """The same for a function that stands in no node: `place` names the operator, `role` the function."""
     _check(place, role, function, CalledWith(arguments), None)
 
 
-def _check(operator: object, role: str, function: Any, called: CalledWith, option: str | None) -> None:
+def _check(operator: object, role: str, function: object, called: CalledWith, option: str | None) -> None:
     arguments = ("record",) if option == "with_record" else (*_LEADING[option], *called.arguments)
     if not called.many and inspect.isgeneratorfunction(function):
         raise TopologyError(

@@ -55,7 +55,7 @@ def reads_of_current_record(node: Node) -> Iterator[OfRecord | Expr]:
             yield from (leaf for leaf in part.leaves if leaf.reads_current_record)
 
 
-def _parts(part: Any) -> Iterator[Any]:
+def _parts(part: object) -> Iterator[Any]:
     """A part of a node, and what it is made of, down to functions and expressions."""
     yield part
     if isinstance(part, OfRecord | Expr | type):

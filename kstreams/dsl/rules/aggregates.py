@@ -102,7 +102,7 @@ def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     reducer = reduce.reducer
     serde = build.value_serde(node, "to keep its aggregates")
 
-    def step(key: Any, value: Any, aggregate: Any) -> Any:
+    def step(key: object, value: object, aggregate: object) -> Any:
         return value if aggregate is NoValue else reducer(aggregate, value)
 
     aggregator = Aggregator(_no_value, step, gave_nothing=gave_nothing(node))
@@ -118,10 +118,10 @@ def _expressions(node: Aggregate, build: KnownTypes) -> Lowered:
 def _in_order(aggregation: expressions.Aggregation) -> Callable[[Any, Any, Any, int], Any]:
     add = aggregation.add
 
-    def step(key: Any, value: Any, state: Any, timestamp: int) -> Any:
+    def step(key: object, value: object, state: object, timestamp: int) -> Any:
         return add(state, key, value, timestamp)
 
-    def step_of_record(key: Any, value: Any, state: Any, timestamp: int, record: Any) -> Any:
+    def step_of_record(key: object, value: object, state: object, timestamp: int, record: object) -> Any:
         return add(state, key, value, timestamp, record)
 
     return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step

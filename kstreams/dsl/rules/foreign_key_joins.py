@@ -77,7 +77,9 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     _through_topic(node, build, names.response, 0, partitioner=choose, **answered)
 
 
-def _through_topic(node: ForeignKeyJoin, build: Lowering, names: InternalTopicNames, side: int, **written: Any) -> None:
+def _through_topic(
+    node: ForeignKeyJoin, build: Lowering, names: InternalTopicNames, side: int, **written: object
+) -> None:
     """Write what goes to a side to a topic, and read it there, beside the topics of that side's table."""
     build.topology.add_repartition_topic(repartition_topic(names.topic))
     build.sink(node, names.sink, names.topic, **written)
@@ -86,7 +88,7 @@ def _through_topic(node: ForeignKeyJoin, build: Lowering, names: InternalTopicNa
     build.topology.copartition(dict.fromkeys((*beside, names.topic)))
 
 
-def _recorded_partition(topic: str, key: Any, response: SubscriptionResponse, count: int) -> int | None:
+def _recorded_partition(topic: str, key: object, response: SubscriptionResponse, count: int) -> int | None:
     """An answer goes where the left row came from."""
     return response.partition
 
@@ -96,7 +98,7 @@ def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Calla
     if partitioner is None:
         return None
 
-    def choose(topic: str, key: Any, value: Any, count: int) -> int:
+    def choose(topic: str, key: object, value: object, count: int) -> int:
         chosen = partitioner(topic, key, None, count)
         if not isinstance(chosen, int):
             raise TopologyError(f"{node}: a partitioner of a join must give one partition, this one gave {chosen!r}")

@@ -88,7 +88,7 @@ def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoi
     return left, StreamJoinSide(False, names.this_store, windows.after_ms, windows.before_ms, joiner)
 
 
-def _join(node: StreamJoin, build: Lowering, this: Any, other: Any, *shared_stores: str) -> str:
+def _join(node: StreamJoin, build: Lowering, this: object, other: object, *shared_stores: str) -> str:
     """Each side keeps its records behind its join; both joins meet in the node's own name."""
     names = node.names
     (left, right) = build.outputs(node)

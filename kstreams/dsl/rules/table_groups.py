@@ -74,7 +74,7 @@ def _reduce(reduce: TableReduce) -> Functions:
     adder = reduce.adder
     subtractor = reduce.subtractor
 
-    def add(key: Any, row: Any, aggregate: Any) -> Any:
+    def add(key: object, row: object, aggregate: object) -> Any:
         return row if aggregate is _NoRow else adder(aggregate, row)
 
     return _no_row, add, lambda key, row, aggregate: subtractor(aggregate, row)

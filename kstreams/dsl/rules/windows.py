@@ -57,7 +57,7 @@ def merger_of(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
     return _MERGERS[type(node.aggregation)](node, lowered)
 
 
-def _sum(key: Any, count: int, other: int) -> int:
+def _sum(key: object, count: int, other: int) -> int:
     return count + other
 
 
@@ -65,7 +65,7 @@ def _merged_values(node: WindowedAggregate, lowered: Lowered) -> Merger:
     assert isinstance(node.aggregation, Reduce)
     reducer = node.aggregation.reducer
 
-    def merge(key: Any, aggregate: Any, other: Any) -> Any:
+    def merge(key: object, aggregate: object, other: object) -> Any:
         if aggregate is NoValue:
             return other
         merged = reducer(aggregate, other)

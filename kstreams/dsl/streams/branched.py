@@ -172,7 +172,7 @@ def _chain(function: Chain | None, consumer: Chain | None) -> Chain | None:
     if function is not None:
         raise TopologyError(f"the branch at {declared_at()} has a function= and a consumer=: give one of them")
 
-    def consume(stream: Any) -> None:
+    def consume(stream: object) -> None:
         consumer(stream)
 
     return consume

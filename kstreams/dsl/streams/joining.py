@@ -75,7 +75,7 @@ _OPTIONS = {
 """Which options belong to a join with what."""
 
 
-def refuse_options(other: Handle, joined: Joined, **refused: Any) -> None:
+def refuse_options(other: Handle, joined: Joined, **refused: object) -> None:
     """Raise a TopologyError for an option that a join with `other` does not know."""
     refused |= {"store_name": joined.store_name, "grace": joined.grace}
     refused |= {"key": joined.key, "other_value": joined.other_value}

@@ -1538,7 +1538,7 @@ class KStream(Handle, Generic[K, V]):
         required = self._graph.repartition_required(self._node)
         return self._repartitioned(prefix, grouped) if required else self._node
 
-    def _repartitioned(self, prefix: str, grouped: Grouped, **settings: Any) -> Repartition:
+    def _repartitioned(self, prefix: str, grouped: Grouped, **settings: object) -> Repartition:
         return repartitioned(self._graph, self._node, prefix, grouped, **settings)
 
     def deduplicate(
@@ -1642,7 +1642,7 @@ class KStream(Handle, Generic[K, V]):
             )
         return serde_of(part)
 
-    def to_dataframe(self, spark: Any = None, config: Mapping[str, Any] | None = None) -> Any:
+    def to_dataframe(self, spark: object = None, config: Mapping[str, Any] | None = None) -> Any:
         """The stream as a DataFrame of Spark: Spark's own operators over its sources, for a query of your own.
 
         Nothing runs before you run the DataFrame, as a batch if its sources are static, else as a stream: Spark keeps
@@ -1677,7 +1677,7 @@ class KStream(Handle, Generic[K, V]):
         return import_module("kstreams.runtime.spark.dataframes").dataframe_of(self._graph, self._node, spark, config)
 
 
-def _check(place: str, name: Any, value: Any) -> None:
+def _check(place: str, name: object, value: object) -> None:
     if not isinstance(name, str):
         raise TopologyError(f"{place} takes names of headers, not {name!r}")
     if callable(value):
@@ -1712,12 +1712,12 @@ def in_sample(
     salt = seed.to_bytes(8, "big", signed=True)
     serialize = serde.serialize
 
-    def keep(key: Any, value: Any) -> bool:
+    def keep(key: object, value: object) -> bool:
         sampled = key if part is None else part(key, value)
         return murmur2(salt + (b"" if sampled is None else serialize(sampled))) < below
 
     return keep
 
 
-def _the_key(key: Any, value: Any) -> Any:
+def _the_key(key: object, value: object) -> Any:
     return key

@@ -64,7 +64,7 @@ class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
             self._seen.put(mark, b"", record.timestamp)
         self._context.forward(record)
 
-    def _was_seen(self, mark: Any, timestamp: int) -> bool:
+    def _was_seen(self, mark: object, timestamp: int) -> bool:
         first = max(0, timestamp - self._settings.within_ms)
         last = timestamp + self._settings.within_ms
         return next(iter(self._seen.fetch(mark, first, last)), None) is not None

@@ -46,7 +46,7 @@ def ranked(score: Callable[[Any], Any]) -> Aggregator:
     return lambda key, value, values: sorted([*values, value], key=score, reverse=True)
 
 
-def without(key: Any, value: Any, values: list[Any]) -> list[Any]:
+def without(key: object, value: object, values: list[Any]) -> list[Any]:
     """All values but one that equals `value`."""
     place = values.index(value)
     return [*values[:place], *values[place + 1 :]]

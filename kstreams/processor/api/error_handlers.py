@@ -114,7 +114,7 @@ class ErrorHandlerContext:
         return ProducerRecord(topic, self.source_raw_key, self.source_raw_value, time_ms, headers)
 
 
-def outside_of_records(emitted_key: Any) -> str:
+def outside_of_records(emitted_key: object) -> str:
     """How errors say that there was no input record: in a punctuator, or with a key in a flush of the record cache.
 
     Examples
@@ -125,7 +125,7 @@ def outside_of_records(emitted_key: Any) -> str:
     return f"(none: {'outside of any record' if emitted_key is None else _flush_of(emitted_key)})"
 
 
-def _flush_of(key: Any) -> str:
+def _flush_of(key: object) -> str:
     return f"a flush of the record cache, key {key!r}"
 
 
@@ -202,7 +202,7 @@ def handler_of(setting: Any, dead_letters_to: str | None, *, tells_reason: bool 
         return _checked(setting)
     result = _RESULTS[setting]
 
-    def handler(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+    def handler(context: ErrorHandlerContext, record: object, error: Exception) -> Response:
         if dead_letters_to is None or result is Result.RETRY:
             return Response(result)
         letter = context.dead_letter(dead_letters_to, error)
@@ -230,7 +230,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _checked(function: Callable[..., Any]) -> ExceptionHandler:
-    def handler(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+    def handler(context: ErrorHandlerContext, record: object, error: Exception) -> Response:
         response = function(context, record, error)
         if not isinstance(response, Response):
             name = getattr(function, "__qualname__", repr(function))

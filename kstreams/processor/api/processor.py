@@ -87,12 +87,12 @@ ProcessorSupplier: TypeAlias = Callable[[], Processor[Any, Any, Any, Any]]
 FixedKeyProcessorSupplier: TypeAlias = Callable[[], FixedKeyProcessor[Any, Any, Any]]
 
 
-def stores_of(supplier: Any) -> tuple[StoreBuilder, ...]:
+def stores_of(supplier: object) -> tuple[StoreBuilder, ...]:
     """The stores that a supplier brings along; most bring none."""
     return tuple(getattr(supplier, "stores", tuple)())
 
 
-def check_supplier(supplier: Any, kind: type, place: str) -> None:
+def check_supplier(supplier: object, kind: type, place: str) -> None:
     """Make sure that a supplier makes processors, and a new one at each call.
 
     Parameters

@@ -53,7 +53,7 @@ class Lookup:
         return (self.place,) if self.where is None else (self.place, self.where)
 
 
-def of_row(step: str, read: Expr, row: Any) -> Expr:
+def of_row(step: str, read: Expr, row: object) -> Expr:
     """The column of what a step reads of its rows, of type `row`.
 
     Examples
@@ -64,7 +64,7 @@ def of_row(step: str, read: Expr, row: Any) -> Expr:
     return Expr(Operation.COLUMN, (), OfRow(step, read, row))
 
 
-def reading_rows(expr: Expr, step: str, row: Any) -> Expr:
+def reading_rows(expr: Expr, step: str, row: object) -> Expr:
     """A join's projection with the columns of a step in the place of `ks.right`."""
     if expr.operation is Operation.RIGHT:
         return of_row(step, value, row)

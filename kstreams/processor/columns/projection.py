@@ -94,7 +94,7 @@ class SourceProjection:
             lookups=(*self.lookups, Lookup(name, place, where)),
         )
 
-    def _class_of(self, value: Expr, declared: Any) -> Any:
+    def _class_of(self, value: Expr, declared: object) -> Any:
         """The class of a new key or value that is a `ks.struct`, of one that was made before, or as declared."""
         before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(value.operation)
         if value.operation is Operation.STRUCT:

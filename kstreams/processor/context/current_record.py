@@ -162,7 +162,7 @@ class CurrentRecord:
 
     # records that an operator has kept
 
-    def forward_with(self, headers: Headers, forward: Forward, key: Any, value: Any, timestamp: int) -> None:
+    def forward_with(self, headers: Headers, forward: Forward, key: object, value: object, timestamp: int) -> None:
         """Forward a record under these headers; those of the current record are back afterwards."""
         before, self.headers = self.headers, headers
         try:
@@ -170,13 +170,13 @@ class CurrentRecord:
         finally:
             self.headers = before
 
-    def hold(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
+    def hold(self, key: object, value: object, timestamp: int) -> HeldRecord:
         """The current record with its headers and its place, for an operator that forwards it later."""
         cursor = self.cursor
         at = None if cursor is None else cursor.at_record()
         return HeldRecord(key, value, timestamp, self.headers, at, self.reached)
 
-    def forward_held(self, forward: Forward, held: HeldRecord, value: Any) -> None:
+    def forward_held(self, forward: Forward, held: HeldRecord, value: object) -> None:
         """Forward a held record with a new value, as if it had just been read.
 
         After a failure it stays the current record, which errors name.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.topology.operator import Forward
@@ -34,7 +33,7 @@ class ForwardedCounts:
         """The closure of the child, with each call counted."""
         cell = self._cell(parent, child)
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             cell[0] += 1
             forward(key, value, timestamp)
 

@@ -76,7 +76,7 @@ class OperatorCode:
         failures = self._failures
         current = self._current
 
-        def on_error(error: Exception, key: Any, value: Any, timestamp: int) -> None:
+        def on_error(error: Exception, key: object, value: object, timestamp: int) -> None:
             at = cast("TracebackType", error.__traceback__)
             node = cast("str", self._operator_at(at.tb_frame.f_code, at.tb_lineno))
             record = Record(key=key, value=value, timestamp=timestamp)

@@ -62,13 +62,13 @@ class OfRecord(RecordFunction):
     def bind(self, current: CurrentRecord) -> Callable[..., Any]:
         function = self.function
 
-        def call(key: Any, value: Any, timestamp: int) -> Any:
+        def call(key: object, value: object, timestamp: int) -> Any:
             return function(record_of(current, key, value, timestamp))
 
         return call
 
 
-def record_of(current: CurrentRecord, key: Any, value: Any, timestamp: int) -> RecordWithMetadata[Any, Any]:
+def record_of(current: CurrentRecord, key: object, value: object, timestamp: int) -> RecordWithMetadata[Any, Any]:
     """The whole record, for a function of the user."""
     return RecordWithMetadata(
         key=key,
@@ -94,7 +94,7 @@ def with_current(part: T, current: CurrentRecord) -> T:
     return replace(part, **changed) if changed else part
 
 
-def _bound(value: Any, current: CurrentRecord) -> Any:
+def _bound(value: object, current: CurrentRecord) -> Any:
     if isinstance(value, RecordFunction):
         return value.bind(current)
     if isinstance(value, tuple) and any(isinstance(element, RecordFunction) for element in value):

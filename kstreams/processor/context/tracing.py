@@ -53,7 +53,7 @@ class Tracing:
         current = self._current
         begins = self._begins and isinstance(node, SourceNode)
 
-        def trace(key: Any, value: Any, timestamp: int) -> None:
+        def trace(key: object, value: object, timestamp: int) -> None:
             before = current.headers
             above = _context_of(before)
             if not (begins if above is None else _is_sampled(above)):

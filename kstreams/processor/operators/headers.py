@@ -15,7 +15,7 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
 
-def headers_of(result: Any) -> Headers:
+def headers_of(result: object) -> Headers:
     """The headers that a function gave: pairs, or a mapping; raises TypeError for what are none.
 
     Examples
@@ -29,7 +29,7 @@ def headers_of(result: Any) -> Headers:
     return tuple(map(_header, pairs))
 
 
-def _header(pair: Any) -> tuple[str, bytes | None]:
+def _header(pair: object) -> tuple[str, bytes | None]:
     if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
         raise TypeError(f"the function returned the header {shortly(pair)}: a header is a pair of a name and a value")
     name, value = pair
@@ -67,7 +67,7 @@ class MapHeadersOperator(ClosureOperator):
         function = self.function
         current = context.current
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             new = headers_of(function(key, value, timestamp))
             current.forward_with(new, forward, key, value, timestamp)
 
@@ -104,7 +104,7 @@ class WithHeadersOperator(ClosureOperator):
         current = context.current
         functions = tuple(zip(self.names, self.values, strict=True))
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             new = [(name, header_bytes(value_of(key, value, timestamp))) for name, value_of in functions]
             current.forward_with((*remaining(current.headers), *new), forward, key, value, timestamp)
 

@@ -79,7 +79,7 @@ def _flat_map_value(mapper: Callable[..., Any], forward: Forward, gave_text: Cal
 
     function = first_looked_at(mapper, gave_text, know)
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for new in several(function(value), "values"):
             forward(key, new, timestamp)
 
@@ -95,7 +95,7 @@ def _flat_map_key_value(mapper: Callable[..., Any], forward: Forward, gave_text:
 
     function = first_looked_at(mapper, gave_text, know)
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for new in several(function(key, value), "values"):
             forward(key, new, timestamp)
 
@@ -111,14 +111,14 @@ def _flat_map_record(mapper: Callable[..., Any], forward: Forward, gave_text: Ca
 
     function = first_looked_at(mapper, gave_text, know)
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for new in several(function(key, value, timestamp), "values"):
             forward(key, new, timestamp)
 
     return process
 
 
-def pair_of(result: Any) -> tuple[Any, Any]:
+def pair_of(result: object) -> tuple[Any, Any]:
     """The key and value that a function gave; raises TypeError for what is no pair.
 
     Examples
@@ -132,7 +132,7 @@ def pair_of(result: Any) -> tuple[Any, Any]:
     raise TypeError(f"the function returned {shortly(result)}: return a pair, as (key, value)")
 
 
-def several(results: Any, kind: str) -> Any:
+def several(results: object, kind: str) -> Any:
     """What a function gave to be forwarded one by one; raises TypeError for what cannot be.
 
     Examples
@@ -146,7 +146,7 @@ def several(results: Any, kind: str) -> Any:
     raise TypeError(f"the function returned {shortly(results)}: return a list of {kind}, [] for none")
 
 
-def shortly(result: Any) -> str:
+def shortly(result: object) -> str:
     """A result as errors show it."""
     text = repr(result)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -157,7 +157,7 @@ def first_looked_at(
 ) -> Callable[..., Any]:
     """Stands for a function in its first call; `know` then puts the function itself in its place, which costs less."""
 
-    def first(*arguments: Any) -> Any:
+    def first(*arguments: object) -> Any:
         know()
         result = function(*arguments)
         if isinstance(result, str | bytes):
@@ -225,7 +225,7 @@ class FlatMapOperator(ClosureOperator):
 
 
 def _flat_map(function: Callable[[Any, Any], Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for pair in several(function(key, value), "(key, value) pairs"):
             new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_of(pair)
             forward(new_key, new_value, timestamp)
@@ -234,7 +234,7 @@ def _flat_map(function: Callable[[Any, Any], Any], forward: Forward) -> Forward:
 
 
 def _flat_map_records(function: Callable[[Any, Any, int], Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for pair in several(function(key, value, timestamp), "(key, value) pairs"):
             forward(*pair_of(pair), timestamp)
 
@@ -285,7 +285,7 @@ class PrintOperator(ClosureOperator):
         file = self._opened(context)
         mapper = self.mapper or (lambda key, value: f"{key}, {value}")
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             (file or sys.stdout).write(f"[{label}]: {mapper(key, value)}\n")
 
         return process
@@ -342,7 +342,7 @@ Choices: TypeAlias = tuple[tuple[Callable[..., Any], Forward], ...]
 
 
 def _split(choices: Choices, default: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for predicate, branch in choices:
             if predicate(key, value):
                 branch(key, value, timestamp)
@@ -353,7 +353,7 @@ def _split(choices: Choices, default: Forward) -> Forward:
 
 
 def _split_records(choices: Choices, default: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         for predicate, branch in choices:
             if predicate(key, value, timestamp):
                 branch(key, value, timestamp)
@@ -363,7 +363,7 @@ def _split_records(choices: Choices, default: Forward) -> Forward:
     return process
 
 
-def _nowhere(key: Any, value: Any, timestamp: int) -> None:
+def _nowhere(key: object, value: object, timestamp: int) -> None:
     return None
 
 

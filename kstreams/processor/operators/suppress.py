@@ -84,7 +84,7 @@ class SuppressOperator(ClosureOperator):
         current = context.current
         drop_deletions = self.until_window_closes
 
-        def emit(key: Any, change: BufferedChange) -> None:
+        def emit(key: object, change: BufferedChange) -> None:
             if change.new is None and drop_deletions:
                 return
             current.forward_with(change.headers, forward, key, Change(change.new, change.old), change.timestamp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, singledispatch
-from typing import Any
 
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
@@ -84,7 +83,7 @@ class _Closures(dict[str, Forward]):
         if let_pass is None:
             return closure
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             let_pass()
             closure(key, value, timestamp)
 
@@ -180,7 +179,7 @@ def forward_to_all(children: list[Forward]) -> Forward:
 
 
 def _to_two(first: Forward, second: Forward) -> Forward:
-    def forward(key: Any, value: Any, timestamp: int) -> None:
+    def forward(key: object, value: object, timestamp: int) -> None:
         first(key, value, timestamp)
         second(key, value, timestamp)
 
@@ -188,7 +187,7 @@ def _to_two(first: Forward, second: Forward) -> Forward:
 
 
 def _to_many(children: tuple[Forward, ...]) -> Forward:
-    def forward(key: Any, value: Any, timestamp: int) -> None:
+    def forward(key: object, value: object, timestamp: int) -> None:
         for child in children:
             child(key, value, timestamp)
 

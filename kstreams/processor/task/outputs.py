@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
 
 from kstreams.errors import LogError, RegistryError
 from kstreams.log.partitioning import partitions_of
@@ -231,7 +230,7 @@ class OutputBuffers:
         written_topics = self._written_topics
         merges = self.merges(topic)
 
-        def shared_sink(key: Any, value: Any, timestamp: int) -> None:
+        def shared_sink(key: object, value: object, timestamp: int) -> None:
             written_topics[topic] = None
             rows = rows_of_topic.of(sink)
             if current.headers:
@@ -251,7 +250,7 @@ class OutputBuffers:
         topics = self._topics
         sinks = dict[str, SinkNode]()
 
-        def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:
+        def dynamic_sink(key: object, value: object, timestamp: int) -> None:
             topic = choose(key, value, current.context(timestamp))
             if topic not in topics and not isinstance(topic, str):
                 raise TypeError(f"it must choose the name of a topic, not {topic!r}")

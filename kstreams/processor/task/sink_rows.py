@@ -131,7 +131,7 @@ def described(rows: SinkRows, row: int) -> str:
     return f"the record with key {key}, value {value} and timestamp {rows.timestamps[row]}"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return the `repr` of a value, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

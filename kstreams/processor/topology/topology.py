@@ -42,7 +42,7 @@ from kstreams.serdes import serde_of
 from kstreams.state.api import StoreBuilder
 
 
-def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
+def built(topology: object, config: Mapping[str, Any], runner: str) -> Topology:
     """The Topology of a function, of a builder under a configuration, or itself; `runner` names who asks.
 
     Raises
@@ -118,8 +118,8 @@ class Topology:
         name: str,
         topics: str | Iterable[str] | re.Pattern[str],
         *,
-        key: Any,
-        value: Any,
+        key: object,
+        value: object,
         timestamp_extractor: TimestampExtractor | type | None = None,
         offset_reset: OffsetReset | None = None,
     ) -> Topology:
@@ -174,8 +174,8 @@ class Topology:
         name: str,
         topic: str | Callable[..., str],
         *parents: str,
-        key: Any,
-        value: Any,
+        key: object,
+        value: object,
         partitioner: Callable[..., Any] | None = None,
     ) -> Topology:
         """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
@@ -225,8 +225,8 @@ class Topology:
         processor: str,
         supplier: ProcessorSupplier,
         *,
-        key: Any,
-        value: Any,
+        key: object,
+        value: object,
         timestamp_extractor: TimestampExtractor | type | None = None,
     ) -> Topology:
         """Fill a store in every instance from all partitions of a topic; every processor may read it.
@@ -270,8 +270,8 @@ class Topology:
         processor: str,
         supplier: ProcessorSupplier,
         *,
-        key: Any,
-        value: Any,
+        key: object,
+        value: object,
         timestamp_extractor: TimestampExtractor | type | None = None,
     ) -> Topology:
         """Keep a topic in a store, partition by partition; the topic itself is the store's changelog.

@@ -166,7 +166,7 @@ class Feeding:
                 static.append(self._static(feed, frame))
         return static, streaming
 
-    def _streaming(self, feed: Feed, frame: Any) -> StepQuery:
+    def _streaming(self, feed: Feed, frame: object) -> StepQuery:
         mark = self._mark(feed)
         storage = self._program.storage
         called = f"{self._program.application_id}, {feed.name}"

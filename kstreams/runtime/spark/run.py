@@ -211,7 +211,7 @@ class SparkRun:
 
 
 def start(
-    topology: Any,
+    topology: object,
     spark: SparkSession | None = None,
     config: Config | Mapping[str, Any] | None = None,
     *,

@@ -244,7 +244,7 @@ def _types(node: Mapping[str, Any]) -> frozenset[str]:
     return frozenset([names] if isinstance(names, str) else names)
 
 
-def _type_of(value: Any) -> str:
+def _type_of(value: object) -> str:
     """The type of a value in JSON's words."""
     return _JSON_TYPES[type(value)]
 
@@ -363,7 +363,7 @@ def _description(node: Mapping[str, Any]) -> str:
     return "any value" if types == _ALL_TYPES else " or ".join(sorted(types))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return "not set" if value is None else _key(value)[:60]
 
 

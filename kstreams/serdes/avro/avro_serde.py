@@ -129,7 +129,7 @@ class Avro(SchemaSerde[Any]):
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
         return SchemaColumns(self._schemas, field_types(self.type, fields))
 
-    def field_writer(self, kind: Any, fields: Sequence[str]) -> FieldWriter | None:
+    def field_writer(self, kind: object, fields: Sequence[str]) -> FieldWriter | None:
         if self._class is None or kind is not self._class:
             return None
         try:

@@ -138,7 +138,7 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _width(branch: Any) -> int:
+def _width(branch: object) -> int:
     """How wide a number is; other types stand before all numbers."""
     kind = branch["type"] if isinstance(branch, dict) else branch
     return _NUMBERS.index(kind) if kind in _NUMBERS else -1

@@ -34,7 +34,7 @@ _LEAVES: Final[dict[Any, Any]] = {
 }
 
 
-def derived_schema(hint: Any, name: str = "") -> str:
+def derived_schema(hint: object, name: str = "") -> str:
     """The schema of a type, as JSON.
 
     Parameters
@@ -202,7 +202,7 @@ def symbols(cls: Any) -> list[str]:
     return values if are_names else [member.name for member in cls]
 
 
-def _json_default(default: Any) -> Any:
+def _json_default(default: object) -> Any:
     """The default of a field as a schema gives it; MISSING for one that only Python knows."""
     if default is None or type(default) in (bool, int, str):
         return default
@@ -211,7 +211,7 @@ def _json_default(default: Any) -> Any:
     return MISSING
 
 
-def _default_first(kind: Any, default: Any) -> Any:
+def _default_first(kind: object, default: object) -> Any:
     """A union with the branch of the default first, as Avro wants it."""
     if not isinstance(kind, list) or default is None:
         return kind

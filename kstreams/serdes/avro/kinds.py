@@ -133,7 +133,7 @@ class Kind:
 PLAIN: Final = Kind(Any, Any)
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: object) -> Kind:
     """An annotation taken apart."""
     if isinstance(hint, typing.NewType):
         return kind_of(hint.__supertype__)
@@ -145,7 +145,7 @@ def kind_of(hint: Any) -> Kind:
     return _generic(hint, origin, arguments) if make is None else make(hint, arguments)
 
 
-def _generic(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:
+def _generic(hint: object, origin: object, arguments: tuple[Any, ...]) -> Kind:
     if not isinstance(origin, type):
         raise SerdeError(f"{hint!r} has no counterpart in Avro")
     if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
@@ -157,18 +157,18 @@ def _generic(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:
     )
 
 
-def _bare(hint: Any) -> tuple[Kind, ...]:
+def _bare(hint: object) -> tuple[Kind, ...]:
     """The arguments of `list`, `dict` and the like without brackets."""
     if hint is dict:
         return Kind(str, str), PLAIN
     return (PLAIN,) if hint in (list, tuple, set, frozenset) else ()
 
 
-def _union(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+def _union(hint: object, arguments: tuple[Any, ...]) -> Kind:
     return Kind(hint, Union, tuple(map(kind_of, arguments)))
 
 
-def _literal(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+def _literal(hint: object, arguments: tuple[Any, ...]) -> Kind:
     return Kind(hint, Literal, is_limited=True)
 
 
@@ -179,7 +179,7 @@ _CONCRETE: dict[Any, Any] = {
 _CHECKED = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
-def _annotated(hint: Any, arguments: tuple[Any, ...]) -> Kind:
+def _annotated(hint: object, arguments: tuple[Any, ...]) -> Kind:
     inner = kind_of(arguments[0])
     metadata = arguments[1:]
     extra = dict(inner.extra)
@@ -201,7 +201,7 @@ _OF_FORM: dict[Any, Callable[[Any, tuple[Any, ...]], Kind]] = {
 
 
 @cache
-def _shape(cls: Any) -> ClassShape | None:
+def _shape(cls: object) -> ClassShape | None:
     for is_one, shape in _SHAPES:
         if isinstance(cls, type) and is_one(cls):
             class_shape: ClassShape = shape(cls)
@@ -209,7 +209,7 @@ def _shape(cls: Any) -> ClassShape | None:
     return None
 
 
-def _of_field(name: str, hint: Any) -> Kind:
+def _of_field(name: str, hint: object) -> Kind:
     try:
         return kind_of(hint)
     except SerdeError as error:

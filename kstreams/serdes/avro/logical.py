@@ -56,11 +56,11 @@ def logical_of(node: Any) -> Logical | None:
     return None if make is None else make(node)
 
 
-def _date(node: Any) -> Logical:
+def _date(node: object) -> Logical:
     return Logical(dt.date, int, lambda days: dt.date.fromordinal(_FIRST_DAY + days), _days)
 
 
-def _days(value: Any) -> int:
+def _days(value: object) -> int:
     if type(value) is not dt.date:
         raise FieldError(f"{value!r} is no date")
     return value.toordinal() - _FIRST_DAY
@@ -100,7 +100,7 @@ def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
     return lambda node: Logical(dt.datetime, int, read, write)
 
 
-def _whole(microseconds: int, unit: int, value: Any) -> int:
+def _whole(microseconds: int, unit: int, value: object) -> int:
     number, remainder = divmod(microseconds, unit)
     if remainder:
         raise FieldError(f"{value!r} has microseconds, which the schema does not keep")
@@ -144,7 +144,7 @@ def _unscaled(value: decimal.Decimal, scale: int) -> int | None:
     return None if remainder else (-whole if sign else whole)
 
 
-def _uuid_text(node: Any) -> Logical:
+def _uuid_text(node: object) -> Logical:
     return Logical(uuid.UUID, str, uuid.UUID, lambda value: str(_of_uuid(value)))
 
 
@@ -154,7 +154,7 @@ def _uuid_bytes(node: Any) -> Logical | None:
     return Logical(uuid.UUID, bytes, lambda data: uuid.UUID(bytes=data), lambda value: _of_uuid(value).bytes)
 
 
-def _of_uuid(value: Any) -> uuid.UUID:
+def _of_uuid(value: object) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
     raise FieldError(f"{value!r} is no UUID")
@@ -166,7 +166,7 @@ def _duration(node: Any) -> Logical | None:
     return Logical(AvroDuration, bytes, lambda data: AvroDuration(*_DURATION.unpack(data)), _duration_bytes)
 
 
-def _duration_bytes(value: Any) -> bytes:
+def _duration_bytes(value: object) -> bytes:
     duration = of_timedelta(value) if isinstance(value, dt.timedelta) else value
     if not isinstance(duration, AvroDuration):
         raise FieldError(f"{value!r} is no AvroDuration or timedelta")

@@ -151,5 +151,5 @@ def _type_of(schema: AvroSchema) -> AvroType:
     return AvroType(schema.root, dict(schema.names))
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value

@@ -22,7 +22,7 @@ def parts_of(node: Any) -> list[Any]:
     return fields or [node[name] for name in ("items", "values") if name in node]
 
 
-def all_parts(schema: AvroSchema, start: Any = None) -> Iterator[Any]:
+def all_parts(schema: AvroSchema, start: object = None) -> Iterator[Any]:
     """The parts within a part of a schema, by default within the whole, each once; with the part itself."""
     visited: set[int] = set()
     pending = [schema.root if start is None else start]
@@ -36,12 +36,12 @@ def all_parts(schema: AvroSchema, start: Any = None) -> Iterator[Any]:
         pending += parts_of(node)
 
 
-def holds_itself(schema: AvroSchema, node: Any) -> bool:
+def holds_itself(schema: AvroSchema, node: object) -> bool:
     """Whether a record may hold one of its own kind."""
     return any(part is node for inner in parts_of(node) for part in all_parts(schema, inner))
 
 
-def may_be_empty(schema: AvroSchema, part: Any) -> bool:
+def may_be_empty(schema: AvroSchema, part: object) -> bool:
     """Whether a value may take no bytes at all."""
     node = schema.node(part)
     if isinstance(node, list) or holds_itself(schema, node):
@@ -66,7 +66,7 @@ def outline(schema: AvroSchema) -> Any:
 _DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
 
 
-def _outline(schema: AvroSchema, part: Any, defined_names: set[str]) -> Any:
+def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> Any:
     node = schema.node(part)
     if isinstance(node, list):
         return [_outline(schema, branch, defined_names) for branch in node]

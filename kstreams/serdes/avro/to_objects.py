@@ -107,7 +107,7 @@ class Conversions:
 
     # leaves
 
-    def _leaf(self, node: Any, kind: Kind) -> Convert | None:
+    def _leaf(self, node: object, kind: Kind) -> Convert | None:
         logical = logical_of(node)
         if logical is not None and is_raw(kind, logical):
             return _to_raw(logical) if _knows(node) else None
@@ -119,7 +119,7 @@ class Conversions:
         check = _of_class(cls) if self._has_logical and cls in (int, str, bytes) else None
         return _chained(check, _of_32_bits if node["type"] == "int" else None)
 
-    def _logical(self, node: Any, logical: Logical) -> Convert | None:
+    def _logical(self, node: object, logical: Logical) -> Convert | None:
         """fastavro goes by the logical types of the writer's schema, and knows not all of them."""
         if logical.cls is Decimal:
             return _exact_decimal(node, logical)
@@ -157,7 +157,7 @@ class Conversions:
         by_tag = {tag_of(node): of_branch for node, of_branch in zip(nodes, converters, strict=True)}
         by_class = self._by_class(nodes, converters)
 
-        def choose(value: Any) -> Any:
+        def choose(value: object) -> Any:
             if type(value) is tuple:
                 tag, value = value
                 of_branch = by_tag[tag]
@@ -195,7 +195,7 @@ class Conversions:
 
     # records
 
-    def _record(self, node: Any, kind: Kind) -> Convert | None:
+    def _record(self, node: object, kind: Kind) -> Convert | None:
         if not holds_itself(self._schema, node):
             return self._fields(node, kind)
         key = id(node), repr(kind.hint)
@@ -258,7 +258,7 @@ _OF_COMPLEX: dict[str, Callable[[Conversions, Any, Kind], Convert | None]] = {
 }
 
 
-def _applied(change: Convert | None, value: Any) -> Any:
+def _applied(change: Convert | None, value: object) -> Any:
     return value if change is None else change(value)
 
 
@@ -268,14 +268,14 @@ def _chained(first: Convert | None, second: Convert | None) -> Convert | None:
     return lambda value: second(first(value))
 
 
-def _refuse(reason: str, *value: Any) -> NoReturn:
+def _refuse(reason: str, *value: object) -> NoReturn:
     raise UnresolvedError(reason)
 
 
 def _of_class(cls: type) -> Convert:
     """fastavro has converted a value whose logical type the writer's schema alone has."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if type(value) is not cls:
             raise UnresolvedError(f"a {type(value).__name__} was written, and a {cls.__name__} is read")
         return value

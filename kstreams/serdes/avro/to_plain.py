@@ -164,7 +164,7 @@ class Plainness:
 
     # records
 
-    def _record(self, node: Any, kind: Kind) -> ByClass:
+    def _record(self, node: object, kind: Kind) -> ByClass:
         if not holds_itself(self._schema, node):
             return self._fields(node, kind)
         key = id(node), repr(kind.hint)
@@ -202,7 +202,7 @@ class Plainness:
         check_others = _others_hold_defaults(node, shape)
         parts_of = _attributes([shape.fields[name].attribute for name, _ in fields])
 
-        def change(value: Any) -> dict[str, Any]:
+        def change(value: object) -> dict[str, Any]:
             check_others(value)
             datum = dict(defaults)
             name = ""
@@ -287,7 +287,7 @@ def _in_branch(tag: str, change: Change | None) -> Change:
 def _in_first(fitting: list[tuple[str, Change | None]]) -> Change:
     """In the first branch that takes a value: classes alone do not tell."""
 
-    def change(value: Any) -> Any:
+    def change(value: object) -> Any:
         for tag, of_branch in fitting:
             try:
                 return tag, value if of_branch is None else of_branch(value)
@@ -342,7 +342,7 @@ def _by_base(name: str, changes: dict[type, Change | None]) -> Callable[[type], 
 def _by_msgspec(table: ByClass) -> ByClass:
     """What msgspec makes of values, as dicts, lists and leaves; whether they may be written, reading back tells."""
 
-    def change(value: Any) -> Any:
+    def change(value: object) -> Any:
         return table.of(msgspec.to_builtins(value, builtin_types=_BUILTIN, str_keys=True))
 
     return ByClass(lambda cls: change)
@@ -445,7 +445,7 @@ def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]
         if field.default is MISSING:
             raise FieldError(f"the schema {node['name']} has no such field, and it has no default", field.name)
 
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         for field in unnamed_fields:
             part = getattr(value, field.attribute)
             if part != field.default:

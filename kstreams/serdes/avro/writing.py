@@ -52,7 +52,7 @@ class AvroWriter:
         is_uncertain = plainness.is_uncertain or is_endless(schema)
         self._check = AvroReader(schema, schema, kind, len(frame)) if is_uncertain else None
 
-    def one(self, value: Any) -> bytes:
+    def one(self, value: object) -> bytes:
         """The bytes of a value; raises SerdeError for one that the schema, or the class, has no place for."""
         try:
             data = self._bytes(value)
@@ -82,15 +82,15 @@ class AvroWriter:
             return self._no_columns
 
     @staticmethod
-    def _no_columns(columns: Any) -> pa.Array:
+    def _no_columns(columns: object) -> pa.Array:
         raise NoColumnsError("the schema has parts that columns cannot hold")
 
-    def _bytes(self, value: Any) -> bytes:
+    def _bytes(self, value: object) -> bytes:
         data = bytearray(self._frame)
         write_data(data, self._plain.of(value), self._prepared.root, self._prepared.names, "", _NO_OPTIONS)
         return bytes(data)
 
-    def _reason(self, value: Any, error: Exception) -> str:
+    def _reason(self, value: object, error: Exception) -> str:
         """fastavro does not always name the field: a closer look does."""
         if not isinstance(error, FieldError):
             try:
@@ -100,12 +100,12 @@ class AvroWriter:
         return str(error)
 
 
-def _require_same(value: Any, read: Any) -> None:
+def _require_same(value: object, read: object) -> None:
     if not same_value(value, read):
         raise SerdeError(f"{value!r} would be read back as {read!r}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     try:
         return repr(value)
     except RecursionError:

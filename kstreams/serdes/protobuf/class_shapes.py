@@ -67,7 +67,7 @@ def _no_default() -> Any:
 
 
 @singledispatch
-def class_shape(info: Any) -> MessageShape | None:
+def class_shape(info: object) -> MessageShape | None:
     """Return the shape of a class with named fields, and None for any other type.
 
     Examples
@@ -115,7 +115,7 @@ def _default_of(field: Any) -> Callable[[], Any]:
     return _no_default if field.default is msgspec.NODEFAULT else partial(_constant, field.default)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> Any:
     return value
 
 

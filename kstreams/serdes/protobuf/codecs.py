@@ -28,7 +28,7 @@ Decode = Callable[[bytes], Any]
 Encode = Callable[[Any], bytes]
 
 
-def value_decoder(message: Descriptor, kind: Any) -> Decode:
+def value_decoder(message: Descriptor, kind: object) -> Decode:
     """Return a function from the bytes of a message to a value of a type. `Any` means dicts.
 
     Raises
@@ -49,7 +49,7 @@ def value_decoder(message: Descriptor, kind: Any) -> Decode:
     return decode
 
 
-def value_encoder(message: Descriptor, kind: Any) -> Encode:
+def value_encoder(message: Descriptor, kind: object) -> Encode:
     """Return a function from a value of a type to the bytes of a message, which read back equal.
 
     Raises
@@ -67,7 +67,7 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
     is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)
 
-    def encode(value: Any) -> bytes:
+    def encode(value: object) -> bytes:
         record = make()
         try:
             fill(value, record)
@@ -77,7 +77,7 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
             raise SerdeError(f"{value!r} cannot be written as {message.full_name}: {reason}") from error
         return data if is_plain(value) else read_back(value, data)
 
-    def read_back(value: Any, data: bytes) -> bytes:
+    def read_back(value: object, data: bytes) -> bytes:
         read = decode(data)
         if is_back(value, read):
             return data
@@ -86,7 +86,7 @@ def value_encoder(message: Descriptor, kind: Any) -> Encode:
     return encode
 
 
-def _plainness(kind: Any) -> Callable[[Any], bool]:
+def _plainness(kind: object) -> Callable[[Any], bool]:
     """Return the test for values of exactly the classes of a type. If msgspec does not know the type, none passes."""
     try:
         return plain_check(kind).one
@@ -118,7 +118,7 @@ def message_encoder(cls: type[Message]) -> Encode:
     to_bytes = serialization(cls.DESCRIPTOR)
     name = cls.DESCRIPTOR.full_name
 
-    def encode(value: Any) -> bytes:
+    def encode(value: object) -> bytes:
         if type(value) is not cls:
             raise SerdeError(f"{value!r} is no {name}: make a message of the class that ks.Protobuf was given")
         try:
@@ -149,7 +149,7 @@ def _holds_maps(message: Descriptor, visited: set[str]) -> bool:
     )
 
 
-def _is_within(written: Any, read: Any) -> bool:
+def _is_within(written: object, read: object) -> bool:
     """True if a read value contains the written one. Fields that a dict leaves out are read as their defaults."""
     if isinstance(written, dict) and isinstance(read, dict):
         return all(name in read and _is_within(part, read[name]) for name, part in written.items())
@@ -158,5 +158,5 @@ def _is_within(written: Any, read: Any) -> bool:
     return same_value(written, read)
 
 
-def _never(value: Any) -> bool:
+def _never(value: object) -> bool:
     return False

@@ -23,7 +23,7 @@ class CompiledSource:
         self.lines: list[str] = []
         self._file = f"<protobuf {next(_NUMBERS)}>"
 
-    def bound(self, value: Any) -> str:
+    def bound(self, value: object) -> str:
         """Bind an object to a new name."""
         name = f"c{len(self.names)}"
         self.names[name] = value

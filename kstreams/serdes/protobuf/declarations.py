@@ -58,7 +58,7 @@ class MessageSource(Protocol):
         ...
 
 
-def declaration(kind: Any, type: Any, message: str | None, *, keep_unknown: bool) -> MessageSource:
+def declaration(kind: object, type: object, message: str | None, *, keep_unknown: bool) -> MessageSource:
     """Return the declaration for the arguments of a serde."""
     if isinstance(kind, str | PathLike):
         return MessageInFile(kind, message, type)
@@ -213,7 +213,7 @@ class DerivedMessages:
             message = messages.named(name)
             encoders[kind] = _framed(value_encoder(message, kind), message, frame)
 
-        def encode(value: Any) -> bytes:
+        def encode(value: object) -> bytes:
             encoder = encoders.get(builtins.type(value))
             if encoder is None:
                 raise SerdeError(f"{value!r} is none of {', '.join(self._classes)}")

@@ -41,7 +41,7 @@ _KEYS = (inspect.StrType, inspect.IntType, inspect.BoolType)
 _COLLECTIONS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
 
-def derived_file(info: Any, package: str = "", name: str = "") -> FileDescriptorProto:
+def derived_file(info: object, package: str = "", name: str = "") -> FileDescriptorProto:
     """Return the file of a class: a message for the class, then one for each class inside it.
 
     Fields are numbered from 1 in the order of the class. A union takes one number for each of its types. Values of an
@@ -129,7 +129,7 @@ class _File:
     def full_name(self, name: str) -> str:
         return f".{self.package}.{name}" if self.package else f".{name}"
 
-    def _is_new(self, name: str, cls: Any) -> bool:
+    def _is_new(self, name: str, cls: object) -> bool:
         if self.classes.setdefault(_checked(name, cls), cls) is not cls:
             raise SerdeError(f"two classes are called {name}: a .proto file cannot hold both, so rename one")
         return name not in self.enums and not (name in self.messages and self.messages[name].name)
@@ -143,7 +143,7 @@ def _add_oneofs_of_optional_fields(message: DescriptorProto) -> None:
             message.oneof_decl.add(name=f"_{field.name}")
 
 
-def _shape_of(info: Any) -> MessageShape:
+def _shape_of(info: object) -> MessageShape:
     shape = class_shape(info)
     if shape is None:
         raise SerdeError(
@@ -180,7 +180,7 @@ class _Fields:
         for info in types:
             self._typed(f"{name}_{snake_case(class_of(info).__name__)}", info).oneof_index = index
 
-    def _field(self, name: str, info: Any, optional: bool) -> None:
+    def _field(self, name: str, info: object, optional: bool) -> None:
         if isinstance(info, _COLLECTIONS):
             self._typed(name, info.item_type).label = _F.LABEL_REPEATED
         elif isinstance(info, inspect.DictType):
@@ -189,7 +189,7 @@ class _Fields:
             field = self._typed(name, info)
             field.proto3_optional = optional and field.type != _F.TYPE_MESSAGE
 
-    def _typed(self, name: str, info: Any) -> FieldDescriptorProto:
+    def _typed(self, name: str, info: object) -> FieldDescriptorProto:
         field = self.message.field.add(name=name, number=self._number(), label=_F.LABEL_OPTIONAL)
         self._set_type(field, info)
         return field
@@ -198,7 +198,7 @@ class _Fields:
         number = len(self.message.field) + 1
         return number if number < 19_000 else number + 1000  # these thousand are Protobuf's own
 
-    def _set_type(self, field: FieldDescriptorProto, info: Any) -> None:
+    def _set_type(self, field: FieldDescriptorProto, info: object) -> None:
         scalar = _SCALARS.get(type(info))
         message = _MESSAGES.get(type(info))
         shape = class_shape(info)
@@ -218,7 +218,7 @@ class _Fields:
                 f"{self._shown(field.name)} is a {shown(info)} where Protobuf has no such thing: make a class for it"
             )
 
-    def _name_type(self, field: FieldDescriptorProto, kind: Any, name: str) -> None:
+    def _name_type(self, field: FieldDescriptorProto, kind: object, name: str) -> None:
         field.type = kind
         field.type_name = name
 

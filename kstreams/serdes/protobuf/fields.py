@@ -112,14 +112,14 @@ def is_map(field: FieldDescriptor) -> bool:
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
-def shape_for(message: Descriptor, info: Any) -> MessageShape | None:
+def shape_for(message: Descriptor, info: object) -> MessageShape | None:
     """Return the shape of the class that a message is read as, or a dict of all fields if the type names no class."""
     if isinstance(info, inspect.AnyType) or _is_any_dict(info):
         return dict_shape(message)
     return class_shape(info)
 
 
-def _is_any_dict(info: Any) -> bool:
+def _is_any_dict(info: object) -> bool:
     return (
         isinstance(info, inspect.DictType)
         and isinstance(info.key_type, inspect.AnyType | inspect.StrType)
@@ -157,14 +157,14 @@ class Alternatives:
     optional: bool
 
 
-def alternatives(info: Any) -> Alternatives:
+def alternatives(info: object) -> Alternatives:
     if not isinstance(info, inspect.UnionType):
         return Alternatives((info,), isinstance(info, inspect.NoneType))
     types = tuple(member for member in info.types if not isinstance(member, inspect.NoneType))
     return Alternatives(types, len(types) < len(info.types))
 
 
-def class_of(info: Any) -> type:
+def class_of(info: object) -> type:
     """Return the class of values of a type inside a union."""
     kind = getattr(info, "cls", None) or _CLASSES.get(type(info))
     if kind is None:
@@ -187,13 +187,13 @@ _CLASSES: dict[type, type] = {
 }
 
 
-def shown(info: Any) -> str:
+def shown(info: object) -> str:
     """Return the name of a type for error messages."""
     cls = getattr(info, "cls", None) or _CLASSES.get(type(info))
     return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
 
 
-def limits_of(info: Any) -> Callable[[Any], Any] | None:
+def limits_of(info: object) -> Callable[[Any], Any] | None:
     """Return a function that checks the limits of `msgspec.Meta`, or None if there are none."""
     base = _LIMITED.get(type(info))
     limits = dict(_limits(info)) if base is not None else {}

@@ -45,7 +45,7 @@ class Member:
     kind: type
 
 
-def members(oneof: OneofDescriptor, info: Any) -> list[Member]:
+def members(oneof: OneofDescriptor, info: object) -> list[Member]:
     """Return a member for each type of a union: by the name of the class, otherwise the first that fits.
 
     Raises
@@ -64,7 +64,7 @@ def members(oneof: OneofDescriptor, info: Any) -> list[Member]:
     return used_members
 
 
-def _field_for(info: Any, fields: list[FieldDescriptor]) -> FieldDescriptor | None:
+def _field_for(info: object, fields: list[FieldDescriptor]) -> FieldDescriptor | None:
     name = getattr(info, "cls", type(None)).__name__
     for field in fields:
         if field.message_type is not None and field.message_type.name == name:
@@ -75,7 +75,7 @@ def _field_for(info: Any, fields: list[FieldDescriptor]) -> FieldDescriptor | No
     return next((field for field in fields if _takes(field, info)), None)
 
 
-def _takes(field: FieldDescriptor, info: Any) -> bool:
+def _takes(field: FieldDescriptor, info: object) -> bool:
     return leaf(field, info) is not None or bool(field.message_type and shape_for(field.message_type, info) is not None)
 
 
@@ -120,7 +120,7 @@ def kind_of(field: FieldDescriptor) -> str:
     return _SCALARS.get(field.type) or str(field.message_type.full_name)
 
 
-def leaf(field: FieldDescriptor, info: Any) -> Leaf | None:
+def leaf(field: FieldDescriptor, info: object) -> Leaf | None:
     """Return the conversions between single values of a field and a type, or None if the type does not fit.
 
     Raises
@@ -137,7 +137,7 @@ def leaf(field: FieldDescriptor, info: Any) -> Leaf | None:
     return _plain_leaf(kind, info)
 
 
-def _plain_leaf(kind: str, info: Any) -> Leaf | None:
+def _plain_leaf(kind: str, info: object) -> Leaf | None:
     if isinstance(info, inspect.LiteralType):
         return _one_of(info.values) if kind == _KIND_OF_LITERAL.get(type(info.values[0])) else None
     return _LEAVES.get((type(info), kind))
@@ -188,7 +188,7 @@ _KIND_OF_LITERAL: dict[type, str] = {str: "string", int: "int"}
 def _one_of(values: tuple[Any, ...]) -> Leaf:
     allowed = frozenset(values)
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if value not in allowed:
             raise ValueError(f"{value!r} is none of {', '.join(map(repr, values))}")
         return value
@@ -273,12 +273,12 @@ def _by_number(enum: EnumDescriptor, enum_name: str, numbers: dict[Any, int]) ->
     return Leaf(read, write)
 
 
-def _enum_as_text(enum: EnumDescriptor, info: Any) -> Leaf:
+def _enum_as_text(enum: EnumDescriptor, info: object) -> Leaf:
     """Represent the values of an enum by their names in the schema."""
     return _by_number(enum, "its schema", {value.name: value.number for value in enum.values})
 
 
-def _enum_as_name_or_number(enum: EnumDescriptor, info: Any) -> Leaf:
+def _enum_as_name_or_number(enum: EnumDescriptor, info: object) -> Leaf:
     """Represent the values of an enum by their names in the schema, and unknown values by their numbers."""
     names = {number: value.name for number, value in enum.values_by_number.items()}
     numbers = {name: value.number for name, value in enum.values_by_name.items()}

@@ -42,7 +42,7 @@ class Reading(NamedTuple):
     place_of: Callable[[BaseException], str]
 
 
-def reader(message: Descriptor, info: Any) -> Reading:
+def reader(message: Descriptor, info: object) -> Reading:
     """Return a function that reads messages of one type as values of a Python type.
 
     Parameters
@@ -69,7 +69,7 @@ class _ReadingSource(CompiledSource):
         self.functions: dict[tuple[str, Any], str] = {}
         self.numbers = count()
 
-    def of_message(self, message: Descriptor, info: Any) -> str:
+    def of_message(self, message: Descriptor, info: object) -> str:
         """Return the name of the function for a message. It may call itself."""
         shape = shape_for(message, info)
         if shape is None:
@@ -165,14 +165,14 @@ class _ReadingSource(CompiledSource):
                 continue
         return self._of_type(field, types[-1], value)
 
-    def _of_type(self, field: FieldDescriptor, info: Any, value: str) -> str:
+    def _of_type(self, field: FieldDescriptor, info: object, value: str) -> str:
         if field.is_repeated and isinstance(info, inspect.AnyType):
             info = any_info(field)
         if is_map(field):
             return self._map(field, info, value)
         return self._repeated(field, info, value) if field.is_repeated else self._single(field, info, value)
 
-    def _map(self, field: FieldDescriptor, info: Any, value: str) -> str:
+    def _map(self, field: FieldDescriptor, info: object, value: str) -> str:
         if not isinstance(info, inspect.DictType):
             raise mismatch(field, info)
         of_key = field.message_type.fields_by_name["key"]
@@ -190,7 +190,7 @@ class _ReadingSource(CompiledSource):
             return f"{make}({value})"
         return f"[{part} for x in {value}]" if make == "list" else f"{make}([{part} for x in {value}])"
 
-    def _single(self, field: FieldDescriptor, info: Any, value: str) -> str:
+    def _single(self, field: FieldDescriptor, info: object, value: str) -> str:
         conversion = leaf(field, info)
         if conversion is not None:
             checked = value if conversion.read is None else f"{self.bound(conversion.read)}({value})"
@@ -199,7 +199,7 @@ class _ReadingSource(CompiledSource):
             raise mismatch(field, info)
         return f"{self.of_message(field.message_type, info)}({value})"
 
-    def _oneof(self, oneof: OneofDescriptor, info: Any) -> str:
+    def _oneof(self, oneof: OneofDescriptor, info: object) -> str:
         """Return the expression that reads the member of a oneof that is set."""
         readers = self.bound({})
         for member in members(oneof, info):
@@ -236,7 +236,7 @@ def _demand_default(message: Descriptor, field: ClassField) -> None:
         )
 
 
-def mismatch(field: FieldDescriptor, info: Any) -> SerdeError:
+def mismatch(field: FieldDescriptor, info: object) -> SerdeError:
     """Return the error for a field whose type differs from that of the class."""
     many = "map of " if is_map(field) else "repeated " if field.is_repeated else ""
     return SerdeError(f"the field {field.full_name} is {many}{kind_of(field)}, and not {shown(info)}")

@@ -14,7 +14,7 @@ from msgspec import inspect
 from kstreams.kernel.decoders import type_info
 
 
-def info_of(kind: Any) -> Any:
+def info_of(kind: object) -> Any:
     """Return msgspec's description of a type, which may contain unions of classes: a oneof tells them apart.
 
     Raises
@@ -45,7 +45,7 @@ class _Parts:
     def __init__(self) -> None:
         self._classes: dict[Any, Any] = {}
 
-    def info(self, kind: Any) -> Any:
+    def info(self, kind: object) -> Any:
         make = _OF_FORM.get(typing.get_origin(kind))
         if make is not None:
             return make(self, typing.get_args(kind))
@@ -83,7 +83,7 @@ class _Field:
 
 
 def _dataclass_fields(kind: Any) -> list[_Field]:
-    def msgspec_default(value: Any) -> Any:
+    def msgspec_default(value: object) -> Any:
         return msgspec.NODEFAULT if value is dataclasses.MISSING else value
 
     return [

@@ -114,7 +114,7 @@ def read_json_list(message: Any) -> list[Any]:
     return list(map(read_json, message.values))
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value
 
 
@@ -128,7 +128,7 @@ _READ_JSON: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def write_json(value: Any, message: Any) -> None:
+def write_json(value: object, message: object) -> None:
     write = _WRITE_JSON.get(type(value))
     if write is None:
         raise ValueError(f"{value!r} is nothing that JSON has: a google.protobuf.Value cannot hold it")

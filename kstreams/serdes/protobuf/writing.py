@@ -41,7 +41,7 @@ class Writing:
     is_exact: bool
 
 
-def writer(message: Descriptor, info: Any) -> Writing:
+def writer(message: Descriptor, info: object) -> Writing:
     """Return a function that fills messages of one type from values of a Python type.
 
     Raises
@@ -63,7 +63,7 @@ class _WritingSource(CompiledSource):
         self.numbers = count()
         self.is_exact = True
 
-    def of_message(self, message: Descriptor, info: Any) -> str:
+    def of_message(self, message: Descriptor, info: object) -> str:
         """Return the name of the function for a message. It may call itself."""
         shape = shape_for(message, info)
         if shape is None:
@@ -155,7 +155,7 @@ class _WritingSource(CompiledSource):
                 continue
         return self._of_type(field, types[-1] if types else pair.of_class.info)
 
-    def _of_type(self, field: FieldDescriptor, info: Any) -> Lines:
+    def _of_type(self, field: FieldDescriptor, info: object) -> Lines:
         if isinstance(info, inspect.AnyType) and kind_of(field) != "google.protobuf.Value":
             self.is_exact = False
         if field.is_repeated and isinstance(info, inspect.AnyType):
@@ -164,7 +164,7 @@ class _WritingSource(CompiledSource):
             return self._map(field, info)
         return self._repeated(field, info) if field.is_repeated else self._single(field, info, "x")
 
-    def _map(self, field: FieldDescriptor, info: Any) -> Lines:
+    def _map(self, field: FieldDescriptor, info: object) -> Lines:
         if not isinstance(info, inspect.DictType):
             raise mismatch(field, info)
         of_key = field.message_type.fields_by_name["key"]
@@ -179,7 +179,7 @@ class _WritingSource(CompiledSource):
             return [*entries, f"    t[{key}] = {value}"]
         return [*entries, f"    {self._filler(of_value, info.value_type)}(y, t[{key}])"]
 
-    def _repeated(self, field: FieldDescriptor, info: Any) -> Lines:
+    def _repeated(self, field: FieldDescriptor, info: object) -> Lines:
         if not isinstance(info, _COLLECTIONS):
             raise mismatch(field, info)
         target = attribute("m", field.name)
@@ -190,7 +190,7 @@ class _WritingSource(CompiledSource):
             raise mismatch(field, info)
         return [f"{target}.extend({'x' if part == 'y' else f'[{part} for y in x]'})"]
 
-    def _single(self, field: FieldDescriptor, info: Any, value: str) -> Lines:
+    def _single(self, field: FieldDescriptor, info: object, value: str) -> Lines:
         if field.message_type is None:
             scalar = self._scalar(leaf(field, info), value)
             if scalar is None:
@@ -208,7 +208,7 @@ class _WritingSource(CompiledSource):
             return None
         return value if conversion.write is None else f"{self.bound(conversion.write)}({value})"
 
-    def _filler(self, field: FieldDescriptor, info: Any) -> str:
+    def _filler(self, field: FieldDescriptor, info: object) -> str:
         """Return the name of the function that fills the message of a field."""
         conversion = leaf(field, info)
         if conversion is not None:
@@ -217,7 +217,7 @@ class _WritingSource(CompiledSource):
             raise mismatch(field, info)
         return self.of_message(field.message_type, info)
 
-    def _oneof(self, oneof: OneofDescriptor, info: Any) -> Lines:
+    def _oneof(self, oneof: OneofDescriptor, info: object) -> Lines:
         """Return the lines that write a oneof by the class of the value."""
         writers: dict[type, Any] = {}
         name = self.bound(writers)
@@ -250,7 +250,7 @@ def _refuse_none(name: str) -> None:
     raise ValueError(f"{name} is None, which its field cannot tell from a value that is absent or empty")
 
 
-def _refuse_empty(name: str, value: Any) -> None:
+def _refuse_empty(name: str, value: object) -> None:
     if value is not None:
         raise ValueError(f"{name} is {value!r}, which would be read back as None: repeated fields have no None")
 

@@ -14,7 +14,7 @@ class UnreadableSchemaError(SerdeError):
     """A valid record whose schema has something that the reader's type cannot hold."""
 
 
-def _no_columns(columns: Any) -> Any:
+def _no_columns(columns: object) -> Any:
     raise SerdeError("the schema has no columnar form")
 
 

@@ -58,7 +58,7 @@ STRATEGIES: Final[dict[str, SubjectName]] = {
 """Strategies by their names in kstreams, and by the class names of Confluent's strategies."""
 
 
-def subject_name(strategy: Any) -> SubjectName:
+def subject_name(strategy: object) -> SubjectName:
     """Return a strategy by its name or by the name of Confluent's class. A function is returned unchanged.
 
     Raises
@@ -154,7 +154,7 @@ class WriterSettings:
         """Return the settings of keys or of values."""
         side = "key" if is_key else "value"
 
-        def chosen(own: Any, setting: str, default: Any) -> Any:
+        def chosen(own: object, setting: str, default: object) -> Any:
             return config.get(setting, default) if own is None else own
 
         return cls(

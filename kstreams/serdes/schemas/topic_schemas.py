@@ -117,7 +117,7 @@ class NoSchemas:
 
 
 def _unreadable(reason: str) -> SchemaReader:
-    def fail(data: Any) -> Any:
+    def fail(data: object) -> Any:
         raise SerdeError(reason)
 
     return SchemaReader(fail, fail)
@@ -185,7 +185,7 @@ class TopicSchemas:
     def _naming_both(self, read: Callable[[Any], Any], written: RegisteredSchema) -> Callable[[Any], Any]:
         """Wrap a function that reads, so that its errors name both schemas."""
 
-        def reading(data: Any) -> Any:
+        def reading(data: object) -> Any:
             try:
                 return read(data)
             except UnreadableSchemaError as error:

@@ -86,7 +86,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         if self._sizes is not None:
             self._weigh(self._sizes, live, change)
 
-    def _taken_back(self, live: Any) -> tuple[int, BufferedChange] | None:
+    def _taken_back(self, live: object) -> tuple[int, BufferedChange] | None:
         """The update of a key that is held on disk alone; it is held in memory from now on."""
         key = self._keys.to_bytes(live)
         data = self._below(key)
@@ -148,12 +148,12 @@ class LiveTimeOrderedBuffer(LiveStore):
                 self._weigh(sizes, live, change)
         return self._num_bytes
 
-    def _weigh(self, sizes: dict[Any, int], live: Any, change: BufferedChange) -> None:
+    def _weigh(self, sizes: dict[Any, int], live: object, change: BufferedChange) -> None:
         size = _size(self._keys.to_bytes(live), self._to_bytes(0, change))
         self._num_bytes += size - sizes.get(live, 0)
         sizes[live] = size
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> Any:
         live = self._keys.live
         return key if live is None else live(key)
 

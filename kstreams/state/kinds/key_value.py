@@ -37,42 +37,42 @@ class LiveKeyValueStore(LiveStore):
     put: Callable[[Any, Any], None]
     """Set the value of a key; None deletes it."""
 
-    def _put_plain(self, key: Any, value: Any) -> None:
+    def _put_plain(self, key: object, value: object) -> None:
         if key is None:
             raise self._keys.missing()
         entries = self._entries
         entries[key] = value
         entries.changed[key] = None
 
-    def _put(self, key: Any, value: Any) -> None:
+    def _put(self, key: object, value: object) -> None:
         live = self._key(key)
         self._entries[live] = self._live(value)
         self._entries.changed[live] = None
 
-    def _get(self, key: Any) -> Any:
+    def _get(self, key: object) -> Any:
         return self._public(self._entries[self._key(key)])
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> Any:
         if key is None:
             raise self._keys.missing()
         live = self._keys.live
         return key if live is None else live(key)
 
-    def _live(self, value: Any) -> Any:
+    def _live(self, value: object) -> Any:
         live = self._values.live
         return value if live is None or value is None else live(value)
 
-    def _public(self, value: Any) -> Any:
+    def _public(self, value: object) -> Any:
         public = self._values.public
         return value if public is None or value is None else public(value)
 
-    def delete(self, key: Any) -> Any:
+    def delete(self, key: object) -> Any:
         """Delete a key and answer what it was."""
         old = self.get(key)
         self.put(key, None)
         return old
 
-    def put_if_absent(self, key: Any, value: Any) -> Any:
+    def put_if_absent(self, key: object, value: object) -> Any:
         """Set the value of a key that has none; answers the one it has."""
         old = self.get(key)
         if old is None:

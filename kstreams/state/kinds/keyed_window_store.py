@@ -32,7 +32,7 @@ class KeyedWindowStore(RowsByKeyStore):
         """`fetch` in the opposite order."""
         return iter(self._found(key, from_ms, to_ms)[::-1])
 
-    def _found(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
+    def _found(self, key: object, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         group = self._groups.peek(self._key(key))
         public = self._values.public
         limit_ms = self.observed_ms - self._retention_ms
@@ -49,14 +49,14 @@ class KeyedWindowStore(RowsByKeyStore):
         """`fetch_all` in the opposite order."""
         return self.backward_fetch_range(None, None, from_ms, to_ms)
 
-    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         first_ms = max(from_ms, self._limit_ms() + 1)
         is_wanted = self._lies_between(low, high)
         return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms and is_wanted(row[0])])
 
     def backward_fetch_range(
-        self, low: Any, high: Any, from_ms: int, to_ms: int
+        self, low: object, high: object, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """`fetch_range` in the opposite order."""
         return iter(list(self.fetch_range(low, high, from_ms, to_ms))[::-1])
@@ -80,7 +80,7 @@ class KeyedWindowStore(RowsByKeyStore):
         for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
             yield self._shown(key, start_ms, value)
 
-    def _shown(self, key: Any, start_ms: int, value: Any) -> tuple[Windowed[Any], Any]:
+    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed[Any], Any]:
         window = Window(start_ms, start_ms + (self.builder.window_size_ms or 0))
         return Windowed(self._public_key(key), window), self._public(value)
 

@@ -33,13 +33,13 @@ class LruMap(LiveKeyValueStore):
         if family.durable:
             self.apply(self._in_turn.read())
 
-    def _read(self, key: Any) -> Any:
+    def _read(self, key: object) -> Any:
         value = self._get(key)
         if value is not None:
             self._touch(self._key(key))
         return value
 
-    def _write(self, key: Any, value: Any) -> None:
+    def _write(self, key: object, value: object) -> None:
         self._put(key, value)
         if value is None:
             self._recent.pop(self._key(key), None)
@@ -82,14 +82,14 @@ class LruMap(LiveKeyValueStore):
     def evict(self, count: int) -> int:
         return 0
 
-    def _touch(self, live: Any) -> None:
+    def _touch(self, live: object) -> None:
         self._recent.pop(live, None)
         self._recent[live] = None
         if self.family.durable:
             self._used.pop(live, None)
             self._used[live] = None
 
-    def _drop(self, live: Any) -> None:
+    def _drop(self, live: object) -> None:
         del self._recent[live]
         self._used.pop(live, None)
         self._entries[live] = None

@@ -98,7 +98,7 @@ class MeasuredStore:
             finally:
                 time.took(perf_counter() - started_at)
 
-        def timed_scan(*arguments: Any, **named: Any) -> Iterator[Any]:
+        def timed_scan(*arguments: object, **named: object) -> Iterator[Any]:
             started_at = perf_counter()
             return timed_rows(call(*arguments, **named), started_at)
 

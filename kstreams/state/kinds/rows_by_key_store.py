@@ -51,7 +51,7 @@ class RowsByKeyStore(LiveStore):
         self._segment_ms = segment_ms(builder)
         self._swept_ms = max(-1, self._gone_ms(self.observed_ms))
 
-    def _held(self, value: Any) -> Any:
+    def _held(self, value: object) -> Any:
         """A value as it lives in memory."""
         live = self._values.live
         return value if live is None or value is None else live(value)
@@ -64,23 +64,23 @@ class RowsByKeyStore(LiveStore):
             return True
         return time_ms > observed_ms - self._retention_ms or time_ms > self._gone_ms(observed_ms)
 
-    def _lies_between(self, low: Any, high: Any) -> Callable[[Any], bool]:
+    def _lies_between(self, low: object, high: object) -> Callable[[Any], bool]:
         """Whether a key, as it is known in memory, lies from `low` to `high`, by its bytes."""
         (first, end) = self._keys.span(low, high)
         to_bytes = self._keys.to_bytes
         return lambda live: first <= to_bytes(live) and (end is None or to_bytes(live) < end)
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> Any:
         if key is None:
             raise self._keys.missing()
         live = self._keys.live
         return key if live is None else live(key)
 
-    def _public_key(self, live: Any) -> Any:
+    def _public_key(self, live: object) -> Any:
         public = self._keys.public
         return live if public is None else public(live)
 
-    def _public(self, value: Any) -> Any:
+    def _public(self, value: object) -> Any:
         public = self._values.public
         return value if public is None or value is None else public(value)
 

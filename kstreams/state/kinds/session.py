@@ -62,7 +62,7 @@ class LiveSessionStore(RowsByKeyStore):
         """Remove a session."""
         self.put(session, None)
 
-    def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
+    def fetch_session(self, key: object, start_ms: int, end_ms: int) -> Any:
         """The value of exactly this session, or None."""
         if key is None:
             raise self._keys.missing()
@@ -78,11 +78,11 @@ class LiveSessionStore(RowsByKeyStore):
         """`fetch` in descending order."""
         return self.backward_find_sessions(key, 0, self.observed_ms)
 
-    def fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed[Any], Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open, as `find_sessions_range`."""
         return self.find_sessions_range(low, high, 0, self.observed_ms)
 
-    def backward_fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
         return self.backward_find_sessions_range(low, high, 0, self.observed_ms)
 
@@ -132,7 +132,7 @@ class LiveSessionStore(RowsByKeyStore):
         return bool(session[1][1] <= self.observed_ms - self._retention_ms)
 
     def backward_find_sessions(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+        self, key: object, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """`find_sessions` in descending order."""
         return iter(list(self.find_sessions(key, earliest_end_ms, latest_start_ms))[::-1])
@@ -150,7 +150,7 @@ class LiveSessionStore(RowsByKeyStore):
         return self._found(sorted(selected, key=lambda row: in_order(to_bytes(row[0]), *row[1])))
 
     def backward_find_sessions_range(
-        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+        self, low: object, high: object, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """`find_sessions_range` in descending order."""
         return iter(list(self.find_sessions_range(low, high, earliest_end_ms, latest_start_ms))[::-1])

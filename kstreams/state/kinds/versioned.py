@@ -111,7 +111,7 @@ class LiveVersionedStore(LiveStore):
         live = self._values.live
         return self._put(self._key(key), value if live is None or value is None else live(value), timestamp)
 
-    def _put(self, key: Any, live_value: Any, timestamp: int) -> int:
+    def _put(self, key: object, live_value: object, timestamp: int) -> int:
         if timestamp < self._limit_ms():
             return NOT_PUT
         self.observed_ms = max(self.observed_ms, timestamp)
@@ -126,13 +126,13 @@ class LiveVersionedStore(LiveStore):
         self._trim(key, history)
         return valid_to
 
-    def _note_deletion(self, key: Any, history: History) -> None:
+    def _note_deletion(self, key: object, history: History) -> None:
         if history and history[-1][1] is None:
             self._deleted[key] = history[-1][0]
         else:
             self._deleted.pop(key, None)
 
-    def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
+    def delete(self, key: object, timestamp: int) -> VersionedRecord | None:
         """Say that there is no value from `timestamp` on; answers the one that held then."""
         if key is None:
             raise self._keys.missing()
@@ -179,7 +179,7 @@ class LiveVersionedStore(LiveStore):
         return self._range(low, high, from_ms, to_ms, reverse=True)
 
     def _range(
-        self, low: Any, high: Any, from_ms: int | None, to_ms: int | None, *, reverse: bool
+        self, low: object, high: object, from_ms: int | None, to_ms: int | None, *, reverse: bool
     ) -> Iterator[tuple[Any, VersionedRecord]]:
         key_of = self._keys.public
         for live, history in self._entries.scan(*self._keys.span(low, high), reverse):
@@ -197,7 +197,7 @@ class LiveVersionedStore(LiveStore):
             if live_value is not None and not is_over and (to_ms is None or timestamp <= to_ms):
                 yield VersionedRecord(live_value if public is None else public(live_value), timestamp, end)
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> Any:
         if key is None:
             raise self._keys.missing()
         live = self._keys.live
@@ -207,7 +207,7 @@ class LiveVersionedStore(LiveStore):
         """Times before this one are beyond the history retention."""
         return self.observed_ms - self._history_ms
 
-    def _trim(self, key: Any, history: History) -> None:
+    def _trim(self, key: object, history: History) -> None:
         """Drop the versions that ended before anybody may ask for them."""
         ended = self._num_ended(history)
         self._changed.update(((key, timestamp), _GONE) for timestamp, _ in history[:ended])

@@ -28,14 +28,14 @@ from kstreams.state.segments import segment_ms
 class StartsOfKeys(dict[Any, list[int]]):
     """The starts of every live key, ascending: what makes fetches cheap where nearly every record has its own."""
 
-    def note(self, key: Any, start_ms: int) -> None:
+    def note(self, key: object, start_ms: int) -> None:
         """A key has a window at a start, perhaps known already."""
         starts = self.setdefault(key, [])
         place = bisect_left(starts, start_ms)
         if starts[place : place + 1] != [start_ms]:
             starts.insert(place, start_ms)
 
-    def between(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
+    def between(self, key: object, from_ms: int, to_ms: int) -> list[int]:
         """The starts of a key with from <= start <= to."""
         starts = self.get(key, [])
         return starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
@@ -256,7 +256,7 @@ class LiveWindowStore(LiveStore):
             if value is not None:
                 yield start_ms, value
 
-    def _starts_with(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
+    def _starts_with(self, key: object, from_ms: int, to_ms: int) -> list[int]:
         """Starts at which the key may have a window."""
         if key is None:
             raise self._keys.missing()
@@ -295,12 +295,12 @@ class LiveWindowStore(LiveStore):
         """`fetch_all` in descending order."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, reverse=True)
 
-    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high))
 
     def backward_fetch_range(
-        self, low: Any, high: Any, from_ms: int, to_ms: int
+        self, low: object, high: object, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
@@ -352,7 +352,7 @@ class LiveWindowStore(LiveStore):
         frame = self._frames.get(start_ms)
         return iter(()) if frame is None else frame.scan(*span, reverse)
 
-    def _shown(self, key: Any, start_ms: int, value: Any) -> tuple[Windowed[Any], Any]:
+    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed[Any], Any]:
         key_of = self._keys.public
         value_of = self._values.public
         window = Window(start_ms, start_ms + self._size_ms)

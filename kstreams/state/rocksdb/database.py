@@ -94,7 +94,7 @@ class RocksView:
         with self._lock:
             self._rows = None
 
-    def _call(self, call: Callable[..., T], *args: Any) -> T:
+    def _call(self, call: Callable[..., T], *args: object) -> T:
         with self._lock:
             if self._rows is None:
                 raise StoreNotAvailableError(

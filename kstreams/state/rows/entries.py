@@ -90,7 +90,7 @@ class Entries(dict[Any, Any]):
         self._deleted: list[Any] = []  # those of them that are deletions
         self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: object) -> Any:
         if key is None:
             raise self._keys.missing()
         if self.complete:
@@ -228,7 +228,7 @@ class Entries(dict[Any, Any]):
         self._handed.clear()
         self._deleted.clear()
 
-    def _changed_since(self, key: Any) -> bool:
+    def _changed_since(self, key: object) -> bool:
         return key in self.changed or key in self._earlier
 
     def num_live(self) -> int:

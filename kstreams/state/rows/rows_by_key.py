@@ -29,7 +29,7 @@ class RowsOfKey(dict[RowPosition, Any]):
     def __init__(self) -> None:
         self.places: list[RowPosition] = []
 
-    def add(self, place: RowPosition, value: Any) -> None:
+    def add(self, place: RowPosition, value: object) -> None:
         """Set the value at a place that had none."""
         places = self.places
         if not places or place > places[-1]:  # mostly so
@@ -124,7 +124,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._timeline: SortedKeys | None = None  # made by the first question about time
         self._untimed: list[tuple[Any, RowPosition]] = []  # rows that it lacks
 
-    def __missing__(self, key: Any) -> RowsOfKey:
+    def __missing__(self, key: object) -> RowsOfKey:
         with self._lock:
             if not self.complete:
                 self._on_read()
@@ -134,7 +134,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
             group = self[key] = RowsOfKey() if self.complete else self._read(key)
             return group
 
-    def _read(self, key: Any) -> RowsOfKey:
+    def _read(self, key: object) -> RowsOfKey:
         self._reads.misses += 1
         group = RowsOfKey()
         data = self._keys.to_bytes(key)
@@ -149,7 +149,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self.num_rows += len(group)
         return group
 
-    def peek(self, key: Any) -> RowsOfKey:
+    def peek(self, key: object) -> RowsOfKey:
         """The group of a key, to be read only: a key that has none gets none."""
         was_complete = self.complete
         rows = self.get(key)

@@ -12,7 +12,7 @@ from msgspec import inspect
 from kstreams.kernel.decoders import type_info
 
 
-def completed(column: pa.ChunkedArray, kind: Any) -> pa.ChunkedArray:
+def completed(column: pa.ChunkedArray, kind: object) -> pa.ChunkedArray:
     """A column whose type has all fields that a Python type declares; what values say of it stays.
 
     Parameters
@@ -58,7 +58,7 @@ def _filled(arrow_type: pa.DataType, declared: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
-def _declared(kind: Any) -> pa.DataType:
+def _declared(kind: object) -> pa.DataType:
     """The Arrow type of a Python type; null where values alone can say it, as of a dict, a Decimal or a union."""
     try:
         return _of(type_info(kind), ())
@@ -66,7 +66,7 @@ def _declared(kind: Any) -> pa.DataType:
         return pa.null()
 
 
-def _of(info: Any, within: tuple[Any, ...]) -> pa.DataType:
+def _of(info: object, within: tuple[Any, ...]) -> pa.DataType:
     if type(info) in _PLAIN:
         return _PLAIN[type(info)]
     convert = _MADE.get(type(info))

@@ -96,7 +96,7 @@ def _named(connection: Any, query: str, stores: Collection[str]) -> list[str]:
     return list(table_names)
 
 
-def _tables(part: Any) -> Iterator[str]:
+def _tables(part: object) -> Iterator[str]:
     """The names of all tables in a part of a parsed query."""
     within = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     if isinstance(part, dict) and part.get("type") == "BASE_TABLE":

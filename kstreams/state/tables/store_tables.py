@@ -179,7 +179,7 @@ def _column(builder: StoreBuilder, values: Iterable[Any]) -> pa.Array:
         raise _of_many_types(builder, error) from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return msgspec.to_builtins(value, builtin_types=_KEPT, str_keys=True, enc_hook=_fields)
 
 

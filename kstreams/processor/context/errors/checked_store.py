@@ -46,7 +46,7 @@ class CheckedStore:
 
         write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
 
-        def check_and_write(*arguments: Any) -> Any:
+        def check_and_write(*arguments: object) -> Any:
             key, value = written(*arguments)
             if key is not None:
                 write_key(key)
@@ -57,12 +57,12 @@ class CheckedStore:
         return check_and_write
 
 
-def _no_bytes(item: Any) -> bytes:
+def _no_bytes(item: object) -> bytes:
     """In place of a serde that is not known."""
     return b""
 
 
-def checked(store: Any) -> Any:
+def checked(store: object) -> Any:
     """The store, checked where it can be; stores of other kinds are written by operators alone."""
     is_checked = isinstance(store, LiveStore | MeasuredStore) and any(store.builder.kind.writes.values())
     return CheckedStore(store) if is_checked else store

@@ -67,7 +67,7 @@ class Failures:
     def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
         """The closure of an operator; the handler is asked about errors in it."""
 
-        def guard(key: Any, value: Any, timestamp: int) -> None:
+        def guard(key: object, value: object, timestamp: int) -> None:
             try:
                 process(key, value, timestamp)
             except Exception as error:
@@ -172,7 +172,7 @@ class Failures:
             self._letters.add((letter,))
         self._last_dropped = letter
 
-    def _is_over(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> bool:
+    def _is_over(self, handler: object, context: ErrorHandlerContext, record: object, error: Exception) -> bool:
         """Whether the answer to a failure that cannot be tried again is that the task ends."""
         response = self._ask(handler, context, record, error)
         if response.result is not Result.RESUME:

@@ -39,7 +39,7 @@ _SAMPLE = 16  # of how many updates the weight of all is told
 _SHARED = (int, str, bytes, float)
 
 
-def emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+def emit_nothing(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
     """The `emit` of what is emitted later, on close."""
     return None
 
@@ -108,7 +108,7 @@ def window_emitter(
 
 def _uncached(at_once: Emit) -> Callable[[Window], Emit]:
     def of_window(window: Window) -> Emit:
-        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        def emit(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
             at_once(make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
         return emit
@@ -117,10 +117,10 @@ def _uncached(at_once: Emit) -> Callable[[Window], Emit]:
 
 
 def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | None) -> Emit:
-    def emit_new(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def emit_new(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
         forward(key, make_tuple(Change, (new, None, True)), timestamp)
 
-    def emit_both(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def emit_both(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
         forward(key, make_tuple(Change, (new, old, True)), timestamp)
 
     emit = emit_both if sends_old else emit_new
@@ -128,7 +128,7 @@ def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | N
 
 
 def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
-    def emit_results(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def emit_results(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
         emit(key, None if new is None else result(new), None if old is None else result(old), timestamp, headers)
 
     return emit_results
@@ -156,10 +156,10 @@ class _ByIdentity(dict[Any, Update]):
     def get(self, key: Any, default: Any = None) -> Any:
         return super().get(self._identity(key), default)
 
-    def __setitem__(self, key: Any, update: Update) -> None:
+    def __setitem__(self, key: object, update: Update) -> None:
         super().__setitem__(self._identity(key), update)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         super().__delitem__(self._identity(key))
 
 
@@ -183,7 +183,7 @@ def _record_cache(
         pending = pending_updates.setdefault(window, updates_by_key())
         earlier = pending.get
 
-        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        def emit(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
             update = earlier(key)
             if update is not None:
                 old = update[4]

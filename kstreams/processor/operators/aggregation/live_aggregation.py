@@ -102,7 +102,7 @@ class LiveWindows(AggregateHandle):
             Whether a record without a value is dropped, as one without a key always is: it moves no time.
         """
 
-        def close_then_process(key: Any, value: Any, timestamp: int) -> None:
+        def close_then_process(key: object, value: object, timestamp: int) -> None:
             if timestamp >= self.next_close_ms and key is not None and not (needs_value and value is None):
                 self.stream_time_ms = max(self.stream_time_ms, timestamp)
                 self.close_windows()

@@ -115,19 +115,19 @@ def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
     return [None if slot is None and not count else sums for slot, count, sums in zip(old, touched, new, strict=True)]
 
 
-def _first(old: Old, groups: RowGroups, values: Any) -> list[Any]:
+def _first(old: Old, groups: RowGroups, values: object) -> list[Any]:
     of_row, present = _present(groups, values)
     first_rows = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
     return [new if slot is None else slot for slot, new in zip(old, first_rows, strict=True)]
 
 
-def _last(old: Old, groups: RowGroups, values: Any) -> list[Any]:
+def _last(old: Old, groups: RowGroups, values: object) -> list[Any]:
     of_row, present = _present(groups, values)
     last_rows = _of_rows(np.maximum, -1, of_row, len(groups), present)
     return [slot if new is None else new for slot, new in zip(old, last_rows, strict=True)]
 
 
-def _distinct(old: Old, groups: RowGroups, values: Any) -> list[Any]:
+def _distinct(old: Old, groups: RowGroups, values: object) -> list[Any]:
     of_row, present = _present(groups, values)
     pairs = dict.fromkeys(zip(of_row.tolist(), present.to_pylist(), strict=True))
     new = list(old)

@@ -55,11 +55,11 @@ def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[...,
     """The step as a function of three arguments, and a wrapper that gives it the time of the record."""
     now = 0
 
-    def step_now(key: Any, value: Any, aggregate: Any) -> Any:
+    def step_now(key: object, value: object, aggregate: object) -> Any:
         return step(key, value, aggregate, now)
 
     def keep_time(process: Forward) -> Forward:
-        def process_at(key: Any, value: Any, timestamp: int) -> None:
+        def process_at(key: object, value: object, timestamp: int) -> None:
             nonlocal now
             now = timestamp
             process(key, value, timestamp)
@@ -108,7 +108,7 @@ class AggregateOperator(ClosureOperator):
         cached = self.kept.caching and context.caching
         gave_nothing = self.aggregator.gave_nothing
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             if key is None or value is None:
                 dropped("null key or value")
                 return
@@ -149,7 +149,7 @@ class ResultView(TableView):
         get = self.parent.bind(context)
         result = self.result
 
-        def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object) -> ValueAndTimestamp[Any] | None:
             row = get(key)
             return None if row is None else ValueAndTimestamp(result(row[0]), row[1])
 

@@ -57,7 +57,7 @@ class AsyncOperator(ClosureOperator):
         timeout_s = timeout_ms / 1000 if timeout_ms >= 0 else None
         function, arguments_of = _called(self.plain, context.current)
 
-        def call(key: Any, value: Any, timestamp: int) -> None:
+        def call(key: object, value: object, timestamp: int) -> None:
             calls.release_until(most - 1)
             arguments = arguments_of(key, value, timestamp)
             calls.start(calls.hold(key, value, timestamp), partial(_within, timeout_s, function, arguments))
@@ -181,7 +181,7 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     if not inspect.isasyncgenfunction(function):
         return function
 
-    async def collect(*arguments: Any) -> list[Any]:
+    async def collect(*arguments: object) -> list[Any]:
         return [item async for item in function(*arguments)]
 
     return collect

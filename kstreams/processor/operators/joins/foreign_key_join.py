@@ -113,20 +113,20 @@ class SubscriptionRequester:
         """The right side was bound: this serializes the keys of left rows."""
         self._write_key = write_key
 
-    def deletion_asked(self, key: Any) -> None:
+    def deletion_asked(self, key: object) -> None:
         """The deletion of a left row was sent, and will be answered."""
         self._unanswered.add(self._write_key(key))
 
-    def deletion_answered(self, key: Any) -> None:
+    def deletion_answered(self, key: object) -> None:
         """The answer has come."""
         self._unanswered.discard(self._write_key(key))
 
-    def is_deletion_unanswered(self, key: Any) -> bool:
+    def is_deletion_unanswered(self, key: object) -> bool:
         """Whether the answer to a deletion is still to come."""
         return self._write_key(key) in self._unanswered
 
 
-def inner_subscriptions(old_key: Any, new_key: Any, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
+def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
     """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
 
     Examples
@@ -144,7 +144,7 @@ def inner_subscriptions(old_key: Any, new_key: Any, *, is_same_key: bool) -> Ite
         yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
 
-def left_subscriptions(old_key: Any, new_key: Any, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
+def left_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
     """What a left join asks for: it needs an answer in any case, also for a row without foreign key."""
     if old_key is not None and not is_same_key:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
@@ -207,7 +207,7 @@ class SubscriptionSendOperator(ClosureOperator):
 
         return subscribe
 
-    def _is_same(self, old_key: Any, new_key: Any) -> bool:
+    def _is_same(self, old_key: object, new_key: object) -> bool:
         """Whether two foreign keys are the same, by their bytes."""
         write = self.key_serde.serialize
         return old_key is not None and new_key is not None and write(old_key) == write(new_key)
@@ -218,7 +218,7 @@ class SubscriptionSendOperator(ClosureOperator):
         partition = context.task.partition
         in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
-        def ask(key: Any, row: Any, timestamp: int) -> None:
+        def ask(key: object, row: object, timestamp: int) -> None:
             forward(
                 foreign_key(key, row), Subscription(hash128(write_row(row)), in_any_case, key, partition), timestamp
             )
@@ -246,7 +246,7 @@ class SubscriptionReceiveOperator(ClosureOperator):
         write = self.primary_key.serialize
         write_foreign = self.foreign_key.serialize
 
-        def receive(key: Any, subscription: Subscription, timestamp: int) -> None:
+        def receive(key: object, subscription: Subscription, timestamp: int) -> None:
             if key is not None:
                 place = subscribers_prefix(write_foreign(key)) + write(subscription.primary_key)
                 gone = subscription.instruction in _DELETIONS
@@ -279,7 +279,7 @@ class SubscriptionJoinOperator(ClosureOperator):
         look_up = self.right.bind(context)
         answered = self._taking_back(context, look_up, forward) if context.caching else _is_final
 
-        def answer(key: Any, subscription: Subscription, timestamp: int) -> None:
+        def answer(key: object, subscription: Subscription, timestamp: int) -> None:
             row_hash, instruction, primary_key, partition = subscription
             row = None if key is None else look_up(key)
             if instruction is Instruction.DELETE_NO_PROPAGATE:
@@ -304,7 +304,7 @@ class SubscriptionJoinOperator(ClosureOperator):
         write = self.foreign_key.serialize
         answers = dict[bytes, Any]()
 
-        def answered(key: Any) -> None:
+        def answered(key: object) -> None:
             answers[write(key)] = key
 
         def take_back() -> None:
@@ -322,7 +322,7 @@ class SubscriptionJoinOperator(ClosureOperator):
         return answered
 
 
-def _is_final(key: Any) -> None:
+def _is_final(key: object) -> None:
     """Without the record cache every change of a right row is emitted."""
 
 
@@ -397,7 +397,7 @@ class ResponseJoinOperator(ClosureOperator):
         shared = context.shared(self.join, SubscriptionRequester)
         shared.writes_keys_by(self.key_serde.serialize)
 
-        def resolve(key: Any, response: SubscriptionResponse, timestamp: int) -> None:
+        def resolve(key: object, response: SubscriptionResponse, timestamp: int) -> None:
             row_hash, right, _ = response
             if row_hash is None:
                 shared.deletion_answered(key)
@@ -426,7 +426,7 @@ class ResponseJoinOperator(ClosureOperator):
         is_left = self.left
         rows = dict[bytes, tuple[Any, int]]()
 
-        def too_late(key: Any, timestamp: int) -> None:
+        def too_late(key: object, timestamp: int) -> None:
             rows[write_key(key)] = key, timestamp
 
         def ask_again() -> None:

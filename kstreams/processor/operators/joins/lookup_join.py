@@ -110,7 +110,7 @@ class LookupJoinOperator(ClosureOperator):
         context.share_with_columns(LookupHandle(self.table.bind_many(context, look_up)))
         select_key = self.select_key or _own_key
 
-        def lookup_join(key: Any, value: Any, timestamp: int) -> None:
+        def lookup_join(key: object, value: object, timestamp: int) -> None:
             table_key = select_key(key, value)
             if value is None or (table_key is None and not is_left):
                 context.dropped(NULL_KEY_OR_VALUE)
@@ -152,7 +152,7 @@ class GraceLookupJoinOperator(ClosureOperator):
         current = context.current
         stream_time = -1
 
-        def wait(key: Any, value: Any, timestamp: int) -> None:
+        def wait(key: object, value: object, timestamp: int) -> None:
             nonlocal stream_time
             if value is None or (key is None and not is_left):
                 context.dropped(NULL_KEY_OR_VALUE)
@@ -184,5 +184,5 @@ class GraceLookupJoinOperator(ClosureOperator):
         return wait
 
 
-def _own_key(key: Any, value: Any) -> Any:
+def _own_key(key: object, value: object) -> Any:
     return key

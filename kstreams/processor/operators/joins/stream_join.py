@@ -39,7 +39,7 @@ class SelfJoinOperator(ClosureOperator):
         latest = -1
         latest = context.keep_in_metadata("stream_time", lambda: latest)
 
-        def self_join(key: Any, value: Any, timestamp: int) -> None:
+        def self_join(key: object, value: object, timestamp: int) -> None:
             nonlocal latest
             if key is None or value is None:
                 context.dropped(NULL_KEY_OR_VALUE)
@@ -73,7 +73,7 @@ class JoinWindowOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         put_row = context.state_store(self.store).put
 
-        def keep(key: Any, value: Any, timestamp: int) -> None:
+        def keep(key: object, value: object, timestamp: int) -> None:
             forward(key, value, timestamp)
             if key is not None:
                 put_row(key, value, timestamp)
@@ -135,7 +135,7 @@ class InnerStreamJoinOperator(ClosureOperator):
         join = self.side.join()
         partners = self.side.partners
 
-        def inner_join(key: Any, value: Any, timestamp: int) -> None:
+        def inner_join(key: object, value: object, timestamp: int) -> None:
             if key is None or value is None:
                 context.dropped(NULL_KEY_OR_VALUE)
                 return
@@ -180,7 +180,7 @@ class OuterStreamJoinOperator(ClosureOperator):
             time.passes = True
             context.at_idle(_passing_time(time, emit_expired))
 
-        def outer_join(key: Any, value: Any, timestamp: int) -> None:
+        def outer_join(key: object, value: object, timestamp: int) -> None:
             time.latest = max(time.latest, timestamp)
             if key is None or value is None:
                 if outer and value is not None:

@@ -92,7 +92,7 @@ def check_format(name: str) -> None:
             raise TopologyError(f'format="{name}" needs {name}: install it with `pip install {name}`') from error
 
 
-def _columns(kind: Any, values: Sequence[Any]) -> dict[str, Any]:
+def _columns(kind: object, values: Sequence[Any]) -> dict[str, Any]:
     fields = None if kind is None else fields_of(kind)
     if fields is not None:
         read = dict.get if is_typeddict(kind) else getattr
@@ -105,13 +105,13 @@ def _columns(kind: Any, values: Sequence[Any]) -> dict[str, Any]:
         return {"value": _array(values, kind)}
 
 
-def _field_column(values: Sequence[Any], name: str, read: Callable[[Any, str], Any], kind: Any) -> pa.Array:
+def _field_column(values: Sequence[Any], name: str, read: Callable[[Any, str], Any], kind: object) -> pa.Array:
     with _telling("value", values, name, kind):
         return _array([None if value is None else read(value, name) for value in values], kind)
 
 
 @contextmanager
-def _telling(side: str, items: Sequence[Any], column: str, kind: Any) -> Iterator[None]:
+def _telling(side: str, items: Sequence[Any], column: str, kind: object) -> Iterator[None]:
     """Say of which key or value an error is: who catches it tries again with fewer records, until it is one."""
     try:
         yield
@@ -122,7 +122,7 @@ def _telling(side: str, items: Sequence[Any], column: str, kind: Any) -> Iterato
         ) from error
 
 
-def _array(items: Sequence[Any], kind: Any) -> pa.Array:
+def _array(items: Sequence[Any], kind: object) -> pa.Array:
     """A column; raises TypeError for what Arrow would take and change, such as 1.5 as an int."""
     plain = split_optional(kind).kind
     converter = _TAKEN.get(plain)
@@ -143,7 +143,7 @@ _TAKEN: dict[Any, tuple[type, ...]] = {
 """By type: what a column of it is made from."""
 
 
-def _arrow_type(kind: Any) -> pa.DataType | None:
+def _arrow_type(kind: object) -> pa.DataType | None:
     """The Arrow type of a Python type; None where it follows from the values."""
     plain = split_optional(kind).kind
     return serde_of(plain).arrow_type if plain in _TAKEN else None

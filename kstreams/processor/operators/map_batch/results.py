@@ -11,7 +11,7 @@ from kstreams.expressions.types import fields_of
 _RETURN = "return one value for each record, as a column, a list, or a table whose columns are the fields of the value"
 
 
-def rows_of(result: Any, count: int, kind: Any) -> list[Any]:
+def rows_of(result: object, count: int, kind: object) -> list[Any]:
     """The values that a function gave for so many records.
 
     Parameters
@@ -62,7 +62,7 @@ def _objects(rows: list[dict[str, Any]], kind: Any) -> list[Any]:
         ) from error
 
 
-def _listed(result: Any) -> list[Any]:
+def _listed(result: object) -> list[Any]:
     """The rows of a column or a table."""
     if hasattr(result, "to_native"):  # of narwhals
         result = result.to_native()
@@ -81,7 +81,7 @@ _ROWS: dict[str, Callable[[Any], Iterable[Any]]] = {
 }
 
 
-def _list(rows: Any, result: Any) -> list[Any]:
+def _list(rows: object, result: object) -> list[Any]:
     cure = next((cure for holds, cure in _CURES if holds(result)), None)
     if cure is not None or not hasattr(rows, "__iter__") or isinstance(rows, type):
         raise TypeError(f"the function returned {_said(result)}{cure or f': {_RETURN}'}")
@@ -97,7 +97,7 @@ _CURES: tuple[tuple[Callable[[Any], bool], str], ...] = (
 """By kinds of results that are no columns, though some have rows: what to return instead."""
 
 
-def _said(result: Any) -> str:
+def _said(result: object) -> str:
     """The type of a result, and the result where it is short."""
     if result is None:
         return "None"
@@ -119,7 +119,7 @@ def _without_na(rows: list[Any]) -> list[Any]:
     return [_null_for(nulls, row) for row in rows]
 
 
-def _null_for(nulls: Set[type], row: Any) -> Any:
+def _null_for(nulls: Set[type], row: object) -> Any:
     if isinstance(row, dict) and not nulls.isdisjoint(map(type, row.values())):
         return {name: None if type(value) in nulls else value for name, value in row.items()}
     return None if type(row) in nulls else row

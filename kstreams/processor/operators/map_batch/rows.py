@@ -125,7 +125,7 @@ class MapBatchOperator(ClosureOperator):
         hold = gathered.hold
         max_rows = self.max_rows
 
-        def gather(key: Any, value: Any, timestamp: int) -> None:
+        def gather(key: object, value: object, timestamp: int) -> None:
             pending.append(hold(key, value, timestamp))
             if len(pending) >= max_rows:
                 gathered.release_all()

@@ -153,7 +153,7 @@ class GlobalStoreContext(TaskProcessorContext):
         raise TopologyError(f"{self._context.node} fills a global store: it cannot schedule punctuators.")
 
 
-def _as_processors_see_it(store: Any) -> Any:
+def _as_processors_see_it(store: object) -> Any:
     kind = getattr(getattr(store, "builder", None), "kind", None)  # a store of the user's own has none
     return TimedStore(store, kind.times) if kind is not None and kind.times else store
 
@@ -161,7 +161,7 @@ def _as_processors_see_it(store: Any) -> Any:
 def entered(context: TaskProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
     """The same function, during which the processor of the context may forward."""
 
-    def entered(argument: Any) -> None:
+    def entered(argument: object) -> None:
         context._active = True
         try:
             function(argument)

@@ -44,13 +44,13 @@ def _process(operator: ProcessOperator, context: OperatorContext, forward: Forwa
     take = entered(own, processor.process)
     current = context.current
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         take(make(key=key, value=value, timestamp=timestamp, headers=current.headers))
 
     return process
 
 
-def _check_methods(node: str, processor: Any) -> None:
+def _check_methods(node: str, processor: object) -> None:
     """Raise a TopologyError for a processor whose methods cannot be called as they will be."""
     for method, argument in (("init", "context"), ("process", "record")):
         function = getattr(processor, method)

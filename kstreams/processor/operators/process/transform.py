@@ -37,7 +37,7 @@ class Transformation:
         """The live `transform(key, value, timestamp)`; None where nothing is forwarded. It is called with None too."""
         transformed = None
 
-        def take(key: Any, value: Any, timestamp: int) -> None:
+        def take(key: object, value: object, timestamp: int) -> None:
             nonlocal transformed
             transformed = value
 
@@ -48,7 +48,7 @@ class Transformation:
         context.at_close(processor.close)
         process = entered(own, processor.process)
 
-        def transform(key: Any, value: Any, timestamp: int) -> Any:
+        def transform(key: object, value: object, timestamp: int) -> Any:
             nonlocal transformed
             transformed = None
             process(FixedKeyRecord(key=key, value=value, timestamp=timestamp, headers=headers()))
@@ -104,7 +104,7 @@ class TransformedView(TableView):
         get = self.parent.bind(context)
         transform = self.transformation.bind(context, tuple)
 
-        def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
             row = get(key, *as_of_ms)
             value = transform(key, None, 0) if row is None else transform(key, row[0], row[1])
             return None if value is None else ValueAndTimestamp(value, -1 if row is None else row[1])

@@ -84,7 +84,7 @@ class SessionAggregateOperator(ClosureOperator):
         gave_nothing = self.aggregator.gave_nothing
         final = self.emits_on_close  # then what was emitted takes no part any more
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             if key is None:
                 dropped("null key")
                 return
@@ -125,10 +125,10 @@ class SessionAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             return _note_nothing
 
-        def note(session: Windowed[Any], new: Any, old: Any) -> None:
+        def note(session: Windowed[Any], new: object, old: object) -> None:
             emit(session, new, old, session[1][1], current.headers)
 
-        def note_cached(session: Windowed[Any], new: Any, old: Any) -> None:
+        def note_cached(session: Windowed[Any], new: object, old: object) -> None:
             """The cache takes the old value from below, where an expired session is not found."""
             emit(session, new, None if old is None or expired(session) else old, session[1][1], current.headers)
 
@@ -148,12 +148,12 @@ class SessionAggregateOperator(ClosureOperator):
         live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + closes_after_ms + 1)
 
 
-def _note_nothing(session: Windowed[Any], new: Any, old: Any) -> None:
+def _note_nothing(session: Windowed[Any], new: object, old: object) -> None:
     return None
 
 
 def _without_headers(current: CurrentRecord, forward: Forward) -> Forward:
-    def forward_without_headers(key: Any, value: Any, timestamp: int) -> None:
+    def forward_without_headers(key: object, value: object, timestamp: int) -> None:
         current.forward_with((), forward, key, value, timestamp)
 
     return forward_without_headers

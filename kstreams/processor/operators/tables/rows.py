@@ -57,7 +57,7 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
     put_row = store.put
     emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
-    def keep(key: Any, value: Any, timestamp: int) -> None:
+    def keep(key: object, value: object, timestamp: int) -> None:
         if key is None:
             dropped("null key")
             return
@@ -76,7 +76,7 @@ def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, s
     dropped = context.dropped
     sends_old = kept.sends_old
 
-    def keep(key: Any, value: Any, timestamp: int) -> None:
+    def keep(key: object, value: object, timestamp: int) -> None:
         if key is None:
             dropped("null key")
             return
@@ -108,7 +108,7 @@ class UnkeptTableSourceOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         dropped = context.dropped
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             if key is None:
                 dropped("null key")
                 return
@@ -220,7 +220,7 @@ class MappedView(TableView):
         get = self.parent.bind(context)
         mapper = self.mapper
 
-        def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
             row = get(key, *as_of_ms)
             value = None if row is None else mapper(key, row[0], row[1])
             return None if value is None else ValueAndTimestamp(value, row[1])

@@ -43,7 +43,7 @@ class GroupRowsOperator(ClosureOperator):
         versioned = self.versioned
         is_same = self._is_same()
 
-        def group_of(key: Any, value: Any) -> Pair:
+        def group_of(key: object, value: object) -> Pair:
             if value is None:
                 return None
             group, row = function(key, value)

@@ -155,7 +155,7 @@ def _tumbling(  # noqa: C901 (calls per record cost too much)
         nonlocal held_ms
         held_ms = -1
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         start_ms = timestamp - timestamp % size_ms
         if key is None:
             dropped("null key")
@@ -223,7 +223,7 @@ def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts
     dropped = context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 
-    def process(key: Any, value: Any, timestamp: int) -> None:
+    def process(key: object, value: object, timestamp: int) -> None:
         if key is None:
             dropped("null key")
             return

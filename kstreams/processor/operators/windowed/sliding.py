@@ -71,7 +71,7 @@ class SlidingAggregateOperator(ClosureOperator):
         get = live.store.get
         cut_out = _cutting_out(context, live, difference_ms)
 
-        def process(key: Any, value: Any, timestamp: int) -> None:
+        def process(key: object, value: object, timestamp: int) -> None:
             if key is None or value is None:
                 dropped("null key or value")
                 return
@@ -151,7 +151,7 @@ def _cutting_out(
     emit = live.emit
     current = context.current
 
-    def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
+    def cut_out(key: object, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
         """Keep a window that does not hold the record: the part of a longer one that follows it."""
         put_row(key, row, start_ms)
         window = make_tuple(Window, (start_ms, start_ms + difference_ms))

@@ -238,12 +238,12 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
                 raise _Refused(f"{slot!r} of {getattr(kind, '__name__', kind)} is not columnar")
 
 
-def _check_key(node: TopologyNode, kind: Any) -> None:
+def _check_key(node: TopologyNode, kind: object) -> None:
     if kind not in KEYS:
         raise _Refused(f"{node.name} takes keys that are not str, int or bytes")
 
 
-def _check_whole_value(kind: Any, node: Expr) -> None:
+def _check_whole_value(kind: object, node: Expr) -> None:
     from kstreams.serdes import serde_of
 
     if serde_of(kind).arrow_type is None:

@@ -211,7 +211,7 @@ class AskedStores:
             raise StateError(f"isolation is one of {', '.join(get_args(Isolation))}, not {isolation!r}")
         return isolation
 
-    def committed_at_once(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
+    def committed_at_once(self, store: str, key: object, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
         """What the last commit says of a key, for callers that may not wait, such as an event loop.
 
         Parameters
@@ -265,7 +265,7 @@ class AskedStores:
             raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
         return LocalStores(job, self._client.threads, manager.standby_tasks if manager else list)
 
-    def query_metadata_for_key(self, store: str, key: Any) -> KeyQueryMetadata:
+    def query_metadata_for_key(self, store: str, key: object) -> KeyQueryMetadata:
         """Where Kafka's default partitioner has put a key of a store. Kafka Streams: `queryMetadataForKey`.
 
         Parameters

@@ -30,7 +30,7 @@ class _Here(NamedTuple):
     of: int
     key: Serde[Any] | None
 
-    def order(self, key: Any) -> Sequence[int]:
+    def order(self, key: object) -> Sequence[int]:
         """The partition where a key should be, and all others."""
         if self.of == 1:
             return tuple(self.partitions) or (0,)
@@ -61,7 +61,7 @@ class LookUpsAtOnce:
         self._client = client
         self._remembered = _Remembered(None, (), None, {})
 
-    def ask(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
+    def ask(self, store: str, key: object, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
         """See `AskedStores.committed_at_once`."""
         here = self._here(store)
         answers = dict[int, Answer]()

@@ -99,7 +99,7 @@ _STRUCT_OPTIONS = (
 )
 
 
-def pack(thing: Any) -> bytes:
+def pack(thing: object) -> bytes:
     """The bytes from which a worker makes `thing` again.
 
     Raises
@@ -121,7 +121,7 @@ def pack(thing: Any) -> bytes:
     return cloudpickle.dumps((sources_of(pickler.codes), buffer.getvalue()))  # type: ignore[no-any-return]
 
 
-def packing(thing: Any) -> Exception | None:
+def packing(thing: object) -> Exception | None:
     """Why a thing cannot be packed; None when it can. To be called within `users_modules_by_value`."""
     try:
         _Pickler(io.BytesIO()).dump(thing)
@@ -155,7 +155,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(file)
         self.codes: list[tuple[CodeType, str]] = []
 
-    def reducer_override(self, thing: Any) -> Any:
+    def reducer_override(self, thing: object) -> Any:
         if isinstance(thing, io.IOBase) and not isinstance(thing, _IN_MEMORY) and thing not in _STANDARD:
             raise cloudpickle.pickle.PicklingError(f"cannot pickle the open file {thing!r}")
         if isinstance(thing, functools._lru_cache_wrapper) and is_users(inspect.getmodule(thing.__wrapped__)):
@@ -183,7 +183,7 @@ def _is_made_again(struct: type) -> bool:
     return is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
 
 
-def _resolved(kind: type, reduced: Any) -> Any:
+def _resolved(kind: type, reduced: object) -> Any:
     """How a type is made again whose fields msgspec knows: these with their types, as no module there has their names.
 
     One that is sent by reference stays as it is.

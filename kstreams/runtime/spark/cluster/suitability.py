@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,7 +18,7 @@ _PROBED = "spark.kstreams.probed"
 """Set in a session whose workers have answered."""
 
 
-def require_suitable(session: Any, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
+def require_suitable(session: object, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
     """Raise EngineUnavailableError when an application, with the DataFrames that it reads, cannot run in a session."""
     if not isinstance(session, SparkSession) or _is_of_connect(session):
         raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
@@ -33,7 +32,7 @@ def require_suitable(session: Any, settings: SparkSettings, feeds: Iterable[Feed
         session.conf.set(_PROBED, "yes")
 
 
-def _is_of_connect(session: Any) -> bool:
+def _is_of_connect(session: object) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 

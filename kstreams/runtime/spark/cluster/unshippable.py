@@ -53,7 +53,7 @@ class Holding(NamedTuple):
     part: Any
 
 
-def _said(part: Any) -> str:
+def _said(part: object) -> str:
     """Who holds what exists in this process only."""
     way = _way_to_culprit(part)
     own = [place for place, step in enumerate(way) if not _is_ours(step.part)]
@@ -64,7 +64,7 @@ def _said(part: Any) -> str:
     return f"{_described(holder.part)} has {names}: {_described(steps[-1].part)}, which exists in this process only"
 
 
-def _way_to_culprit(thing: Any) -> list[Holding]:
+def _way_to_culprit(thing: object) -> list[Holding]:
     """From a thing that does not pickle down to the part of it that is to blame."""
     visited: set[int] = set()
 
@@ -82,7 +82,7 @@ def _way_to_culprit(thing: Any) -> list[Holding]:
 
 
 @singledispatch
-def parts_of(thing: Any) -> Iterable[Holding]:
+def parts_of(thing: object) -> Iterable[Holding]:
     """What a thing takes along, as far as it is the user's or ours: what others have made is to blame as a whole."""
     if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
         return ()
@@ -173,13 +173,13 @@ def _module_of(kind: type) -> ModuleType | None:
     return sys.modules.get(kind.__module__)
 
 
-def _is_ours(thing: Any) -> bool:
+def _is_ours(thing: object) -> bool:
     """Whether a thing is no function or object of the user's, but what kstreams keeps it in."""
     return type(thing).__module__.startswith("kstreams.") or isinstance(thing, list | tuple | dict)
 
 
 @singledispatch
-def _described(thing: Any) -> str:
+def _described(thing: object) -> str:
     kind = type(thing)
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"

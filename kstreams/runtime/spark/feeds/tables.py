@@ -33,7 +33,7 @@ class TableReader:
         return reader.load(self.path)
 
 
-def delta(path: str, *, changes: bool = False, **options: Any) -> TableReader:
+def delta(path: str, *, changes: bool = False, **options: object) -> TableReader:
     """A Delta table for `from_dataframe`: what it holds, then what is appended, version by version.
 
     Parameters
@@ -47,7 +47,7 @@ def delta(path: str, *, changes: bool = False, **options: Any) -> TableReader:
     return TableReader("delta", path, {"readChangeFeed": str(changes).lower(), **options})
 
 
-def parquet(path: str, **options: Any) -> TableReader:
+def parquet(path: str, **options: object) -> TableReader:
     """A folder of Parquet files for `from_dataframe`: the files that are there, then those that are added.
 
     Parameters

@@ -28,7 +28,7 @@ _PLAIN = {
 _WINDOW = [pa.field("window_start", pa.timestamp("us", "UTC")), pa.field("window_end", pa.timestamp("us", "UTC"))]
 
 
-def arrow_type(kind: Any) -> pa.DataType | None:
+def arrow_type(kind: object) -> pa.DataType | None:
     """The Arrow type that holds values of a Python type; None when there is none.
 
     Examples
@@ -83,5 +83,5 @@ def _windowed_row(key: Windowed[Any]) -> dict[str, Any]:
     return {"key": _plain(key.key), "window_start": start, "window_end": end}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return msgspec.to_builtins(value, builtin_types=(bytes, datetime, date))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -131,10 +130,10 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     def schema(self) -> str:
         return SCHEMA
 
-    def reader(self, schema: Any) -> DataSourceReader:
+    def reader(self, schema: object) -> DataSourceReader:
         return BoundedReader(TopicReader.of(self.options))
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+    def streamReader(self, schema: object) -> DataSourceStreamReader:
         limit = self.options.get("maxRecordsPerTrigger")
         ends = self.options.get("endOfInput", "false") == "true"
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))

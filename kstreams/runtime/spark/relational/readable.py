@@ -27,14 +27,14 @@ def unknown_type(kind: TypeOf, side: str) -> str | None:
     return None
 
 
-def unreadable(function: Any, types: Types) -> str | None:
+def unreadable(function: object, types: Types) -> str | None:
     """Why an expression's columns, or a function's arguments, cannot be had from the bytes."""
     if not isinstance(function, Expr):
         return unknown_type(types.key, "key") or unknown_type(types.value, "value")
     return refusal(function) or first_reason(undecodable(leaf, types) for leaf in function.leaves)
 
 
-def unbuildable(function: Any) -> str | None:
+def unbuildable(function: object) -> str | None:
     """Why what an expression gives is no column."""
     builds = isinstance(function, Expr) and any(node.operation is Operation.STRUCT for node in function.walk())
     return "ks.struct builds objects" if builds else None

@@ -61,13 +61,13 @@ class FunctionCall(NamedTuple):
 
     @classmethod
     def on_rows(
-        cls, node: g.Node, function: Any, frame: Frame, with_key: bool, build: RelationalLowering
+        cls, node: g.Node, function: object, frame: Frame, with_key: bool, build: RelationalLowering
     ) -> FunctionCall:
         """A function of keys and values, or of values alone."""
         sides = ("key", "value") if with_key else ("value",)
         return cls.of(node, function, [Argument.of_side(frame, side) for side in sides], build)
 
-    def column(self, returned: str, work: Callable[..., pa.Array], *arguments: Any) -> Column:
+    def column(self, returned: str, work: Callable[..., pa.Array], *arguments: object) -> Column:
         """What `work(function, *given, *arrays)` makes of whole Arrow arrays, as a column of a type of Spark's."""
         return arrow_call(returned, work, (self.function, *arguments), *self.columns)
 

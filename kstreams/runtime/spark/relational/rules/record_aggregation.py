@@ -31,19 +31,19 @@ class RecordAggregation(NamedTuple):
         """The aggregate of no record."""
         return self.lowered.aggregator.initial()
 
-    def aggregated(self, record: KeyRecord, aggregate: Any) -> Any:
+    def aggregated(self, record: KeyRecord, aggregate: object) -> Any:
         """What a record makes of an aggregate."""
         time = (record.timestamp,) if self.lowered.aggregator.timed else ()
         return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
 
-    def shown(self, aggregate: Any) -> bytes | None:
+    def shown(self, aggregate: object) -> bytes | None:
         """What others see of an aggregate, as bytes."""
         if aggregate is None:
             return None
         result = self.lowered.aggregator.result
         return self.result.serialize(aggregate if result is None else result(aggregate))
 
-    def kept(self, aggregate: Any) -> bytes:
+    def kept(self, aggregate: object) -> bytes:
         """The bytes of an aggregate, for the next step."""
         return self.lowered.state.serialize(aggregate)
 

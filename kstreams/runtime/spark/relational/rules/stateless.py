@@ -117,7 +117,7 @@ def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
 
 
 def condition(
-    predicate: Any, frame: Frame, node: g.Node, build: RelationalLowering, name: str = "_holds"
+    predicate: object, frame: Frame, node: g.Node, build: RelationalLowering, name: str = "_holds"
 ) -> tuple[Frame, Column]:
     """A predicate as a column that is never null."""
     if isinstance(predicate, Expr):

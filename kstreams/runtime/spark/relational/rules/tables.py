@@ -55,7 +55,7 @@ def _keyed(frame: Frame) -> Frame:
 def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the user that is not called for rows without a value."""
 
-    def of_row(*arguments: Any) -> Any:
+    def of_row(*arguments: object) -> Any:
         return None if arguments[-1] is None else function(*arguments)
 
     return of_row

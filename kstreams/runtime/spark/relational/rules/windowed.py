@@ -152,7 +152,7 @@ def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa
     return serde.encode_rows([aggregation.result(state) for state in filled])
 
 
-def _of(slot: Any, empty: Any) -> Any:
+def _of(slot: object, empty: object) -> Any:
     return empty if slot is None else slot
 
 

@@ -126,7 +126,7 @@ class _Windows(KeyedState):
             return self._aggregation.of_records.restored(state), timestamp
         return self._changed.pop(place, None)
 
-    def _put(self, place: Window, aggregate: Any, timestamp: int) -> None:
+    def _put(self, place: Window, aggregate: object, timestamp: int) -> None:
         """The window has a new aggregate, or is deleted."""
         if aggregate is not None:
             self._changed[place] = aggregate, timestamp
