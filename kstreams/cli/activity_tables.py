@@ -109,7 +109,7 @@ def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]
     }
 
 
-def _instance(instance: Instance) -> dict[str, Any]:
+def _instance(instance: Instance) -> dict[str, object]:
     tasks = sum(len(thread["tasks"]) for thread in instance["threads"])
     who = {name: instance[name] for name in ("instance", "pid", "state")}
     return {**who, "threads": len(instance["threads"]), "tasks": tasks, "failed_threads": instance["failed_threads"]}

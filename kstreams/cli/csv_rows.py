@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
     line: int
     cells: dict[str, str]
-    values: dict[str, Any]
+    values: dict[str, object]
 
 
 def _bool(cell: str) -> bool:

@@ -109,14 +109,14 @@ def end_output() -> None:
         raise
 
 
-def _tabbed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _tabbed(rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
     for number, row in enumerate(rows):
         if number == 0:
             yield "\t".join(row) + "\n"
         yield "\t".join(map(_text, row.values())) + "\n"
 
 
-def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -34,7 +34,7 @@ class Encoders(NamedTuple):
 class LineFormat(NamedTuple):
     """How values are written with one schema."""
 
-    serde: Serde[Any]
+    serde: Serde[object]
     of_json: Callable[[Any], Any]
     is_text: bool = False
 

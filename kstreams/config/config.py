@@ -135,7 +135,7 @@ class Config(Mapping[str, Any]):
     @classmethod
     def load(
         cls,
-        mapping: Mapping[str, Any] | None = None,
+        mapping: Mapping[str, object] | None = None,
         *,
         environment: Mapping[str, str] | None = None,
         file: str | Path = "kstreams.toml",
@@ -160,7 +160,7 @@ class Config(Mapping[str, Any]):
         low = {**_from_file(Path(file)), **_from_environment(os.environ if environment is None else environment)}
         return cls({**low, **cls.of(mapping, **keywords)._explicit})
 
-    def over(self, defaults: Mapping[str, Any]) -> Config:
+    def over(self, defaults: Mapping[str, object]) -> Config:
         """These settings, with `defaults` for those that are not set."""
         return Config({**_checked(defaults, ""), **self._explicit})
 
@@ -182,11 +182,11 @@ class Config(Mapping[str, Any]):
         return bool(self["statestore.cache.max.bytes"] > 0)
 
     @property
-    def explicit(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, object]:
         """What was set, without the defaults."""
         return dict(self._explicit)
 
-    def prefixed(self, prefix: str) -> dict[str, Any]:
+    def prefixed(self, prefix: str) -> dict[str, object]:
         """The settings that start with `prefix`, without it.
 
         Examples
@@ -264,7 +264,7 @@ def without_passwords(text: str) -> str:
     return _PASSWORD_IN_URL.sub("****", text)
 
 
-def masked(text: str, settings: Mapping[str, Any]) -> str:
+def masked(text: str, settings: Mapping[str, object]) -> str:
     """A text without the secrets in these settings, also as Python and JSON quote them; a file's name is none.
 
     Examples
@@ -286,7 +286,7 @@ def _quoted(secret: str) -> tuple[str, ...]:
     return secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
-def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _checked(settings: Mapping[str, object], place: str) -> dict[str, object]:
     """The settings with their values read; `place` says in errors where they stand."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ConfigError(
@@ -322,8 +322,8 @@ def _from_keyword(keyword: str) -> str:
     return _BY_KEYWORD.get(keyword) or keyword.replace("_", ".")
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    values: dict[str, object] = {}
     for variable, value in environment.items():
         if variable.startswith(_ENVIRONMENT) and not variable.startswith(_NOT_SETTINGS):
             name = _from_keyword(variable.removeprefix(_ENVIRONMENT).lower())
@@ -331,7 +331,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> dict[str, object]:
     if not path.is_file():
         return {}
     try:
@@ -341,7 +341,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     return _checked(dict(_flat(tables, "")), f" (in {path})")
 
 
-def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def _flat(tables: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     """TOML reads `num.stream.threads = 2` as nested tables; this makes keys with dots of them again."""
     for name, value in tables.items():
         if isinstance(value, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.config.kinds import Kind
 
@@ -31,7 +30,7 @@ class Key:
 
     name: str
     kind: Kind
-    default: Any
+    default: object
     doc: str
     used: bool = True
     own: bool = False

@@ -177,7 +177,7 @@ def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
 class _Required:
     """The fields of a result that must not be null, and the expressions that they are made of."""
 
-    of: Any
+    of: object
     fields: Mapping[str, Expr]
 
     def add_to(self, body: Body) -> None:

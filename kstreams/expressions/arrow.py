@@ -30,7 +30,7 @@ TYPES = {
 }
 
 
-def compute(expr: Expr, columns: dict[str, Any]) -> Any:
+def compute(expr: Expr, columns: dict[str, object]) -> Any:
     """The values of an expression: an Arrow array, or a scalar where it reads nothing.
 
     Parameters

@@ -49,7 +49,7 @@ def to_narwhals(expr: Expr, leaf: Leaf, schema: Schema) -> nw.Expr:
 Rule = Callable[[Expr, list[Any], Leaf, Schema], Any]
 
 
-def _leaf(expr: Expr, _: list[Any], leaf: Leaf, __: Schema) -> Any:
+def _leaf(expr: Expr, _: list[object], leaf: Leaf, __: Schema) -> Any:
     return leaf(expr)
 
 
@@ -139,7 +139,7 @@ def _not_merged(text: Any) -> Any:
 
 
 def _whole(name: str) -> Rule:
-    def rule(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+    def rule(expr: Expr, inputs: list[object], _: Leaf, schema: Schema) -> Any:
         return getattr(inputs[0], name)() if type_of(expr.inputs[0], schema).kind is float else inputs[0]
 
     return rule

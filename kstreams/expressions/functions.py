@@ -157,7 +157,7 @@ def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:
     return (*members[:at], value, *members[at:])
 
 
-def union(first: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def union(first: tuple[object, ...], other: tuple[object, ...]) -> tuple[object, ...]:
     """Two sets, as sorted tuples, as one.
 
     Examples

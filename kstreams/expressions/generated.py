@@ -19,7 +19,7 @@ _FIELD = re.compile(r"(\w+): (\w+)( \| None)?")
 
 
 @lru_cache(maxsize=256)
-def struct_type(fields: tuple[tuple[str, Any], ...]) -> type:
+def struct_type(fields: tuple[tuple[str, object], ...]) -> type:
     """The frozen Struct of these field names and types; equal fields give the very same type.
 
     Examples

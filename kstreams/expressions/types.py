@@ -42,9 +42,9 @@ UNKNOWN = Typed(Any)
 class Schema:
     """The types of a stream's key and value, and of the right value in a join; None is unknown."""
 
-    key: Any = None
-    value: Any = None
-    right: Any = None
+    key: object = None
+    value: object = None
+    right: object = None
 
 
 def type_of(expr: Expr, schema: Schema) -> Typed:
@@ -76,7 +76,7 @@ def split_optional(kind: object) -> Typed:
 
 
 @lru_cache(maxsize=256)
-def fields_of(kind: object) -> dict[str, Any] | None:
+def fields_of(kind: object) -> dict[str, object] | None:
     """Field names and types of a Struct, dataclass or TypedDict; None for a type without named fields."""
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     if is_struct or dataclasses.is_dataclass(kind) or is_typeddict(kind):

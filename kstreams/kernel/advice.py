@@ -13,7 +13,7 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 def call_advice(
-    name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]
+    name: str, signature: inspect.Signature, positional: Sequence[object], named: Mapping[str, object]
 ) -> TypeError | None:
     """The error for a call that does not fit a signature, with the call that does; None when it fits.
 
@@ -45,7 +45,9 @@ def _unknown(name: str, keyword: str, parameters: Iterable[str]) -> str:
     return f"{name}() has no argument {keyword}=, an unexpected keyword: {hint}"
 
 
-def _too_many(name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+def _too_many(
+    name: str, signature: inspect.Signature, positional: Sequence[object], named: Mapping[str, object]
+) -> str:
     parameters = signature.parameters.values()
     by_place = [parameter.name for parameter in parameters if parameter.kind in _BY_PLACE]
     by_name = [
@@ -63,7 +65,7 @@ def _too_many(name: str, signature: inspect.Signature, positional: Sequence[Any]
     return f"{name}() takes {_keywords(list(moved)[: len(extra)])} by name: write {name}({', '.join(arguments)})"
 
 
-def _missing(name: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+def _missing(name: str, signature: inspect.Signature, positional: Sequence[object], named: Mapping[str, object]) -> str:
     bound = signature.bind_partial(*positional, **named).arguments
     single = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, _BY_PLACE[0])
     absent = [

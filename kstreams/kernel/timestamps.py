@@ -56,7 +56,7 @@ def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def extracted(
-    extract: TimestampExtractor, records: Iterable[Any], partition_time: int
+    extract: TimestampExtractor, records: Iterable[object], partition_time: int
 ) -> Iterator[int | InvalidTimestampError]:
     """The times that a function gives to records, one after the other: it may fall back to those before.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.errors import StateError
 
@@ -33,7 +33,7 @@ class RunHere(NamedTuple):
     """
 
     name: str
-    source: Any
+    source: object
     is_alive: Callable[[], bool]
     stop: Callable[[float], bool]
 

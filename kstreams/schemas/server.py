@@ -76,19 +76,19 @@ def latest_ttl_ms(config: Mapping[str, Any]) -> int:
     return int(config["latest.cache.ttl.sec"]) * 1000
 
 
-def shown_url(config: Mapping[str, Any]) -> str:
+def shown_url(config: Mapping[str, object]) -> str:
     """The URLs of the server without passwords, for messages."""
     return without_passwords(str(config[f"{_PREFIX}url"]))
 
 
-def _set(config: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _set(config: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
     values = {name: config.get(_PREFIX + name) for name in names}
     return {
         name: str(value) if name.startswith("ssl.") else value for name, value in values.items() if value is not None
     }
 
 
-def _check_urls(config: Mapping[str, Any]) -> None:
+def _check_urls(config: Mapping[str, object]) -> None:
     for url in str(config[f"{_PREFIX}url"]).split(","):
         if not url.strip().startswith(("http://", "https://")):
             raise ConfigError(

@@ -68,13 +68,13 @@ class KeyCodec:
         write = self.serde.serialize
         return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
 
-    def encode(self, lives: list[Any]) -> pa.Array:
+    def encode(self, lives: list[object]) -> pa.Array:
         """`to_bytes` of many."""
         if not self.direct:
             return pa.array(lives, pa.binary())
         return _encoded(self._store, "key", self.serde, lives)
 
-    def decode(self, column: pa.Array) -> list[Any]:
+    def decode(self, column: pa.Array) -> list[object]:
         """`of_bytes` of many."""
         return self.serde.decode_rows(column) if self.direct else column.to_pylist()
 
@@ -85,7 +85,7 @@ class ValueCodec(Protocol):
     live: Callable[[Any], Any] | None
     public: Callable[[Any], Any] | None
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         """Changelog values and timestamps; a store without timestamps gives `timestamp_ms`."""
         ...
 
@@ -93,7 +93,7 @@ class ValueCodec(Protocol):
         """The persisted bytes for changelog values and timestamps."""
         ...
 
-    def of_stored(self, column: pa.Array) -> list[Any]:
+    def of_stored(self, column: pa.Array) -> list[object]:
         """Live values of persisted bytes."""
         ...
 
@@ -101,7 +101,7 @@ class ValueCodec(Protocol):
         """The live value of persisted bytes."""
         ...
 
-    def shown(self, lives: list[Any]) -> list[Any]:
+    def shown(self, lives: list[object]) -> list[object]:
         """`public` of many; None stays None."""
         ...
 
@@ -122,10 +122,10 @@ class PlainValueCodec:
         self.live: Callable[[Any], Any] | None = None if self.direct else serde.serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         return self.to_bytes(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
 
-    def to_bytes(self, lives: list[Any]) -> pa.Array:
+    def to_bytes(self, lives: list[object]) -> pa.Array:
         """Serialized values; null stays null."""
         if not self.direct:
             return pa.array(lives, pa.binary())
@@ -134,13 +134,13 @@ class PlainValueCodec:
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return values
 
-    def of_stored(self, column: pa.Array) -> list[Any]:
+    def of_stored(self, column: pa.Array) -> list[object]:
         return self.serde.decode_rows(column) if self.direct else column.to_pylist()
 
     def of_bytes(self, data: bytes) -> Any:
         return self.serde.deserialize(data) if self.direct else data
 
-    def shown(self, lives: list[Any]) -> list[Any]:
+    def shown(self, lives: list[object]) -> list[object]:
         return lives if self.direct else self.serde.decode_rows(pa.array(lives, pa.binary()))
 
     values = shown
@@ -154,11 +154,11 @@ class TimestampedValueCodec:
         self.live: Callable[[Any], Any] | None = None if plain.direct else self._live
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
-    def _live(self, value_and_timestamp: ValueAndTimestamp[Any]) -> ValueAndTimestamp[bytes] | None:
+    def _live(self, value_and_timestamp: ValueAndTimestamp[object]) -> ValueAndTimestamp[bytes] | None:
         value, timestamp = value_and_timestamp
         return None if value is None else ValueAndTimestamp(self._plain.serde.serialize(value), timestamp)
 
-    def _public(self, live: ValueAndTimestamp[bytes]) -> ValueAndTimestamp[Any]:
+    def _public(self, live: ValueAndTimestamp[bytes]) -> ValueAndTimestamp[object]:
         return ValueAndTimestamp(self._plain.serde.deserialize(live[0]), live[1])
 
     def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
@@ -168,7 +168,7 @@ class TimestampedValueCodec:
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return timestamped(values, timestamps)
 
-    def of_stored(self, column: pa.Array) -> list[Any]:
+    def of_stored(self, column: pa.Array) -> list[object]:
         values = self._plain.of_stored(cut(column, 8))
         timestamps = integers(cut(column, 0, 8)).to_pylist()
         return _with_timestamps(values, timestamps)
@@ -213,7 +213,7 @@ class HeadersValueCodec:
     def _public(self, live: Any) -> Any:
         return self.row(self._plain.serde.deserialize(live[0]), *live[1:])
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         return self._joined(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
 
     def _joined(self, lives: list[Any]) -> pa.Array:
@@ -231,7 +231,7 @@ class HeadersValueCodec:
         value, headers = part(data)
         return self.row(self._plain.of_bytes(value or b""), headers)
 
-    def shown(self, lives: list[Any]) -> list[Any]:
+    def shown(self, lives: list[object]) -> list[object]:
         public = self.public
         return lives if public is None else [None if live is None else public(live) for live in lives]
 

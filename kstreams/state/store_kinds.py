@@ -55,7 +55,7 @@ def _window_store(builder: StoreBuilder, family: ColumnFamily, budget: LiveBudge
     return (SparseWindowStore if builder.sparse else LiveWindowStore)(builder, family, budget)
 
 
-def _pair(key: object, value: object, *place: int) -> tuple[Any, Any]:
+def _pair(key: object, value: object, *place: int) -> tuple[object, object]:
     return key, value
 
 
@@ -103,7 +103,7 @@ _SESSION_TIMES: Times = {
 }
 
 
-def _plain_key(builder: StoreBuilder) -> Serde[Any] | None:
+def _plain_key(builder: StoreBuilder) -> Serde[object] | None:
     return builder.key
 
 

@@ -442,7 +442,7 @@ def _builder(
     )  # fmt: skip
 
 
-def _serde(kind: object) -> Serde[Any] | None:
+def _serde(kind: object) -> Serde[object] | None:
     return None if kind is None else serde_of(kind)
 
 
@@ -453,7 +453,7 @@ def _positive(name: str, option: str, duration: Duration, least: int = 1) -> int
     return duration_ms
 
 
-def _window_times(name: str, retention: Duration, size: Duration) -> dict[str, Any]:
+def _window_times(name: str, retention: Duration, size: Duration) -> dict[str, object]:
     retention_ms = _positive(name, "retention", retention)
     size_ms = _positive(name, "size", size, least=0)
     if retention_ms < size_ms:

@@ -337,7 +337,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         """The topics that were written so far."""
         return set(self._driver_topics.written)
 
-    def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[Any, Any]]]) -> None:
+    def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[object, object]]]) -> None:
         """Process records of any topics in the given order, in batches as large as the order allows.
 
         Every topic gets the same output as if they were piped one by one.
@@ -371,7 +371,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         """The live store of this name, whatever its kind."""
         return self._stores.any(name)
 
-    def get_all_state_stores(self) -> dict[str, Any]:
+    def get_all_state_stores(self) -> dict[str, object]:
         """All live stores by name."""
         return {name: self._stores.any(name) for name in self._topology.stores}
 
@@ -456,7 +456,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._closing.callback(finalizer.detach)
         return state
 
-    def _serde(self, kind: object, topic: str, *, is_key: bool) -> Serde[Any]:
+    def _serde(self, kind: object, topic: str, *, is_key: bool) -> Serde[object]:
         return serde_of(kind).of_topic(SerdeUse(topic, is_key, self._config, self._registry))
 
     @property

@@ -20,7 +20,7 @@ from kstreams.state import StoreBuilder, open_task_state
 class CapturedForward(NamedTuple):
     """A record that was forwarded; `child` is None when it went to all children."""
 
-    record: Record[Any, Any] | FixedKeyRecord[Any, Any]
+    record: Record[object, object] | FixedKeyRecord[object, object]
     child: str | None = None
 
 
@@ -144,10 +144,10 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
     def metrics(self) -> ProcessorMetrics:
         return ProcessorMetrics("processor", self._sensors)
 
-    def app_configs(self) -> dict[str, Any]:
+    def app_configs(self) -> dict[str, object]:
         return dict(self._config)
 
-    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
         return self._config.prefixed(prefix)
 
     def forward(self, record: Any, child: str | None = None) -> None:

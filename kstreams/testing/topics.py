@@ -72,7 +72,7 @@ class TestInputTopic(AdvisedCalls):
         """Process one record without a key."""
         self.pipe_input(None, value, timestamp)
 
-    def pipe_record(self, record: Record[Any, Any]) -> None:
+    def pipe_record(self, record: Record[object, object]) -> None:
         """Process one record at its own timestamp.
 
         Raises
@@ -87,7 +87,10 @@ class TestInputTopic(AdvisedCalls):
         self._pipe(self.name, [self.row_of(record)])
 
     def pipe_key_values(
-        self, rows: Iterable[tuple[Any, Any]] | Mapping[Any, Any], start: Time | None = None, advance: Duration = 0
+        self,
+        rows: Iterable[tuple[object, object]] | Mapping[object, object],
+        start: Time | None = None,
+        advance: Duration = 0,
     ) -> None:
         """Process these one by one, each a (key, value), or a mapping of keys to values.
 
@@ -106,11 +109,11 @@ class TestInputTopic(AdvisedCalls):
             key, value = row
             self.pipe_input(key, value, None if first_ms is None else first_ms + number * step_ms)
 
-    def pipe_values(self, values: Iterable[Any], start: Time | None = None, advance: Duration = 0) -> None:
+    def pipe_values(self, values: Iterable[object], start: Time | None = None, advance: Duration = 0) -> None:
         """Process these one by one, without keys; times as in `pipe_key_values`."""
         self.pipe_key_values(((None, value) for value in values), start, advance)
 
-    def pipe_records(self, records: Iterable[Record[Any, Any]]) -> None:
+    def pipe_records(self, records: Iterable[Record[object, object]]) -> None:
         """Process these one by one."""
         for record in records:
             self.pipe_record(record)
@@ -119,7 +122,7 @@ class TestInputTopic(AdvisedCalls):
         """Move the topic's own time."""
         self._now_ms += to_ms(duration)
 
-    def row_of(self, record: Record[Any, Any]) -> Row:
+    def row_of(self, record: Record[object, object]) -> Row:
         """The record in bytes."""
         key = self._bytes(self._key, record.key, "key")
         value = self._bytes(self._value, record.value, "value")
@@ -130,7 +133,7 @@ class TestInputTopic(AdvisedCalls):
         values, headers = self._value.unframed(pa.array([value], pa.binary()), headers)
         return Row(keys[0].as_py(), values[0].as_py(), at_ms, () if headers is None else rows_of_headers(headers)[0])
 
-    def _bytes(self, serde: Serde[Any], item: object, side: str) -> bytes | None:
+    def _bytes(self, serde: Serde[object], item: object, side: str) -> bytes | None:
         try:
             return None if item is None else serde.serialize(item)
         except Exception as error:
@@ -169,7 +172,7 @@ class TestOutputTopic(AdvisedCalls):
         """Whether none waits."""
         return not self._queue
 
-    def read_record(self) -> Record[Any, Any]:
+    def read_record(self) -> Record[object, object]:
         """The next record; raises LookupError when there is none."""
         if not self._queue:
             raise LookupError(f"Topic {self.name} holds no further record: check is_empty before reading.")
@@ -190,24 +193,24 @@ class TestOutputTopic(AdvisedCalls):
         """The value of the next record."""
         return self.read_record().value
 
-    def read_key_value(self) -> tuple[Any, Any]:
+    def read_key_value(self) -> tuple[object, object]:
         """Key and value of the next record."""
         record = self.read_record()
         return record.key, record.value
 
-    def read_records(self) -> list[Record[Any, Any]]:
+    def read_records(self) -> list[Record[object, object]]:
         """All that waits."""
         return [self.read_record() for _ in range(len(self._queue))]
 
-    def read_values(self) -> list[Any]:
+    def read_values(self) -> list[object]:
         """The values of all that waits."""
         return [record.value for record in self.read_records()]
 
-    def read_key_values(self) -> list[tuple[Any, Any]]:
+    def read_key_values(self) -> list[tuple[object, object]]:
         """(key, value) of all that waits."""
         return [(record.key, record.value) for record in self.read_records()]
 
-    def read_key_values_to_map(self) -> dict[Any, Any]:
+    def read_key_values_to_map(self) -> dict[object, object]:
         """The last value of each key; raises LookupError for a record without a key, or with one that has no hash."""
         records = self.read_records()
         if any(record.key is None for record in records):

@@ -244,7 +244,7 @@ def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Ite
             }
 
 
-def _headers(headers: Headers) -> list[list[Any]]:
+def _headers(headers: Headers) -> list[list[object]]:
     show = decoder(AUTO)
     return [[name, show(value)] for name, value in headers]
 

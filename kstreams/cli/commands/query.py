@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -69,7 +69,7 @@ def query(
         return _show_changes(islice(require_running(config).watch(store, parameters | how | of_key), limit))
     application = running(config) if app is not None or state_dir is not None else require_running(config)
     if application is not None:
-        rows: Iterable[dict[str, Any]] = application.rows(store, key, parameters | how, limit)
+        rows: Iterable[dict[str, object]] = application.rows(store, key, parameters | how, limit)
     else:
         rows = islice(_stopped(app, config, store, parameters, key), limit)
     print_rows(rows, as_json=as_json, title=store)
@@ -82,14 +82,14 @@ def _refuse_unclear(key: str | None, *, many: bool, timed: tuple[object, object]
         raise typer.BadParameter("a key stands without --prefix, --range and --all", param_hint="KEY")
 
 
-def _show_changes(events: Iterable[dict[str, Any]]) -> None:
+def _show_changes(events: Iterable[dict[str, object]]) -> None:
     for event in events:
         typer.echo(json_line(event), nl=False)
 
 
 def _stopped(
     app: str | None, config: Config, store: str, parameters: dict[str, str], key: str | None
-) -> Iterable[dict[str, Any]]:
+) -> Iterable[dict[str, object]]:
     from kstreams.app import load_app
 
     if app is not None:
@@ -97,7 +97,7 @@ def _stopped(
     return _of_folder(with_state(config), store, parameters, key)
 
 
-def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str | None) -> Iterator[dict[str, Any]]:
+def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str | None) -> Iterator[dict[str, object]]:
     from kstreams.log.schema_registries import ApplicationRegistry
     from kstreams.runtime.native.state.kept_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
@@ -108,7 +108,7 @@ def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str 
 
 def _of_app(
     topology: Topology, config: Config, store: str, parameters: dict[str, str], key: str | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     from kstreams.processor.topology.topology import bound_while
     from kstreams.runtime.native.state.kept_stores import DeclaredStores
     from kstreams.server.stopped import stopped_rows

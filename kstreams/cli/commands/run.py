@@ -197,7 +197,7 @@ def overrides(
     state_dir: Path | None,
     log_dir: Path | None,
     log_format: LogFormat | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The settings that the command line gives."""
     named = {
         "num.stream.threads": threads,

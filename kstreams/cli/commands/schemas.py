@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -228,14 +228,14 @@ def _delete(registry: SchemaRegistry, subject: str, version: int | None, permane
     return list(registry.delete(subject, version, permanent=True))
 
 
-def _subjects(registry: SchemaRegistry) -> Iterator[dict[str, Any]]:
+def _subjects(registry: SchemaRegistry) -> Iterator[dict[str, object]]:
     for subject in registry.subjects():
         newest = registry.version(subject)
         versions = registry.versions(subject)
         yield _summary(newest) | {"versions": list(versions), "compatibility": registry.compatibility(subject)}
 
 
-def _summary(registered: RegisteredSchema) -> dict[str, Any]:
+def _summary(registered: RegisteredSchema) -> dict[str, object]:
     return {
         "subject": registered.subject,
         "version": registered.version,
@@ -244,7 +244,7 @@ def _summary(registered: RegisteredSchema) -> dict[str, Any]:
     }
 
 
-def _described(registered: RegisteredSchema) -> dict[str, Any]:
+def _described(registered: RegisteredSchema) -> dict[str, object]:
     """All that is known of a schema; neither subject nor version of one that was asked for by its id."""
     summary = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
     references = [

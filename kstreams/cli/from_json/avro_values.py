@@ -133,7 +133,7 @@ def _duration(value: object, place: str) -> AvroDuration:
     return AvroDuration(*(of_class(part, int, place) for part in parts))
 
 
-def _tag(value: object) -> tuple[str | None, Any]:
+def _tag(value: object) -> tuple[str | None, object]:
     """The name of a branch with which a value is tagged, and the value: `{"name": value}` or `["name", value]`."""
     if isinstance(value, dict) and len(value) == 1:
         return next(iter(value.items()))

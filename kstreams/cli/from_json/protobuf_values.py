@@ -26,7 +26,7 @@ _AS_THEY_ARE: Final = "google.protobuf."
 """JSON itself, and wrappers of numbers and texts."""
 
 
-def of_message(message: Descriptor, value: object, place: str = "") -> dict[str, Any]:
+def of_message(message: Descriptor, value: object, place: str = "") -> dict[str, object]:
     """The fields of a message that a piece of JSON stands for.
 
     Raises

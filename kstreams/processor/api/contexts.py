@@ -64,11 +64,11 @@ class ProcessingContext(ABC):
         """Makes sensors: `metrics.add_sensor("rejected").record()`."""
 
     @abstractmethod
-    def app_configs(self) -> dict[str, Any]:
+    def app_configs(self) -> dict[str, object]:
         """The settings of the application by Kafka Streams' keys, with the defaults of those nobody set."""
 
     @abstractmethod
-    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
         """The settings whose key begins with `prefix`, without it."""
 
     @abstractmethod

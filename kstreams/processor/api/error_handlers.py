@@ -68,7 +68,7 @@ class ErrorHandlerContext:
     source_raw_key: bytes | None = None
     source_raw_value: bytes | None = None
     origin: Literal["key", "value"] | None = None
-    emitted_key: Any = None
+    emitted_key: object = None
 
     @classmethod
     def of_row(cls, batch: Batch, row: int, node: str, task_id: str) -> ErrorHandlerContext:

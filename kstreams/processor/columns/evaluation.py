@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -36,7 +35,7 @@ class Evaluation:
         """
         for expr in self._computed.values():
             range_of(expr, lambda leaf: columns[repr(leaf)])
-        values: dict[str, Any] = dict(columns)
+        values: dict[str, object] = dict(columns)
         for text, expr in self._computed.items():
             result = compute(expr, values)
             if isinstance(result, pa.Scalar):

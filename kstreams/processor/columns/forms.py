@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.expressions import Aggregation, Expr
 from kstreams.windows import SessionWindows, TimeWindows
@@ -28,8 +27,8 @@ class ProjectForm:
     where: Expr | None = None
     key: Expr | None = None
     value: Expr | None = None
-    key_type: Any = None
-    value_type: Any = None
+    key_type: object = None
+    value_type: object = None
     counts: bool = False
 
 
@@ -54,8 +53,8 @@ class LookupForm:
     joined: Expr
     key: Expr
     left: bool
-    row: Any
-    result: Any = None
+    row: object
+    result: object = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ class OfRow:
 
     step: str
     read: Expr
-    row: Any
+    row: object
 
     @property
     def kind(self) -> Typed:

@@ -30,7 +30,7 @@ class _Structs:
         self._class = cls or dict
         self._by_position = _positional(self._class) == self._names
 
-    def built(self, selected: SelectedRows) -> list[Any]:
+    def built(self, selected: SelectedRows) -> list[object]:
         """The object of every row; raises SerdeError when the class refuses its fields."""
         try:
             return self._objects([selected.of(part).to_pylist() for part in self._parts])

@@ -37,7 +37,7 @@ class Statement:
     """
 
     text: str
-    names: Mapping[str, Any]
+    names: Mapping[str, object]
 
 
 class Link(NamedTuple):

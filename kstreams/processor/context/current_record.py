@@ -126,7 +126,7 @@ class CurrentRecord:
         """The records of this cursor are processed from now on."""
         self.cursor = cursor
 
-    def following(self, rows: Iterable[Any], reached: list[int]) -> Iterator[Any]:
+    def following(self, rows: Iterable[object], reached: list[int]) -> Iterator[object]:
         """The rows of some records; with each, the task has come as far as is said for it."""
         for row, self.reached in zip(rows, reached, strict=False):
             yield row

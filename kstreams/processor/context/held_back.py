@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.topology.barriers import Barrier
@@ -60,7 +60,7 @@ class HeldBack(ABC, Generic[W]):
         """Forward at least one record that waits."""
 
 
-def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, HeldBack[Any]]) -> Callable[[], None]:
+def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, HeldBack[object]]) -> Callable[[], None]:
     """What is called before a node takes a record that must not overtake those held back."""
 
     def release() -> None:

@@ -79,8 +79,8 @@ One is made for every row that is written where a handler may ask for it: so it 
 class HeldRecord(NamedTuple):
     """A record that an operator holds back, with its headers, its place in the input and the stream time there."""
 
-    key: Any
-    value: Any
+    key: object
+    value: object
     timestamp: int
     headers: Headers
     cursor: RecordCursor | None

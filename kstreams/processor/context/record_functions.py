@@ -68,7 +68,7 @@ class OfRecord(RecordFunction):
         return call
 
 
-def record_of(current: CurrentRecord, key: object, value: object, timestamp: int) -> RecordWithMetadata[Any, Any]:
+def record_of(current: CurrentRecord, key: object, value: object, timestamp: int) -> RecordWithMetadata[object, object]:
     """The whole record, for a function of the user."""
     return RecordWithMetadata(
         key=key,

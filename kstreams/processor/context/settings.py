@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.config import Config, MemoryShares
 from kstreams.processor.context.errors.error_policies import ErrorPolicies
@@ -51,7 +50,7 @@ class TaskSettings:
     caching: bool
     uncommitted_bytes: int
     errors: ErrorPolicies
-    timestamp_extractor: Any
+    timestamp_extractor: object
     idle_timeout_ms: int
     most_ahead_ms: int
     columns_min_rows: int
@@ -60,8 +59,8 @@ class TaskSettings:
     trace_records: str
     async_concurrency: int
     async_timeout_ms: int
-    app_configs: Mapping[str, Any]
-    explicit: Mapping[str, Any]
+    app_configs: Mapping[str, object]
+    explicit: Mapping[str, object]
 
     @classmethod
     def of(cls, config: Config) -> TaskSettings:
@@ -83,6 +82,6 @@ class TaskSettings:
             explicit=config.explicit,
         )
 
-    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
         """The settings that somebody has set and whose key begins with `prefix`, without it."""
         return {key.removeprefix(prefix): value for key, value in self.explicit.items() if key.startswith(prefix)}

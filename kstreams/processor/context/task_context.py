@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kstreams.errors import StateError
 from kstreams.os.private import private_folder
@@ -70,8 +70,8 @@ class TaskContext:
     application: Application
     task_id: str
     partition: int
-    stores: Mapping[str, Any]
-    global_stores: Mapping[str, Any]
+    stores: Mapping[str, object]
+    global_stores: Mapping[str, object]
     state_dir: Path | None
     current: CurrentRecord
     failures: Failures

@@ -118,7 +118,7 @@ def _flat_map_record(mapper: Callable[..., Any], forward: Forward, gave_text: Ca
     return process
 
 
-def pair_of(result: object) -> tuple[Any, Any]:
+def pair_of(result: object) -> tuple[object, object]:
     """The key and value that a function gave; raises TypeError for what is no pair.
 
     Examples

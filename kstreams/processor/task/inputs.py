@@ -255,7 +255,7 @@ class TopicInput:
         self._skipped.sort(key=itemgetter(0))
         return batch.filter(is_valid)
 
-    def _column(self, batch: Batch, side: str, column: pa.Array, serde: Serde[Any]) -> list[Any]:
+    def _column(self, batch: Batch, side: str, column: pa.Array, serde: Serde[object]) -> list[object]:
         try:
             return serde.decode_rows(column)
         except RegistryError:
@@ -264,12 +264,12 @@ class TopicInput:
             raise self._first_failure(batch, side, column, serde, error) from error
 
     def _first_failure(
-        self, batch: Batch, side: str, column: pa.Array, serde: Serde[Any], error: Exception
+        self, batch: Batch, side: str, column: pa.Array, serde: Serde[object], error: Exception
     ) -> SerdeError:
         row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
         return self._failure(batch, side, row, serde, cause)
 
-    def _failure(self, batch: Batch, side: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
+    def _failure(self, batch: Batch, side: str, row: int, serde: Serde[object], cause: Exception) -> SerdeError:
         source = operator_at(self.source.name, self.source.declared_at)
         record = _place(batch, row)
         return SerdeError(f"{source} cannot decode the {side} of {record} with {serde}: {cause}")

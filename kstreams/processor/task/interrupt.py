@@ -24,7 +24,7 @@ class Interrupt:
         self._guarded: tuple[list[Any], ...] = ()
         self.is_set = False
 
-    def guard(self, *records: list[Any]) -> None:
+    def guard(self, *records: list[object]) -> None:
         """From now on these are the lists that a loop takes records from; each loop ends as soon as it is asked to."""
         self._guarded = records
         if self.is_set:  # looked at last, so that a call from another thread at this moment is not missed

@@ -44,7 +44,7 @@ class SinkRows:
         """Return the input record of a row, if it is known."""
         return self.origins[row] if self.origins else self.headers.get(row, _NOWHERE)
 
-    def record(self, row: int) -> tuple[Any, Any, int, Headers]:
+    def record(self, row: int) -> tuple[object, object, int, Headers]:
         """Return key, value, timestamp and headers of one row."""
         return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
 

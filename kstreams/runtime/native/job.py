@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -278,7 +277,7 @@ def _report_unmatched(text: str | None, config: Config, *, bounded: bool) -> Non
         logger.warning("%s It is looked for every %s ms (metadata.max.age.ms).", text, config["metadata.max.age.ms"])
 
 
-def consumer_settings(config: Config, role: str) -> dict[str, Any]:
+def consumer_settings(config: Config, role: str) -> dict[str, object]:
     """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source.
 
     The main consumer does not skip records by itself that were deleted before it read them.

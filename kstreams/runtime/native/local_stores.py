@@ -72,7 +72,7 @@ class GlobalPartition:
     """
 
     ask: Callable[[Callable[[], Any]], Any]
-    store: Any
+    store: object
     number = -1
 
     def begin(self, question: Question) -> Callable[[], Answer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.config import Config, MemoryShares
 
@@ -58,7 +57,7 @@ class ThreadSettings:
     task_timeout_ms: int
     summary_interval_ms: int
     purge_interval_ms: int
-    production_handler: Any
+    production_handler: object
     uncommitted_bytes: int
     buffered_bytes: int
 

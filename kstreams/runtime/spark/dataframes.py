@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -35,7 +35,7 @@ from kstreams.runtime.spark.settings import SparkSettings
 
 
 def dataframe_of(
-    builder: GraphBuilder, node: Node, session: SparkSession | None, config: Mapping[str, Any] | None
+    builder: GraphBuilder, node: Node, session: SparkSession | None, config: Mapping[str, object] | None
 ) -> DataFrame:
     """See `KStream.to_dataframe`."""
     settings = Config.of(config)

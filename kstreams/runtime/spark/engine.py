@@ -151,7 +151,7 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
         return remains(config, log) if dry_run else forget(config, log)
 
 
-def explain(topology: Topology, config: Config) -> list[Any]:
+def explain(topology: Topology, config: Config) -> list[object]:
     """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed.
 
     What is not exact when input is cut into steps is said behind the reason. Raises TopologyError when a function holds

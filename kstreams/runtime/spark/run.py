@@ -213,7 +213,7 @@ class SparkRun:
 def start(
     topology: object,
     spark: SparkSession | None = None,
-    config: Config | Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, object] | None = None,
     *,
     once: bool = False,
     until_end: bool = False,

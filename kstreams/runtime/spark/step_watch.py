@@ -115,7 +115,7 @@ class StepWatch:
         times = self._stream_times.values()
         return {"watermark": _at(min(times)), "max": _at(max(times))} if times else {}
 
-    def _store(self, name: str, progress: SparkProgress) -> dict[str, Any]:
+    def _store(self, name: str, progress: SparkProgress) -> dict[str, object]:
         size = progress.stores[name]
         users = self._operators.get(name, ())
         late = [n for (user, why), n in progress.dropped.items() if user in users and why.startswith("late")]
@@ -160,7 +160,7 @@ def _dropped(progress: SparkProgress) -> dict[str, str]:
     return {f"dropped by {operator}: {reason}": str(n) for (operator, reason), n in progress.dropped.items()}
 
 
-def _source(ranges: OffsetRanges, reports: Iterable[TaskReport], between: int, took: int) -> dict[str, Any]:
+def _source(ranges: OffsetRanges, reports: Iterable[TaskReport], between: int, took: int) -> dict[str, object]:
     """One for all topics: which of them a record came from, reports do not tell."""
     records = sum(report.records_in for report in reports)
     starts = offsets_of({source: start for source, (start, _) in ranges.items()})

@@ -164,7 +164,7 @@ class _Comparison:
             self._compared = set(compared_before)
         yield _at(path, f"{_description(written)} is read as none of the {len(read[keyword])} schemas of {keyword}")
 
-    def _keywords(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _keywords(self, path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
         lost = _lost_types(read, written)
         if lost:
             yield _at(path, f"may be {' or '.join(lost)}, which is not read any more")
@@ -182,7 +182,7 @@ class _Comparison:
         if "array" in types:
             yield from self._items(path, read, written)
 
-    def _negation(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _negation(self, path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
         if "not" not in read:
             return
         swapped = _Comparison(self._writer, self._reader)
@@ -207,7 +207,7 @@ class _Comparison:
                 yield _at(f"{path}.{name}" if path else name, "is required, was not, and has no default")
         yield from _dependencies(path, read, written)
 
-    def _items(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _items(self, path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
         (first_read, rest_read) = _tuple(read)
         (first_written, rest_written) = _tuple(written)
         for place in range(max(len(first_read), len(first_written))):
@@ -221,7 +221,7 @@ def _key(node: Node) -> str:
     return json.dumps(node, sort_keys=True)
 
 
-def _without(node: dict[str, Any], keyword: str) -> dict[str, Any]:
+def _without(node: dict[str, object], keyword: str) -> dict[str, object]:
     return {key: value for key, value in node.items() if key != keyword}
 
 
@@ -260,7 +260,7 @@ _JSON_TYPES = {
 }
 
 
-def _lost_types(read: dict[str, Any], written: dict[str, Any]) -> list[str]:
+def _lost_types(read: dict[str, object], written: dict[str, object]) -> list[str]:
     types = _types(read)
     wide = types | {"integer"} if "number" in types else types
     lost = _types(written) - wide
@@ -271,7 +271,7 @@ def _listed(node: Mapping[str, Any]) -> list[Any] | None:
     return [node["const"]] if "const" in node else node.get("enum")
 
 
-def _values(path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _values(path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
     readable = _listed(read)
     listed = _listed(written)
     if readable is None:
@@ -302,12 +302,12 @@ def _multiple(path: str, keyword: str, read: dict[str, Any], written: dict[str, 
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _unique(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _unique(path: str, keyword: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
     if read[keyword] and not written.get(keyword):
         yield _at(path, "may hold an item twice, which is not read any more")
 
 
-def _equal(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _equal(path: str, keyword: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
     if read[keyword] != written.get(keyword):
         yield _at(path, f"{keyword} was {_short(written.get(keyword))} and is {_short(read[keyword])}")
 
@@ -341,7 +341,7 @@ def _tuple(node: Mapping[str, Any]) -> tuple[Sequence[Node], Node]:
     return node.get("prefixItems", ()), items
 
 
-def _dependencies(path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _dependencies(path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
     dependent_before = _dependent(written)
     for name, needed in sorted(_dependent(read).items()):
         place = f"{path}.{name}" if path else name
@@ -358,7 +358,7 @@ def _dependent(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**node.get("dependencies", {}), **node.get("dependentRequired", {})}
 
 
-def _description(node: Mapping[str, Any]) -> str:
+def _description(node: Mapping[str, object]) -> str:
     types = _types(node)
     return "any value" if types == _ALL_TYPES else " or ".join(sorted(types))
 

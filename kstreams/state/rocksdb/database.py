@@ -444,10 +444,10 @@ def _require_threads() -> None:
 
 
 _shared_lock = of_module(threading.Lock())
-_shared: list[Any] = []  # the process's block cache and write buffer manager, once a database was opened
+_shared: list[object] = []  # the process's block cache and write buffer manager, once a database was opened
 
 
-def _caches(limits: StateLimits) -> list[Any]:
+def _caches(limits: StateLimits) -> list[object]:
     with _shared_lock:
         if not _shared:
             _shared.append(rocksdict.Cache(limits.block_cache_bytes))

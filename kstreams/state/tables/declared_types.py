@@ -66,7 +66,7 @@ def _declared(kind: object) -> pa.DataType:
         return pa.null()
 
 
-def _of(info: object, within: tuple[Any, ...]) -> pa.DataType:
+def _of(info: object, within: tuple[object, ...]) -> pa.DataType:
     if type(info) in _PLAIN:
         return _PLAIN[type(info)]
     convert = _MADE.get(type(info))
@@ -88,16 +88,16 @@ def _of_list(info: Any, within: tuple[Any, ...]) -> pa.DataType:
     return pa.list_(_of(info.item_type, within))
 
 
-def _of_union(info: inspect.UnionType, within: tuple[Any, ...]) -> pa.DataType:
+def _of_union(info: inspect.UnionType, within: tuple[object, ...]) -> pa.DataType:
     members = [member for member in info.types if not isinstance(member, inspect.NoneType)]
     return _of(members[0], within) if len(members) == 1 else pa.null()
 
 
-def _of_time(info: inspect.DateTimeType, within: tuple[Any, ...]) -> pa.DataType:
+def _of_time(info: inspect.DateTimeType, within: tuple[object, ...]) -> pa.DataType:
     return pa.timestamp("us", None if info.tz is False else "UTC")
 
 
-def _of_enum(info: inspect.EnumType, within: tuple[Any, ...]) -> pa.DataType:
+def _of_enum(info: inspect.EnumType, within: tuple[object, ...]) -> pa.DataType:
     members: list[Enum] = list(info.cls)
     return pa.array([member.value for member in members]).type
 
@@ -108,7 +108,7 @@ def _of_model(info: inspect.CustomType, within: tuple[Any, ...]) -> pa.DataType:
     return pa.struct(list(types.items())) if types else pa.null()
 
 
-_PLAIN: dict[Any, pa.DataType] = {
+_PLAIN: dict[object, pa.DataType] = {
     inspect.IntType: pa.int64(),
     inspect.FloatType: pa.float64(),
     inspect.StrType: pa.string(),
@@ -119,7 +119,7 @@ _PLAIN: dict[Any, pa.DataType] = {
     inspect.TimeType: pa.time64("us"),
     inspect.TimeDeltaType: pa.duration("us"),
 }
-_MADE: dict[Any, Callable[[Any, tuple[Any, ...]], pa.DataType]] = {
+_MADE: dict[object, Callable[[Any, tuple[Any, ...]], pa.DataType]] = {
     inspect.DateTimeType: _of_time,
     inspect.EnumType: _of_enum,
     inspect.LiteralType: lambda info, within: pa.array(info.values).type,

@@ -158,12 +158,12 @@ def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
     return _column(builder, (None if row is None else result(row) for row in serde.decode_rows(data)))
 
 
-def _inner(serde: Serde[Any] | None) -> Serde[Any] | None:
+def _inner(serde: Serde[object] | None) -> Serde[object] | None:
     """The serde of keys without their windows."""
     return serde.inner if isinstance(serde, WindowedSerde) else serde
 
 
-def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) -> pa.Array:
+def _decoded(builder: StoreBuilder, serde: Serde[object] | None, data: pa.Array) -> pa.Array:
     """A column of values: of the serde's Arrow type, else of the type that the values have as plain data."""
     if serde is None:
         return data
@@ -172,7 +172,7 @@ def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) ->
     return _column(builder, serde.decode_rows(data))
 
 
-def _column(builder: StoreBuilder, values: Iterable[Any]) -> pa.Array:
+def _column(builder: StoreBuilder, values: Iterable[object]) -> pa.Array:
     try:
         return in_utc(pa.array([_plain(value) for value in values]))
     except (pa.ArrowException, TypeError, OverflowError) as error:

@@ -36,7 +36,7 @@ class CheckedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, entries: Iterable[tuple[object, object]]) -> None:
         """Put key-value pairs in order, each after a check."""
         for key, value in entries:
             self.put(key, value)

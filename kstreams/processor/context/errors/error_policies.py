@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kstreams.config import Config
 from kstreams.errors import ConfigError
@@ -31,7 +30,7 @@ class ErrorPolicies:
     'continue'
     """
 
-    handlers: Mapping[str, Any]
+    handlers: Mapping[str, object]
     dead_letter_topic: str | None
     keeps_dropped: bool
     handles_global: bool

@@ -86,7 +86,7 @@ class Failures:
 
         return guard
 
-    def processing(self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception) -> None:
+    def processing(self, context: ErrorHandlerContext, record: Record[object, object] | None, error: Exception) -> None:
         """An operator has failed: returns when its subtree is to be left out, raises when the task is to end.
 
         Raises

@@ -164,7 +164,7 @@ class AggregateTarget:
         for at in groups.by_last_row():
             emit_of(starts[at])(keys[at], new[at], old[at], timestamps[at], ())
 
-    def _merged(self, old: list[Any], groups: RowGroups, rows: _Rows) -> list[Any]:
+    def _merged(self, old: list[object], groups: RowGroups, rows: _Rows) -> list[object]:
         initial = self._fold.aggregation.initial()
         states = [initial if state is None else state for state in old]
         return merge_states(self._fold.aggregation, states, groups, rows.inputs)

@@ -21,7 +21,7 @@ Old = list[Any]
 Merge = Callable[[Old, RowGroups, "pa.Array | None"], list[Any]]
 
 
-def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: Sequence[Any]) -> list[Any]:
+def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: Sequence[object]) -> list[object]:
     """The states of all groups after a batch; `inputs` are what each slot aggregates."""
     if aggregation.is_count:
         return merge(Operation.ROWS, old, groups, None)
@@ -30,7 +30,7 @@ def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: 
     return list(zip(*merged, strict=True))
 
 
-def merge(operation: Operation, old: Old, groups: RowGroups, values: pa.Array | None) -> list[Any]:
+def merge(operation: Operation, old: Old, groups: RowGroups, values: pa.Array | None) -> list[object]:
     """The slots of all groups after a batch.
 
     Parameters
@@ -57,13 +57,13 @@ def _rows(old: Old, groups: RowGroups, _: pa.Array | None) -> list[Any]:
     return _added(old, np.bincount(groups.of_row, minlength=len(groups)))
 
 
-def _count(old: Old, groups: RowGroups, values: pa.Array | None) -> list[Any]:
+def _count(old: Old, groups: RowGroups, values: pa.Array | None) -> list[object]:
     of_row, _ = _present(groups, values)
     return _added(old, np.bincount(of_row, minlength=len(groups)))
 
 
-def _added(old: Old, counts: Integers) -> list[Any]:
-    sums: list[Any] = (np.array(old, np.int64) + counts).tolist()
+def _added(old: Old, counts: Integers) -> list[object]:
+    sums: list[object] = (np.array(old, np.int64) + counts).tolist()
     return sums
 
 
@@ -107,7 +107,7 @@ def _extreme(integers: Any, floats: Any, worst: int) -> Merge:
     return rule
 
 
-def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
+def _where_touched(old: Old, new: list[object], of_row: Integers) -> list[object]:
     """The new slots of groups that had a value or have one now, None of the others."""
     if None not in old:
         return new
@@ -115,13 +115,13 @@ def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
     return [None if slot is None and not count else sums for slot, count, sums in zip(old, touched, new, strict=True)]
 
 
-def _first(old: Old, groups: RowGroups, values: object) -> list[Any]:
+def _first(old: Old, groups: RowGroups, values: object) -> list[object]:
     of_row, present = _present(groups, values)
     first_rows = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
     return [new if slot is None else slot for slot, new in zip(old, first_rows, strict=True)]
 
 
-def _last(old: Old, groups: RowGroups, values: object) -> list[Any]:
+def _last(old: Old, groups: RowGroups, values: object) -> list[object]:
     of_row, present = _present(groups, values)
     last_rows = _of_rows(np.maximum, -1, of_row, len(groups), present)
     return [slot if new is None else new for slot, new in zip(old, last_rows, strict=True)]

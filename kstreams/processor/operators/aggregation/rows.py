@@ -149,7 +149,7 @@ class ResultView(TableView):
         get = self.parent.bind(context)
         result = self.result
 
-        def look_up(key: object) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object) -> ValueAndTimestamp[object] | None:
             row = get(key)
             return None if row is None else ValueAndTimestamp(result(row[0]), row[1])
 

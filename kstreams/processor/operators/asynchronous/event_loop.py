@@ -14,7 +14,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kstreams.os.forks import of_module
 
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 _starting = of_module(threading.Lock())
 
 
-def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+def start(coroutine: Coroutine[object, object, T]) -> Future[T]:
     """Let a coroutine run beside the caller; the future may be asked, waited for and cancelled from any thread."""
     with _starting:
         loop = _running_loop()

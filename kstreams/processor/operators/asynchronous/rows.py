@@ -40,7 +40,7 @@ class AsyncOperator(ClosureOperator):
     ordered : bool or "by_key"
     """
 
-    plain: Any
+    plain: object
     concurrency: int | None = None
     timeout_ms: int | None = None
     ordered: Order = True
@@ -71,7 +71,7 @@ class Call:
     """A pending call and its record; `ended` is its number in the order in which calls ended."""
 
     kept: HeldRecord
-    future: Future[Any] = field(init=False)
+    future: Future[object] = field(init=False)
     ended: int | None = None
 
 
@@ -152,7 +152,7 @@ def _first_to_end_of_its_key(calls: deque[Call]) -> Call | None:
 
 
 def _oldest_of_keys(calls: deque[Call]) -> Iterator[Call]:
-    keys: list[Any] = []  # not a set: keys may be mutable
+    keys: list[object] = []  # not a set: keys may be mutable
     for call in calls:
         if call.kept.key not in keys:
             keys.append(call.kept.key)
@@ -181,13 +181,15 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     if not inspect.isasyncgenfunction(function):
         return function
 
-    async def collect(*arguments: object) -> list[Any]:
+    async def collect(*arguments: object) -> list[object]:
         return [item async for item in function(*arguments)]
 
     return collect
 
 
-async def _within(timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> Any:
+async def _within(
+    timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[object, ...]
+) -> Any:
     limit = asyncio.timeout(timeout_s)
     try:
         async with limit:

@@ -126,7 +126,7 @@ class SubscriptionRequester:
         return self._write_key(key) in self._unanswered
 
 
-def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
+def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[object, Instruction]]:
     """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
 
     Examples
@@ -144,7 +144,7 @@ def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) 
         yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
 
-def left_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[Any, Instruction]]:
+def left_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[object, Instruction]]:
     """What a left join asks for: it needs an answer in any case, also for a row without foreign key."""
     if old_key is not None and not is_same_key:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
@@ -238,8 +238,8 @@ class SubscriptionReceiveOperator(ClosureOperator):
     """
 
     store: str
-    foreign_key: Serde[Any]
-    primary_key: Serde[Any]
+    foreign_key: Serde[object]
+    primary_key: Serde[object]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         put_row = context.state_store(self.store).put
@@ -273,7 +273,7 @@ class SubscriptionJoinOperator(ClosureOperator):
 
     right: TableView
     store: str
-    foreign_key: Serde[Any]
+    foreign_key: Serde[object]
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up = self.right.bind(context)
@@ -381,11 +381,11 @@ class ResponseJoinOperator(ClosureOperator):
     """
 
     left_table: TableView
-    row_serde: Serde[Any]
+    row_serde: Serde[object]
     joiner: Callable[[Any, Any, Any], Any]
     left: bool
     foreign_key: Callable[[Any, Any], Any]
-    key_serde: Serde[Any]
+    key_serde: Serde[object]
     join: str
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

@@ -142,7 +142,7 @@ class JoinedView(TableView):
         left_outer = self.left_outer
         right_outer = self.right_outer
 
-        def look_up(key: object) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object) -> ValueAndTimestamp[object] | None:
             left = get_left(key)
             right = get_right(key)
             if left is None and (right is None or not right_outer):

@@ -39,8 +39,8 @@ class Frames:
     """
 
     format: Format
-    kind: Any = None
-    key: Any = None
+    kind: object = None
+    key: object = None
     with_key: bool = False
     with_timestamp: bool = False
 
@@ -51,7 +51,7 @@ class Frames:
         )
 
     def table_of(
-        self, values: dict[str, Any], keys: Callable[[], pa.Array], timestamps: Callable[[], pa.Array]
+        self, values: dict[str, object], keys: Callable[[], pa.Array], timestamps: Callable[[], pa.Array]
     ) -> pa.Table:
         """The columns of values that are columns already."""
         columns = dict(values)
@@ -61,7 +61,7 @@ class Frames:
             columns["timestamp"] = timestamps()
         return pa.table(columns)
 
-    def _key_column(self, keys: Sequence[Any]) -> pa.Array:
+    def _key_column(self, keys: Sequence[object]) -> pa.Array:
         with _telling("key", keys, "key", self.key):
             return _array(keys, self.key)
 
@@ -105,7 +105,7 @@ def _columns(kind: object, values: Sequence[Any]) -> dict[str, Any]:
         return {"value": _array(values, kind)}
 
 
-def _field_column(values: Sequence[Any], name: str, read: Callable[[Any, str], Any], kind: object) -> pa.Array:
+def _field_column(values: Sequence[object], name: str, read: Callable[[Any, str], Any], kind: object) -> pa.Array:
     with _telling("value", values, name, kind):
         return _array([None if value is None else read(value, name) for value in values], kind)
 
@@ -122,7 +122,7 @@ def _telling(side: str, items: Sequence[Any], column: str, kind: object) -> Iter
         ) from error
 
 
-def _array(items: Sequence[Any], kind: object) -> pa.Array:
+def _array(items: Sequence[object], kind: object) -> pa.Array:
     """A column; raises TypeError for what Arrow would take and change, such as 1.5 as an int."""
     plain = split_optional(kind).kind
     converter = _TAKEN.get(plain)
@@ -133,7 +133,7 @@ def _array(items: Sequence[Any], kind: object) -> pa.Array:
     return pa.array(items, _arrow_type(kind))
 
 
-_TAKEN: dict[Any, tuple[type, ...]] = {
+_TAKEN: dict[object, tuple[type, ...]] = {
     int: (Integral,),
     float: (Real,),
     str: (str,),

@@ -91,7 +91,7 @@ class _Records:
         return HeldRecord(self._keys[row], old, self._timestamps[row], headers, cursor, self._reached[row])
 
     @cached_property
-    def _values(self) -> list[Any]:
+    def _values(self) -> list[object]:
         return self._view.values(self._selected)
 
 
@@ -112,7 +112,7 @@ class MapBatchOperator(ClosureOperator):
 
     function: Callable[[Any], Any]
     frames: Frames
-    result: Any
+    result: object
     max_rows: int
 
     @property
@@ -133,7 +133,7 @@ class MapBatchOperator(ClosureOperator):
         context.share_with_columns(gathered)
         return gather
 
-    def values_of(self, table: pa.Table) -> Iterable[Any]:
+    def values_of(self, table: pa.Table) -> Iterable[object]:
         """What the function gives for these records: values, or what it raised.
 
         When it fails, it is called for each record alone, in turn, so that only those fail that are to blame.
@@ -145,7 +145,7 @@ class MapBatchOperator(ClosureOperator):
                 return [Failed(error)]
             return chain.from_iterable(self.values_of(table.slice(row, 1)) for row in range(len(table)))
 
-    def _call(self, table: pa.Table) -> list[Any]:
+    def _call(self, table: pa.Table) -> list[object]:
         return rows_of(self.function(self.frames.frame(table)), len(table), self.result)
 
 
@@ -179,7 +179,7 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
         self.forward_all(zip(some, self._values_of(some), strict=True))
 
-    def _values_of(self, some: Sequence[HeldRecord]) -> Iterable[Any]:
+    def _values_of(self, some: Sequence[HeldRecord]) -> Iterable[object]:
         """What the function gives for records. Of those that make no table together, halves are tried, in turn.
 
         So a value that no column takes fails alone, and one of another type than the others has a table of its own.
@@ -197,7 +197,7 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         keys, values, timestamps = zip(*((record.key, record.value, record.timestamp) for record in some), strict=True)
         return self.operator.frames.table(keys, values, timestamps)
 
-    def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
+    def forward_all(self, some: Iterable[tuple[HeldRecord, object]]) -> None:
         """Forward records, each with what the function gave for it."""
         for record, self._current in some:
             self.forward_held(self._forward, record, record.value)

@@ -48,10 +48,10 @@ class TaskProcessingContext(ProcessingContext):
     def metrics(self) -> ProcessorMetrics:
         return ProcessorMetrics(self._context.node, self._context.task.sensors)
 
-    def app_configs(self) -> dict[str, Any]:
+    def app_configs(self) -> dict[str, object]:
         return dict(self._context.task.application.settings.app_configs)
 
-    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
         return self._context.task.application.settings.app_configs_with_prefix(prefix)
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
@@ -88,7 +88,7 @@ class TaskProcessingContext(ProcessingContext):
     def current_system_time_ms(self) -> int:
         return self._context.task.application.clock.wall_ms()
 
-    def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
+    def _pass_on(self, record: Record[object, object] | FixedKeyRecord[object, object], child: str | None) -> None:
         if not self._active:
             raise TopologyError(f"{self._context.node} may forward only while it processes a record or punctuates.")
         if not isinstance(record, _RECORDS):
@@ -121,7 +121,7 @@ class TaskProcessorContext(TaskProcessingContext, ProcessorContext[Any, Any]):
 
     __slots__ = ()
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: Record[object, object], child: str | None = None) -> None:
         self._pass_on(record, child)
 
 
@@ -130,7 +130,7 @@ class TaskFixedKeyProcessorContext(TaskProcessingContext, FixedKeyProcessorConte
 
     __slots__ = ()
 
-    def forward(self, record: FixedKeyRecord[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: FixedKeyRecord[object, object], child: str | None = None) -> None:
         if not isinstance(record, FixedKeyRecord):
             raise TopologyError(
                 f"{self._context.node} keeps keys as they are: it forwards what record.with_value(...) gives, "
@@ -144,7 +144,7 @@ class GlobalStoreContext(TaskProcessorContext):
 
     __slots__ = ()
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: Record[object, object], child: str | None = None) -> None:
         """Refused: what fills a global store forwards nothing."""
         raise TopologyError(f"{self._context.node} fills a global store: it cannot forward records.")
 

@@ -104,7 +104,7 @@ class TransformedView(TableView):
         get = self.parent.bind(context)
         transform = self.transformation.bind(context, tuple)
 
-        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[object] | None:
             row = get(key, *as_of_ms)
             value = transform(key, None, 0) if row is None else transform(key, row[0], row[1])
             return None if value is None else ValueAndTimestamp(value, -1 if row is None else row[1])

@@ -220,7 +220,7 @@ class MappedView(TableView):
         get = self.parent.bind(context)
         mapper = self.mapper
 
-        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+        def look_up(key: object, *as_of_ms: int) -> ValueAndTimestamp[object] | None:
             row = get(key, *as_of_ms)
             value = None if row is None else mapper(key, row[0], row[1])
             return None if value is None else ValueAndTimestamp(value, row[1])

@@ -251,7 +251,7 @@ class WindowStoreView(TableView):
     def bind(self, context: OperatorContext) -> ValueGetter:
         get = context.state_store(self.store).get
 
-        def look_up(key: Windowed[Any]) -> Any:
+        def look_up(key: Windowed[object]) -> Any:
             return get(key.key, key.window.start_ms)
 
         return look_up

@@ -151,7 +151,7 @@ def _cutting_out(
     emit = live.emit
     current = context.current
 
-    def cut_out(key: object, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
+    def cut_out(key: object, start_ms: int, row: ValueAndTimestamp[object]) -> None:
         """Keep a window that does not hold the record: the part of a longer one that follows it."""
         put_row(key, row, start_ms)
         window = make_tuple(Window, (start_ms, start_ms + difference_ms))

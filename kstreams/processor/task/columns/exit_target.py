@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
@@ -50,12 +49,12 @@ class ExitTarget:
         headers = selected.header_rows()
         stream_times = selected.stream_times(self._current.stream_time)
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
-        rows: Iterable[Any] = zip(keys, values, cursor.timestamps, strict=False)
+        rows: Iterable[object] = zip(keys, values, cursor.timestamps, strict=False)
         if self._follows_time:
             rows = self._current.following(rows, selected.reached(self._current.reached).tolist())
         return lambda: self._run(cursor, rows, headers)
 
-    def _run(self, cursor: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
+    def _run(self, cursor: RecordCursor, rows: Iterable[object], headers: list[Headers] | None) -> None:
         current = self._current
         current.move_to(cursor)
         if headers is None:

@@ -103,7 +103,7 @@ def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Plann
     return plan
 
 
-def _type(serde: Serde[Any] | None) -> Any:
+def _type(serde: Serde[object] | None) -> Any:
     return (serde or BytesSerde()).type
 
 

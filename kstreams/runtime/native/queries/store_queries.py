@@ -88,7 +88,7 @@ class StoreQueries:
         while (query := self._next()) is not None:
             query[1].set_exception(StoreNotAvailableError(_CLOSED))
 
-    def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
+    def _next(self) -> tuple[Callable[[], Any], Future[object]] | None:
         try:
             return self._waiting.get_nowait()
         except Empty:

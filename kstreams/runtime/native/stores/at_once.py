@@ -28,7 +28,7 @@ class _Here(NamedTuple):
 
     partitions: Mapping[int, CommittedViews]
     of: int
-    key: Serde[Any] | None
+    key: Serde[object] | None
 
     def order(self, key: object) -> Sequence[int]:
         """The partition where a key should be, and all others."""
@@ -42,8 +42,8 @@ class _Remembered(NamedTuple):
     """What was found while these were so."""
 
     job: Job | None
-    tasks: Sequence[Any]
-    known: Any
+    tasks: Sequence[object]
+    known: object
     stores: dict[str, _Here]
 
 

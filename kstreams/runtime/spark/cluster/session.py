@@ -115,7 +115,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     return session
 
 
-def suitable_session(config: Mapping[str, Any] | None = None, say: Say = print) -> SparkSession:
+def suitable_session(config: Mapping[str, object] | None = None, say: Say = print) -> SparkSession:
     """A session that suits kstreams: the active one, else a new local one with Delta Lake.
 
     Parameters

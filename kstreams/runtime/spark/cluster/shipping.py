@@ -197,7 +197,7 @@ def _resolved(kind: type, reduced: object) -> Any:
     return reduced
 
 
-def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
+def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[object, ...]:
     own = inspect.get_annotations(struct)
     fields = [_field(info) for info in msgspec.structs.fields(struct) if info.name in own]
     options = {name: getattr(struct.__struct_config__, name) for name in _STRUCT_OPTIONS}
@@ -214,7 +214,7 @@ def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
     return _struct, (struct.__name__, struct.__module__, fields, bases, options), methods, None, None, _set_methods
 
 
-def _is_keyword_only(struct: type[msgspec.Struct], own: dict[str, Any]) -> bool:
+def _is_keyword_only(struct: type[msgspec.Struct], own: dict[str, object]) -> bool:
     parameters = inspect.signature(struct).parameters
     return any(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in own)
 
@@ -237,7 +237,7 @@ def _struct(name: str, module: str, fields: list[Any], bases: tuple[type, ...], 
     return _structs[key]
 
 
-def _set_methods(struct: type, methods: dict[str, Any]) -> None:
+def _set_methods(struct: type, methods: dict[str, object]) -> None:
     for name, item in methods.items():
         setattr(struct, name, item)
 

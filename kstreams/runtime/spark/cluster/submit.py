@@ -160,7 +160,7 @@ def submit(
 
 
 def submit_command(
-    how: Submission, settings: Mapping[str, Any], package: Path, say: Callable[[str], None] = quiet
+    how: Submission, settings: Mapping[str, object], package: Path, say: Callable[[str], None] = quiet
 ) -> list[str]:
     """The call of `spark-submit` up to the script; what is to be shipped is there."""
     require_deployable(how.master, how.deploy_mode)
@@ -260,7 +260,7 @@ def _of_loopback(master: str) -> dict[str, str]:
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def _ours(settings: Mapping[str, Any]) -> list[str]:
+def _ours(settings: Mapping[str, object]) -> list[str]:
     """Settings for the driver, as its command line takes them; Spark's own are on that of `spark-submit` already.
 
     Those of file systems go to both: kstreams reads checkpoints with the same credentials.

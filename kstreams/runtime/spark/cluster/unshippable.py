@@ -36,7 +36,7 @@ def require_shippable(topology: Topology, config: Config) -> None:
                 raise TopologyError(f"{name} cannot be sent to Spark's workers: {_said(part)}. {_CURE}")
 
 
-def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, Any]]:
+def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
     """All that is sent, with its name."""
     for sub in topology.sub_topologies:
         yield from ((operator_at(node.name, node.declared_at), node) for node in sub.nodes)
@@ -50,7 +50,7 @@ class Holding(NamedTuple):
     """One step from a thing to a part of it: how the part is called there, and the part."""
 
     name: str
-    part: Any
+    part: object
 
 
 def _said(part: object) -> str:
@@ -144,7 +144,7 @@ def _(mapping: Mapping) -> Iterable[Holding]:  # type: ignore[type-arg]
 @parts_of.register(tuple)
 @parts_of.register(set)
 @parts_of.register(frozenset)
-def _(items: Iterable[Any]) -> Iterable[Holding]:
+def _(items: Iterable[object]) -> Iterable[Holding]:
     return [Holding("an item", part) for part in items]
 
 

@@ -120,7 +120,7 @@ def _records(
 _NAMES = "partition", "version", "present", "timestamp", "key", "value"
 
 
-def _keys(column: pa.Array, serde: Serde[Any]) -> pa.Array:
+def _keys(column: pa.Array, serde: Serde[object]) -> pa.Array:
     if serde.arrow_type is not None:
         return serde.encode_column(column.cast(serde.arrow_type)).cast(pa.binary())
     return serde.encode_rows(convert(column.to_pylist(), list[serde.type | None], strict=False))  # type: ignore

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,7 +22,7 @@ class TableReader:
 
     format: str
     path: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, session: SparkSession) -> DataFrame:
         """The table as a stream."""

@@ -50,15 +50,15 @@ def arrow_type(kind: object) -> pa.DataType | None:
     return _struct(fields_of(kind))
 
 
-_GENERIC: dict[Any, Callable[..., pa.DataType]] = {list: pa.list_, dict: pa.map_}
+_GENERIC: dict[object, Callable[..., pa.DataType]] = {list: pa.list_, dict: pa.map_}
 
 
-def _struct(fields: dict[str, Any] | None) -> pa.DataType | None:
+def _struct(fields: dict[str, object] | None) -> pa.DataType | None:
     types = {name: arrow_type(kind) for name, kind in (fields or {}).items()}
     return pa.struct(list(types.items())) if types and None not in types.values() else None
 
 
-def typed_column(serde: Serde[Any] | None, column: pa.Array) -> pa.Array:
+def typed_column(serde: Serde[object] | None, column: pa.Array) -> pa.Array:
     """The values of a serialized column; the bytes themselves where the type has no Arrow form."""
     if isinstance(serde, WindowedSerde):
         return _windowed(serde, column)
@@ -78,7 +78,7 @@ def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
     return pa.array(rows, pa.struct([pa.field("key", kind), *_WINDOW]))
 
 
-def _windowed_row(key: Windowed[Any]) -> dict[str, Any]:
+def _windowed_row(key: Windowed[object]) -> dict[str, object]:
     start, end = (bound * 1000 for bound in key.window)
     return {"key": _plain(key.key), "window_start": start, "window_end": end}
 

@@ -79,7 +79,7 @@ class ObjectStorage(CheckpointStorage):
             ) from error
 
 
-def _client(location: str, conf: Mapping[str, str]) -> dict[str, Any]:
+def _client(location: str, conf: Mapping[str, str]) -> dict[str, object]:
     """The arguments of a client, taken from the settings of Hadoop's; what they do not say, the environment does."""
     if scheme_of(location) in ("s3", "s3a"):
         return _s3_client(conf)
@@ -90,8 +90,8 @@ def _client(location: str, conf: Mapping[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _s3_client(conf: Mapping[str, str]) -> dict[str, Any]:
-    client: dict[str, Any] = {ours: conf[_S3A + key] for key, ours in _S3_KEYS.items() if _S3A + key in conf}
+def _s3_client(conf: Mapping[str, str]) -> dict[str, object]:
+    client: dict[str, object] = {ours: conf[_S3A + key] for key, ours in _S3_KEYS.items() if _S3A + key in conf}
     endpoint = conf.get(f"{_S3A}endpoint", "")
     if endpoint and "://" not in endpoint:
         encrypted = conf.get(f"{_S3A}connection.ssl.enabled", "true") == "true"
