@@ -20,7 +20,7 @@ Sizes = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class TopicFacts(NamedTuple):
-    """What a producer knows of a topic: what it needs to choose partitions and to refuse records."""
+    """The facts of a topic that a producer needs to choose partitions and to refuse records."""
 
     partitions: int
     max_bytes: int  # of one record, uncompressed: `max.message.bytes`

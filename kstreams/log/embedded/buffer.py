@@ -99,7 +99,7 @@ class PendingBatch:
     callbacks : sequence of (int, DeliveryCallback)
         Callbacks by row.
     sent_as_batch : bool
-        Whether one callback is told of all rows; otherwise each callback is told of its own row.
+        Whether one callback gets the delivery of all rows; otherwise each callback gets that of its own row.
     """
 
     __slots__ = ("batch", "callbacks", "completed", "sent_as_batch", "size")

@@ -82,7 +82,7 @@ class EmbeddedLog:
             catalogue.close()
             raise
         self._home = LogResources(
-            folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend
+            folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.do_housekeeping
         )
         self._housekeeper = Housekeeper(self._home)
         of_one_process(self, "This log", LogError)
@@ -113,7 +113,7 @@ class EmbeddedLog:
         """Return a new admin."""
         return EmbeddedAdmin(self._home)
 
-    def tend(self) -> bool:
+    def do_housekeeping(self) -> bool:
         """Do a part of the housekeeping that is due; return False if none is due. Idle threads call it."""
         return self._housekeeper.clean_next()
 

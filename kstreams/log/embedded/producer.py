@@ -87,7 +87,7 @@ class EmbeddedProducer:
         self._transaction_error: LogError | None = None  # the first of the transaction, which then can only be aborted
         self._closed = False
         self._mutex = threading.Lock()
-        self._linger = LingerTimer(settings["linger.ms"], self._write_lingering, home.tend)
+        self._linger = LingerTimer(settings["linger.ms"], self._write_lingering, home.do_housekeeping)
         of_one_process(self, "This producer", LogError)
 
     def send(

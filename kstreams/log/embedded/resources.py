@@ -36,7 +36,7 @@ class LogResources:
     durability: str
     disk: Disk
     after_roll: Callable[[Topic], None]
-    tend: Callable[[], bool]
+    do_housekeeping: Callable[[], bool]
 
     def topic_folder(self, topic: Topic) -> Path:
         """Return the folder of a topic; the id distinguishes it from an earlier topic of the same name."""

@@ -1,1 +1,1 @@
-"""Consumer groups, free of any home of topics: who reads which partition (assignors), and the states of a group."""
+"""Consumer groups, independent of the home of topics: assignors, and the states and transitions of a group."""

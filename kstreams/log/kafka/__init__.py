@@ -1,1 +1,1 @@
-"""Apache Kafka as a home of topics, by confluent-kafka; nothing outside this folder knows that client."""
+"""Apache Kafka as a home of topics. Only this package and the registry client import confluent-kafka."""

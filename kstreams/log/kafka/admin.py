@@ -1,4 +1,4 @@
-"""`KafkaAdmin`: topics of a cluster, their offsets, and what groups committed."""
+"""`KafkaAdmin`: topics of a cluster, their offsets, and consumer groups."""
 
 from __future__ import annotations
 

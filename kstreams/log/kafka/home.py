@@ -106,7 +106,7 @@ class KafkaLog:
         """Return a new admin."""
         return KafkaAdmin(self._connection)
 
-    def tend(self) -> bool:
+    def do_housekeeping(self) -> bool:
         """Return False: brokers do the housekeeping of their files."""
         return False
 

@@ -35,7 +35,7 @@ _logger = logging.getLogger("kstreams.groups")
 _FIXED_SETTINGS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
 _REBALANCE_S = 3.0  # in which most rebalances end
 _PAUSE_S = 0.02
-_NOT_JOINED = "Who has not joined"  # member id of a consumer that has not joined yet
+_NOT_JOINED = "A consumer that has not joined"  # member id of a consumer that has not joined yet
 _REPORTED_BY_READER = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _NOT_ADMITTED = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,

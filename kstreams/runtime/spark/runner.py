@@ -243,7 +243,7 @@ class SparkRunner:
         running = list(queries)
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
-            self._log.tend()
+            self._log.do_housekeeping()
             self._purge.look_if_due()
 
     def _tasks(self, *, bounded: bool) -> StepLoop:

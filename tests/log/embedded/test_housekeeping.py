@@ -34,7 +34,7 @@ def write(log: EmbeddedLog, topic: str, count: int, **settings: Any) -> None:
 def tend(log: EmbeddedLog) -> int:
     """Do all that is due; in how many pieces."""
     pieces = 0
-    while log.tend():
+    while log.do_housekeeping():
         pieces += 1
     return pieces
 
@@ -109,7 +109,7 @@ def test_a_topic_that_is_deleted_or_damaged_meanwhile_does_not_stop_it(tmp_path:
             write(log, name, 9)
         tend(log)
         clock.advance(ROUND_MS)
-        assert log.tend()
+        assert log.do_housekeeping()
         log.admin().delete_topic("b")
         segments(tmp_path, "c")[0].write_bytes(b"no frame")
         tend(log)

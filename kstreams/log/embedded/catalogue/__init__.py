@@ -1,1 +1,1 @@
-"""The catalogue: topics, groups, transactions and offsets, kept twice."""
+"""The catalogue of the log: topics, groups, offsets, transactions and schemas, in two copies."""

@@ -25,7 +25,7 @@ Decide = Callable[
 _WAIT_S = 60.0
 _SIDE_FILES = ("-wal", "-shm")
 _JOURNAL_BYTES = 256 * 1024
-# The journal is what survives a power failure, so the database is never synced for a commit.
+# The journal survives a power failure, so the database is never synced for a commit.
 _SYNCHRONOUS = {"fsync": "NORMAL", "os": "NORMAL", "none": "OFF"}
 _logger = logging.getLogger("kstreams.log")
 

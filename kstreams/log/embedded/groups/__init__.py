@@ -1,1 +1,1 @@
-"""Members of groups in the processes of one machine: the group lies in the catalogue, a file shows who lives."""
+"""Members of consumer groups in the processes of one machine; their groups are rows of the catalogue."""

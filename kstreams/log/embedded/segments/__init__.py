@@ -1,1 +1,1 @@
-"""Segments: the files of a partition, written and read."""
+"""The files of a partition: segments, index, head and lock, and the code that reads and writes them."""

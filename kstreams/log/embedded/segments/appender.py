@@ -246,7 +246,7 @@ class Appender:
     @contextmanager
     def _reopening(self, action: str) -> Iterator[None]:
         # After a failed write or sync, the kernel may drop pages that it reports as clean. So the file is opened again,
-        # the next append cuts what was not published, and nothing is retried.
+        # the next append cuts unpublished bytes, and nothing is retried.
         try:
             yield
         except OSError as error:

@@ -21,7 +21,7 @@ HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
 _SMALL_ROWS = 1_000
 RECORD_FORMAT = RecordFormat(record_bytes=44, header_bytes=11)
-"""What `byte_size` of one record is at most, in addition to its bytes: offsets and validity bits of Arrow's columns."""
+"""Upper bounds of `byte_size` beyond the bytes of a record: offsets and validity bits of Arrow's columns."""
 
 HAS_HEADERS = 1
 HAS_OFFSETS = 2

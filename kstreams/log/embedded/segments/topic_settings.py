@@ -106,5 +106,5 @@ class TopicSettings:
         )
 
     def facts(self, partitions: int) -> TopicFacts:
-        """Return what a producer must know of a topic with these settings."""
+        """Return the facts for producers of a topic with these settings."""
         return TopicFacts(partitions, self.max_message_bytes, self.compact)

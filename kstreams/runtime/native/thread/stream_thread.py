@@ -319,7 +319,7 @@ class StreamThread:
             self.commit()
         self._finish_slices()
         if not self.is_busy:
-            self._job.log.tend()
+            self._job.log.do_housekeeping()
         if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._check_end_of_input()
         self.stall_detector.check(self.tasks)
