@@ -149,14 +149,17 @@ class OutputBuffers:
         if topic not in self._exclusive:
             buffer.parts.clear()
 
-    def send_columns(self, topic: str, columns: EncodedRows, reached: Longs | None) -> None:
-        """Send rows that are encoded already, after the buffered rows of the topic."""
+    def send_columns(self, topic: str, columns: EncodedRows, task_times: Longs | None) -> None:
+        """Send rows that are encoded already, after the buffered rows of the topic.
+
+        `task_times` are the stream times of the task at each row, for topics that merge.
+        """
         if not len(columns.keys):
             return
         self.drain(topic)
         name = self._topic_names.get(topic, topic)
-        times = None if reached is None else self._written_times.of_columns(name, reached)
-        self._send(name, columns._replace(stream_times=times))
+        stream_times = None if task_times is None else self._written_times.of_columns(name, task_times)
+        self._send(name, columns._replace(stream_times=stream_times))
 
     def _send(self, topic: str, rows: EncodedRows, chosen: Partitions | None = None) -> None:
         send_partitioned(self._collector, topic, rows, self._current.partition, chosen)

@@ -42,7 +42,7 @@ def test_a_process_asks_when_a_session_has_passed(world: World, monkeypatch: pyt
         assert member is not None
         who = member.owner()  # the group confirms it
         with member._turn:  # the thread that keeps it in the group stands still
-            GroupCoordinator(log._home, "app").bring(Leave(who.member, "no sign of life"))
+            GroupCoordinator(log._home, "app").apply(Leave(who.member, "no sign of life"))
             assert member.owner() == who
             passed_s = Lease.now_s() + 46
             monkeypatch.setattr(Lease, "now_s", staticmethod(lambda: passed_s))

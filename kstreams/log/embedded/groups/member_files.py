@@ -145,7 +145,7 @@ class SessionMonitor:
             if not heartbeat.has_process and heartbeat.at_ms is not None:
                 silent_ms = uptime_ms - heartbeat.at_ms
             if silent_ms >= member.session_ms:
-                dead.append((member.id, f"no heartbeat of life for {silent_ms} ms (session.timeout.ms)"))
+                dead.append((member.id, f"no heartbeat for {silent_ms} ms (session.timeout.ms)"))
         self._silences = silences
         return dead
 
