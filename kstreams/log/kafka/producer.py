@@ -72,9 +72,7 @@ class KafkaProducer:
         self._deliveries = Deliveries()
         callbacks = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
         self._batch_size = int(settings["batch.size"])
-        self._client = connection.client(
-            "producer", lambda all_settings: Client({**all_settings, **callbacks}), settings
-        )
+        self._client = connection.client("producer", lambda checked: Client({**checked, **callbacks}), settings)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
         of_one_process(self, "This producer", LogError)
         self._unflushed: Counter[str] = Counter()  # bytes, by topic with a small `max.message.bytes`
@@ -109,11 +107,8 @@ class KafkaProducer:
         partitions = self._partitions.of(topic, partition)
         if (type(key), type(value)) not in record_checks.BYTES_OR_NONE:
             raise record_checks.not_bytes(key, value)
-        time = (
-            self._connection.clock.wall_ms()
-            if timestamp is None
-            else record_checks.checked_time(timestamp, takes_zero=False)
-        )
+        sent_time = self._connection.clock.wall_ms() if timestamp is None else timestamp
+        time = record_checks.checked_time(sent_time, takes_zero=False)
         checked = record_checks.checked_headers(headers, takes_zero=False)
         number = self._partition(key, partitions) if partition is None else index(partition)
         size = RECORD_FORMAT.record_size(key, value, checked)
