@@ -29,7 +29,7 @@ class Event(msgspec.Struct):
     count: int
 
 
-class Kept(msgspec.Struct):
+class SavedState(msgspec.Struct):
     """What goes out."""
 
     user: str
@@ -50,7 +50,7 @@ def run() -> dict[str, float]:
         with closing(registry_of(config)) as registry:
             use = SerdeUse("avro", False, config, lambda: registry)
             job.write(log, "avro", keys, ks.Avro(Event).of_topic(use).encode_rows(events), numbers)
-        for name, value, kept in (("json", Event, Kept), ("avro", ks.Avro(Event), ks.Avro(Kept))):
+        for name, value, kept in (("json", Event, SavedState), ("avro", ks.Avro(Event), ks.Avro(SavedState))):
             topology = _topology(name, value, kept)
             figures[f"{name}, expressions"] = job.rate(topology, log, ROWS, schema_registry_url="local:")
             figures[f"{name}, record by record"] = job.rate(

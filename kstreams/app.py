@@ -20,7 +20,7 @@ from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.modules.app_module import Place, import_from, place_of, shadowing
 from kstreams.os.stop_signals import stop_signals
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.forgotten import Forgotten
+from kstreams.runtime.deletions import Deletion
 from kstreams.state.bundle import Bundle
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class EngineModule(Protocol):
         """Run until `stop` is set, or until the input ends."""
         ...
 
-    def reset(self, topology: Topology, config: Config, *, dry_run: bool) -> list[Forgotten]:
+    def reset(self, topology: Topology, config: Config, *, dry_run: bool) -> list[Deletion]:
         """Forget everything but the application's inputs and outputs."""
         ...
 
@@ -161,7 +161,7 @@ def run(
     return stop.signal
 
 
-def reset(app: App, engine: str = "native", *, dry_run: bool = False) -> list[Forgotten]:
+def reset(app: App, engine: str = "native", *, dry_run: bool = False) -> list[Deletion]:
     """Forget offsets, state and internal topics, so that the next run processes everything again.
 
     Parameters

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kstreams.diagram.crossings import untangle
-from kstreams.diagram.layers import Edge, Item, Layers, Near, layers_of, ranks_of
+from kstreams.diagram.layers import Edge, Item, Layers, Neighbour, layers_of, ranks_of
 
 _ROUNDS = 24
 _STRAIGHT = 6.0  # how much more an edge between two passages is worth than others
@@ -101,7 +101,7 @@ def _across(layers: Layers, gap: float) -> dict[int, float]:
 def _moved(
     layers: Layers,
     rank: Sequence[int],
-    neighbours: Sequence[Sequence[Near]],
+    neighbours: Sequence[Sequence[Neighbour]],
     positions: Mapping[int, float],
     gap: float,
 ) -> dict[int, float]:
@@ -117,7 +117,7 @@ def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
     return [(left + right) / 2 + gap for left, right in pairwise(widths)]
 
 
-def _wish(layers: Layers, slot: int, near: Sequence[Near], positions: Mapping[int, float]) -> tuple[float, float]:
+def _wish(layers: Layers, slot: int, near: Sequence[Neighbour], positions: Mapping[int, float]) -> tuple[float, float]:
     """Where a slot would like to be, and how much that is worth."""
     is_passage = layers.is_passage(slot)
     worth = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in near]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from kstreams.diagram.layers import Layers, Near
+from kstreams.diagram.layers import Layers, Neighbour
 
 _ROUNDS = 12
 Places = dict[int, float]
@@ -69,7 +69,7 @@ def _sweep(layers: Layers, *, down: bool) -> None:
         places |= {slot: float(place) for place, slot in enumerate(rank)}
 
 
-def _middle(layers: Layers, near: list[Near], places: Places, otherwise: float) -> float:
+def _middle(layers: Layers, near: list[Neighbour], places: Places, otherwise: float) -> float:
     ends = [_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near]
     return sum(ends) / len(ends) if ends else otherwise
 

@@ -26,7 +26,7 @@ class Edge(NamedTuple):
     enters: float = 0.0
 
 
-class Near(NamedTuple):
+class Neighbour(NamedTuple):
     """A neighbour of a slot: where the edge is at the neighbour, and at the slot itself."""
 
     slot: int
@@ -52,8 +52,8 @@ class Layers:
 
     items: list[Item]
     order: list[list[int]]
-    above: list[list[Near]] = field(default_factory=list)
-    below: list[list[Near]] = field(default_factory=list)
+    above: list[list[Neighbour]] = field(default_factory=list)
+    below: list[list[Neighbour]] = field(default_factory=list)
     chains: dict[str, list[int]] = field(default_factory=dict)
 
     def is_passage(self, slot: int) -> bool:
@@ -129,8 +129,8 @@ def layers_of(items: Sequence[Item], edges: Sequence[Edge], ranks: Mapping[str, 
         for upper, lower in pairwise(path):
             out = edge.leaves if upper == path[0] else 0.0
             into = edge.enters if lower == path[-1] else 0.0
-            layers.below[upper].append(Near(lower, into, out))
-            layers.above[lower].append(Near(upper, out, into))
+            layers.below[upper].append(Neighbour(lower, into, out))
+            layers.above[lower].append(Neighbour(upper, out, into))
     return layers
 
 

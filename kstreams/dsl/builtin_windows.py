@@ -11,7 +11,7 @@ from kstreams.expressions import Aggregation
 from kstreams.processor.columns.forms import AggregateForm, SessionForm
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
 from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
 from kstreams.processor.topology.operator import Operator
@@ -20,16 +20,20 @@ from kstreams.state import store_kinds
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 
-def _time(aggregator: Aggregator, _: Merger | None, table_rows: KeptRows, windows: Any, on_close: bool) -> Operator:
+def _time(
+    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: Any, on_close: bool
+) -> Operator:
     return WindowedAggregateOperator(aggregator, table_rows, windows, on_close)
 
 
-def _sliding(aggregator: Aggregator, _: Merger | None, table_rows: KeptRows, windows: Any, on_close: bool) -> Operator:
+def _sliding(
+    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: Any, on_close: bool
+) -> Operator:
     return SlidingAggregateOperator(aggregator, table_rows, windows, on_close)
 
 
 def _session(
-    aggregator: Aggregator, merger: Merger | None, table_rows: KeptRows, windows: SessionWindows, on_close: bool
+    aggregator: Aggregator, merger: Merger | None, table_rows: MaterializedRows, windows: SessionWindows, on_close: bool
 ) -> Operator:
     if merger is None:
         raise TopologyError("an aggregation over sessions needs a merger, since sessions may become one")

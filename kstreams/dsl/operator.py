@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping, TableRule
+from kstreams.dsl.analysis.tables import Materialization, TableRule
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import Node
 from kstreams.dsl.lowering import Lowering
@@ -72,7 +72,7 @@ class OperatorDescriptor:
     node: type[Node]
     types: TypeRule
     topology: TopologyRule
-    keeping: Keeping | None = None
+    materialization: Materialization | None = None
     tables: TableRule | None = None
     store_named_by: str = "materialized="
     spark: SparkForm = SparkForm()

@@ -12,13 +12,13 @@ from kstreams.kernel.source_line import declared_at
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.session.rows import Merger
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreKind
 from kstreams.windows import Windows
 
-MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, KeptRows, Any, bool], Operator]
+MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, MaterializedRows, Any, bool], Operator]
 """`(aggregator, merger, kept rows, windows, emits on close) -> operator`; a merger only where windows merge."""
 
 

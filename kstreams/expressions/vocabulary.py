@@ -97,7 +97,7 @@ def rows() -> Expr[int]:
     return Expr(Operation.ROWS)
 
 
-class Then(Expr[T_co]):
+class WhenThen(Expr[T_co]):
     """What `ks.when(...).then(...)` gives: null where the condition does not hold, unless `otherwise` says more."""
 
     __slots__ = ()
@@ -113,9 +113,9 @@ class When:
 
     condition: Expr
 
-    def then(self, value: object) -> Then:
+    def then(self, value: object) -> WhenThen:
         """`value`, a literal or an expression, where the condition holds."""
-        return Then(Operation.WHEN, applied(Operation.WHEN, self.condition, value).inputs)
+        return WhenThen(Operation.WHEN, applied(Operation.WHEN, self.condition, value).inputs)
 
 
 def when(condition: Expr) -> When:

@@ -13,7 +13,7 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.log.homes import home_of
 from kstreams.schemas import SchemaRegistry
-from kstreams.schemas.patient import Patience, PatientRegistry
+from kstreams.schemas.retrying import RetryingRegistry, RetryPolicy
 from kstreams.serdes.base import SerdeUse
 
 LOCAL = "local:"
@@ -38,12 +38,12 @@ class ApplicationRegistry:
         self._config = config
         self._lock = threading.Lock()
         self._opened: list[SchemaRegistry] = []
-        self._patience = Patience.of(config)
+        self._patience = RetryPolicy.of(config)
 
     def __call__(self) -> SchemaRegistry:
         with self._lock:
             if not self._opened:
-                self._opened.append(PatientRegistry(registry_of(self._config), self._patience))
+                self._opened.append(RetryingRegistry(registry_of(self._config), self._patience))
             return self._opened[0]
 
     def give_up(self) -> None:

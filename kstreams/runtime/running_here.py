@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _PATIENCE_S = 60.0
 
 
-class RunHere(NamedTuple):
+class LocalRun(NamedTuple):
     """An application that runs in this process.
 
     Parameters
@@ -38,7 +38,7 @@ class RunHere(NamedTuple):
     stop: Callable[[float], bool]
 
 
-_runs: dict[str, list[RunHere]] = {}
+_runs: dict[str, list[LocalRun]] = {}
 os.register_at_fork(after_in_child=_runs.clear)
 
 
@@ -61,12 +61,12 @@ def make_room(key: str, source: object) -> None:
         _stop(former)
 
 
-def note(key: str, run: RunHere) -> None:
+def note(key: str, run: LocalRun) -> None:
     """Remember a run that starts."""
     _runs[key] = [*(other for other in _runs.get(key, []) if other.is_alive()), run]
 
 
-def _stop(former: RunHere) -> None:
+def _stop(former: LocalRun) -> None:
     if not former.stop(_PATIENCE_S):
         raise StateError(
             f"{former.name} runs in this process already, by another topology, and did not stop within "

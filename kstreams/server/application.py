@@ -22,14 +22,14 @@ from kstreams.errors import KStreamsError
 from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
 from kstreams.server.limits import Limits
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
-from kstreams.server.question import Questions
 from kstreams.server.refusal import moving
+from kstreams.server.store_query import StoreQueryParser
+from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.store_routes import StoreRoutes
 from kstreams.server.ui.activity import ActivityRoutes
 from kstreams.server.ui.topic_routes import TopicRoutes
@@ -46,7 +46,7 @@ class ApplicationRoutes:
     asking : Asking
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: StoreQueryService) -> None:
         self._asking = asking
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -112,7 +112,7 @@ class OperationRoutes:
     asking : Asking
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: StoreQueryService) -> None:
         self._asking = asking
         self._registry = CollectorRegistry()
         self._registry.register(PrometheusCollector(asking.streams))
@@ -265,7 +265,9 @@ class QueryApplication:
     key_answers : KeyAnswers
     """
 
-    def __init__(self, guard: Guard, routes: Sequence[Endpoint], asking: Asking, key_answers: KeyAnswers) -> None:
+    def __init__(
+        self, guard: Guard, routes: Sequence[Endpoint], asking: StoreQueryService, key_answers: KeyAnswers
+    ) -> None:
         self._guard = guard
         self.routes = tuple(routes)
         self._asking = asking
@@ -320,8 +322,8 @@ def application(
     """
     readers = Readers(token, readers_in(streams.config["server.readers.file"]))
     certificate = streams.config["server.tls.certificate"]
-    asking = Asking(streams, Peers(token, certificate), limits)
-    questions = Questions(streams.topology, limits)
+    asking = StoreQueryService(streams, Peers(token, certificate), limits)
+    questions = StoreQueryParser(streams.topology, limits)
     of_application = (ApplicationRoutes, OperationRoutes, ActivityRoutes, TopicRoutes)
     groups = StoreRoutes(asking, questions), *(routes(asking) for routes in of_application)
     endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further_endpoints]

@@ -40,7 +40,7 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True):
     second_ms: Number = 0
 
 
-class Asked(NamedTuple):
+class StoreQueryArguments(NamedTuple):
     """What is asked of a store; keys are objects already."""
 
     key: Any = None
@@ -71,25 +71,25 @@ class StoreReading(NamedTuple):
     place : callable
         `(builder, key, value)`: where an entry is.
     allowed : frozenset of str
-        The parts of `Asked` that mean something to it.
+        The parts of `StoreQueryArguments` that mean something to it.
     is_point : bool
         Whether a key has at most one entry, so that it is found in some microseconds.
     """
 
-    by_key: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]]
-    scan: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]] | None
+    by_key: Callable[[Any, StoreQueryArguments, RowPlace | None], Iterable[Entry]]
+    scan: Callable[[Any, StoreQueryArguments, RowPlace | None], Iterable[Entry]] | None
     row: Callable[[StoreBuilder, Any, Any], Row]
     place: Callable[[StoreBuilder, Any, Any], RowPlace]
     allowed: frozenset[str]
     is_point: bool = False
 
 
-def _value(store: Any, asked: Asked, after: RowPlace | None) -> list[Entry]:
+def _value(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> list[Entry]:
     value = store.get(asked.key)
     return [] if value is None else [(asked.key, value)]
 
 
-def _key_values(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
+def _key_values(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterable[Entry]:
     serde = store.builder.key
     last = None if after is None else serde.deserialize(after.key)
     if asked.prefix is not None:
@@ -121,14 +121,14 @@ def _without(entries: Iterable[Entry], serde: Any, last: bytes) -> Iterator[Entr
     return chain(first, remaining_entries)
 
 
-def _windows_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
+def _windows_of_key(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterator[Entry]:
     size = store.builder.window_size_ms or 0
     windows = (store.backward_fetch if asked.descending else store.fetch)(asked.key, *_starts(store, asked))
     entries = ((Windowed(asked.key, Window(start, start + size)), value) for start, value in windows)
     return _behind(entries, after, lambda at: at.first_ms, store, asked)
 
 
-def _windows(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
+def _windows(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterator[Entry]:
     backward = "backward_" if asked.descending else ""
     if asked.low is None and asked.high is None:
         windows = getattr(store, f"{backward}fetch_all")(*_starts(store, asked))
@@ -138,32 +138,32 @@ def _windows(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry
     return _behind(windows, after, lambda at: in_order(at.key, at.first_ms, 0), store, asked)
 
 
-def _starts(store: Any, asked: Asked) -> tuple[int, int]:
+def _starts(store: Any, asked: StoreQueryArguments) -> tuple[int, int]:
     """From and to which start of windows: those that contain a time, or the times asked for."""
     if asked.as_of_ms is None:
         return asked.times
     return asked.as_of_ms - (store.builder.window_size_ms or 1) + 1, asked.as_of_ms
 
 
-def _sessions_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
+def _sessions_of_key(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions if asked.descending else store.find_sessions
     sign = -1 if store.builder.store == "memory" else 1  # there the starts of one end go backwards
     sessions = find(asked.key, *_overlap(asked))
     return _behind(sessions, after, lambda at: (at.second_ms, sign * at.first_ms), store, asked)
 
 
-def _sessions(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
+def _sessions(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions_range if asked.descending else store.find_sessions_range
     in_order = scan_order(store.builder, latest_start_first=True)
     sessions = find(asked.low, asked.high, *_overlap(asked))
     return _behind(sessions, after, lambda at: in_order(at.key, at.second_ms, at.first_ms), store, asked)
 
 
-def _overlap(asked: Asked) -> tuple[int, int]:
+def _overlap(asked: StoreQueryArguments) -> tuple[int, int]:
     return asked.times if asked.as_of_ms is None else (asked.as_of_ms, asked.as_of_ms)
 
 
-def _versions(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
+def _versions(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterable[Entry]:
     if asked.from_ms is None and asked.to_ms is None:
         version = store.get(asked.key, asked.as_of_ms)
         return [] if version is None else [(asked.key, version)]
@@ -171,7 +171,7 @@ def _versions(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entr
     return _behind(entries[::-1] if asked.descending else entries, after, lambda at: at.first_ms, store, asked)
 
 
-def _versions_of_keys(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
+def _versions_of_keys(store: Any, asked: StoreQueryArguments, after: RowPlace | None) -> Iterable[Entry]:
     """Of each key the latest version, that of a time, or those between two times."""
     is_one = asked.from_ms is None and asked.to_ms is None
     when = LAST_MS if asked.as_of_ms is None else asked.as_of_ms
@@ -191,7 +191,11 @@ def _versions_of_keys(store: Any, asked: Asked, after: RowPlace | None) -> Itera
 
 
 def _behind(
-    entries: Iterable[Entry], after: RowPlace | None, order: Callable[[RowPlace], Any], store: Any, asked: Asked
+    entries: Iterable[Entry],
+    after: RowPlace | None,
+    order: Callable[[RowPlace], Any],
+    store: Any,
+    asked: StoreQueryArguments,
 ) -> Iterator[Entry]:
     """The entries behind a place; the row of it may be gone since, as sessions go that grow."""
     if after is None:
@@ -287,8 +291,8 @@ class RowsQuery:
         Those that are read so.
     """
 
-    find: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]]
-    asked: Asked
+    find: Callable[[Any, StoreQueryArguments, RowPlace | None], Iterable[Entry]]
+    asked: StoreQueryArguments
     after: RowPlace | None
     most: int | None
     kinds: tuple[str, ...]

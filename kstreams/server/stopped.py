@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 
 from kstreams.config import Config
 from kstreams.errors import StateError
-from kstreams.runtime.native.state.kept_stores import KeptStores
 from kstreams.runtime.native.state.stopped_stores import StoppedStores
+from kstreams.runtime.native.state.store_descriptions import StoreDescriptions
 from kstreams.server.limits import Limits
-from kstreams.server.question import read_question
 from kstreams.server.readings import Row, RowsQuery
 from kstreams.server.refusal import Refusal
+from kstreams.server.store_query import read_question
 
 
 def stopped_rows(
-    kept: KeptStores, config: Config, store: str, given: Mapping[str, str], key: str | None
+    kept: StoreDescriptions, config: Config, store: str, given: Mapping[str, str], key: str | None
 ) -> Iterator[Row]:
     """The rows that parameters of a request ask for, all of them.
 

@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kstreams.serdes import Serde, type_name
-from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import READER
 from kstreams.server.page import ARROW, JSON, as_response
-from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, SOME_KEYS, TIMES, Questions
 from kstreams.server.refusal import Refusal, moving
+from kstreams.server.store_query import HOW, KEYS, ONE_KEY, PAGES, SOME_KEYS, TIMES, StoreQueryParser
+from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.watching import EVENTS, Watch, too_many
 from kstreams.state.api import StoreBuilder
 
@@ -31,7 +31,7 @@ class StoreRoutes:
     questions : Questions
     """
 
-    def __init__(self, asking: Asking, questions: Questions) -> None:
+    def __init__(self, asking: StoreQueryService, questions: StoreQueryParser) -> None:
         self._asking = asking
         self._questions = questions
         self._watches = 0

@@ -13,12 +13,12 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from kstreams.server.asking import Asking
 from kstreams.server.limits import Limits
 from kstreams.server.page import Page
-from kstreams.server.question import Question
 from kstreams.server.readings import Row, identity
 from kstreams.server.refusal import Refusal
+from kstreams.server.store_query import StoreQuery
+from kstreams.server.store_query_service import StoreQueryService
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,9 @@ class Watch(Response):
 
     media_type = EVENTS
 
-    def __init__(self, asking: Asking, question: Question, first: Page, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, asking: StoreQueryService, question: StoreQuery, first: Page, on_end: Callable[[], None]
+    ) -> None:
         super().__init__(None, media_type=EVENTS)
         self._asking = asking
         self._question = question
@@ -138,7 +140,7 @@ class Watch(Response):
         return b"".join(_event(name, {**row, "position": page.position}) for name, row in events)
 
 
-def too_many(question: Question) -> str:
+def too_many(question: StoreQuery) -> str:
     """Why rows are not watched, or not any longer."""
     return f"more than {question.limit} rows are watched: name a key or a shorter range"
 

@@ -59,7 +59,7 @@ class Work:
         self._busy -= 1
 
 
-class OneAtATime:
+class SequentialWork:
     """Lets one long question after the other be answered, with rests in between while the application is busy.
 
     Several at once would leave the stream threads little of the interpreter, however long each of them rests.

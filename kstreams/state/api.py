@@ -18,7 +18,7 @@ from kstreams.state.column_family import Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.custom_store import CustomStore
 from kstreams.state.rows.operation_time import OperationTime
-from kstreams.state.rows.store_reads import StoreReads
+from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
 VALID_TO_UNDEFINED = -1
@@ -341,7 +341,7 @@ class TaskState(Protocol):
         """By store and operation, as Kafka Streams calls it, how long it took; empty when nothing is measured."""
         ...
 
-    def reads(self) -> Mapping[str, StoreReads]:
+    def reads(self) -> Mapping[str, ReadCounts]:
         """How often each store was asked for rows of a key (if that is counted), and read RocksDB for them."""
         ...
 

@@ -25,7 +25,7 @@ from kstreams.state.memory.database import MemoryColumnFamily
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.byte_order import last_of_each
 from kstreams.state.rows.operation_time import OperationTime
-from kstreams.state.rows.store_reads import StoreReads
+from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.segments import segment_ms
 
 MOST_BYTES = 2**31 - 1
@@ -234,7 +234,7 @@ class OpenTaskState:
     def operation_times(self) -> dict[str, dict[str, OperationTime]]:
         return {name: store.times for name, store in self._measured.items()}
 
-    def reads(self) -> dict[str, StoreReads]:
+    def reads(self) -> dict[str, ReadCounts]:
         return {name: store.reads for name, store in self._live.items()}
 
     def num_bytes_pending(self) -> int:

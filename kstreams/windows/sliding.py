@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-Kept: TypeAlias = tuple[int, int]
+SavedState: TypeAlias = tuple[int, int]
 """A window that is kept already: its start, and the greatest time of a record in it."""
 
 Placement: TypeAlias = tuple[int, int | None, bool]
@@ -18,7 +18,7 @@ Placement: TypeAlias = tuple[int, int | None, bool]
 already, None if it begins anew); and whether the record is in it, or lies before it and is the reason to cut it out."""
 
 
-def placements(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def placements(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
     """The windows that a record changes, in the order in which they do.
 
     Parameters
@@ -45,13 +45,13 @@ def placements(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> lis
     return (_early if time_ms < difference_ms else _placed)(windows, time_ms, difference_ms)
 
 
-def _placed(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def _placed(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
     left_ms = time_ms - difference_ms
     right_ms = time_ms + 1
     placed: list[Placement] = []
     starts: set[int] = set()
-    around: Kept | None = None  # the latest window that the record lies in, but not at its end
-    before: Kept | None = None  # the latest one that ended before, else the one that ends with the record
+    around: SavedState | None = None  # the latest window that the record lies in, but not at its end
+    before: SavedState | None = None  # the latest one that ended before, else the one that ends with the record
     for window in windows:
         start_ms = window[0]
         starts.add(start_ms)
@@ -71,7 +71,7 @@ def _placed(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[P
     return placed
 
 
-def _new(before: Kept | None, starts: set[int], left_ms: int) -> list[Placement]:
+def _new(before: SavedState | None, starts: set[int], left_ms: int) -> list[Placement]:
     """The window behind the record before, and the one that ends with the record, where they are not kept yet."""
     placed: list[Placement] = []
     if before is not None and before[1] + 1 >= left_ms and before[1] + 1 not in starts:
@@ -81,7 +81,7 @@ def _new(before: Kept | None, starts: set[int], left_ms: int) -> list[Placement]
     return placed
 
 
-def _early(windows: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
+def _early(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
     """Of a record before `difference_ms`: the window [0, difference] changes last."""
     right_ms = time_ms + 1
     latest = dict(windows)

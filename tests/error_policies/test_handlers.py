@@ -16,7 +16,7 @@ from tests.error_policies.failing import MAPPER, MISTYPED, mistyped, numbers
 SOURCE = "KSTREAM-SOURCE-0000000000"
 
 
-class Asked:
+class StoreQueryArguments:
     """A handler of the user's that remembers what it was asked."""
 
     def __init__(self, response: Response) -> None:
@@ -48,7 +48,7 @@ class TestDeserialization:
         assert seen.dropped == {(SOURCE, "failed with SerdeError"): 1}
 
     def test_a_function_is_told_everything_and_may_resume(self, run: Any) -> None:
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
         seen = run(self.topology, self.ROWS, deserialization_exception_handler=handler)
         assert seen.values() == [b"good", b"fine"]
         ((context, record, error),) = handler.calls
@@ -59,11 +59,11 @@ class TestDeserialization:
         assert isinstance(error, SerdeError)
 
     def test_a_function_may_fail(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, deserialization_exception_handler=Asked(Response.fail()))
+        seen = run(self.topology, self.ROWS, deserialization_exception_handler=StoreQueryArguments(Response.fail()))
         assert isinstance(seen.error, SerdeError)
 
     def test_retry_is_fail_where_nothing_can_be_tried_again(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, deserialization_exception_handler=Asked(Response.retry()))
+        seen = run(self.topology, self.ROWS, deserialization_exception_handler=StoreQueryArguments(Response.retry()))
         assert isinstance(seen.error, SerdeError)
 
     def test_a_key_that_does_not_decode_is_the_same(self, run: Any) -> None:
@@ -109,7 +109,7 @@ class TestProcessing:
         assert seen.dropped == {(MAPPER, "failed with ValueError"): 1}
 
     def test_a_function_is_told_everything_and_may_resume(self, run: Any) -> None:
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
         seen = run(numbers, self.ROWS, processing_exception_handler=handler)
         assert self.written(seen) == [1, 2]
         ((context, record, error),) = handler.calls
@@ -121,7 +121,7 @@ class TestProcessing:
 
     @pytest.mark.parametrize("response", [Response.fail(), Response.retry()])
     def test_a_function_may_fail(self, run: Any, response: Response) -> None:
-        seen = run(numbers, self.ROWS, processing_exception_handler=Asked(response))
+        seen = run(numbers, self.ROWS, processing_exception_handler=StoreQueryArguments(response))
         assert isinstance(seen.error, ProcessingError)
         assert isinstance(seen.error.cause, ValueError)
 
@@ -206,7 +206,7 @@ class TestProcessing:
         assert self.written(seen) == [1, 2]
 
     def test_a_processor_and_its_punctuator(self, run: Any) -> None:
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
 
         class Fragile(ks.Processor[str, str, str, str]):
             def init(self, context: Any) -> None:
@@ -234,7 +234,7 @@ class TestProcessing:
         assert {context.processor_node_id for context, _, _ in handler.calls} == {"fragile"}
 
     def test_a_failing_choice_of_topic_belongs_to_the_operator_before_the_sink(self, run: Any) -> None:
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
 
         def chosen() -> ks.Topology:
             builder = ks.StreamsBuilder()
@@ -267,7 +267,7 @@ class TestProduction:
         assert isinstance(seen.error, SerdeError)
 
     def test_a_function_is_told_the_origin_and_the_input_record(self, run: Any) -> None:
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
         seen = run(mistyped, MISTYPED, production_exception_handler=handler)
         assert seen.values() == [b"ab", b"abc"]
         ((context, record, error),) = handler.calls
@@ -281,12 +281,12 @@ class TestProduction:
             builder.stream("in", key=str, value=str).select_key(lambda k, v: len(v), key=str).to("out")
             return builder.build()
 
-        handler = Asked(Response.resume())
+        handler = StoreQueryArguments(Response.resume())
         run(keyed, MISTYPED[:1], production_exception_handler=handler)
         assert [context.origin for context, _, _ in handler.calls] == ["key"]
 
     def test_a_function_may_fail(self, run: Any) -> None:
-        seen = run(mistyped, MISTYPED, production_exception_handler=Asked(Response.fail()))
+        seen = run(mistyped, MISTYPED, production_exception_handler=StoreQueryArguments(Response.fail()))
         assert isinstance(seen.error, SerdeError)
 
     def test_a_repartition_topic_is_a_topic_too(self, run: Any) -> None:

@@ -19,7 +19,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.operators.aggregation.emission import emit_nothing, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import WindowStoreView
 from kstreams.record import Change
 from kstreams.serdes import Serde, WindowedSerde, serde_of
@@ -81,7 +81,7 @@ class MonthlyOperator(ClosureOperator):
     """One aggregate per key and month, emitted at every update or once the month is over; late records are dropped."""
 
     aggregator: Aggregator
-    kept: KeptRows
+    kept: MaterializedRows
     months: CalendarMonths
     emits_on_close: bool
 

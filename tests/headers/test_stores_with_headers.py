@@ -74,7 +74,7 @@ class KeepInSession(Keep):
 PROCESSORS = {"key-value": Keep, "window": KeepInWindow, "session": KeepInSession}
 
 
-def keeping(kind: str, **how: Any) -> ks.Topology:
+def materialization(kind: str, **how: Any) -> ks.Topology:
     builder = ks.StreamsBuilder()
     builder.add_state_store(STORES[kind](**how))
     stream = builder.stream("in", key=str, value=str)
@@ -115,19 +115,19 @@ def written(world: World) -> None:
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_headers_come_back_from_the_changelog(world: World, kind: str, home: str, guarantee: str) -> None:
     written(world)
-    world.run(keeping(kind, store=home), once=True, processing_guarantee=guarantee)
+    world.run(materialization(kind, store=home), once=True, processing_guarantee=guarantee)
     shutil.rmtree(world.folder / "state")
     write(world, ASKED)
-    world.run(keeping(kind, store=home), once=True, processing_guarantee=guarantee)
+    world.run(materialization(kind, store=home), once=True, processing_guarantee=guarantee)
     assert came_out(world) == ANSWERED
 
 
 @EACH
 def test_headers_come_back_from_disk_alone(world: World, kind: str) -> None:
     written(world)
-    world.run(keeping(kind, logging=False), once=True)
+    world.run(materialization(kind, logging=False), once=True)
     write(world, ASKED)
-    world.run(keeping(kind, logging=False), once=True)
+    world.run(materialization(kind, logging=False), once=True)
     assert came_out(world) == ANSWERED
 
 
@@ -135,11 +135,13 @@ def test_headers_come_back_from_disk_alone(world: World, kind: str) -> None:
 @EACH
 def test_headers_go_with_an_export(world: World, kind: str, logging: bool) -> None:
     written(world)
-    world.run(keeping(kind, logging=logging), once=True)
-    export(world, keeping(kind, logging=logging))
-    take(world, keeping(kind, logging=logging))
+    world.run(materialization(kind, logging=logging), once=True)
+    export(world, materialization(kind, logging=logging))
+    take(world, materialization(kind, logging=logging))
     write(world, ASKED)
-    world.run(keeping(kind, logging=logging), once=True, state_dir=world.folder / ("new" if logging else "state"))
+    world.run(
+        materialization(kind, logging=logging), once=True, state_dir=world.folder / ("new" if logging else "state")
+    )
     assert came_out(world) == ANSWERED
 
 
@@ -184,7 +186,7 @@ def test_typed_queries_give_what_they_give_in_kafka_streams(world: World) -> Non
         ],
     }
     for kind, queries in asked.items():
-        with world.streams(keeping(kind), application_id=kind) as streams:
+        with world.streams(materialization(kind), application_id=kind) as streams:
             streams.start()
             until(lambda streams=streams: streams.state is State.RUNNING)  # type: ignore[misc]
             for query, answer in queries:
@@ -257,7 +259,7 @@ def test_the_driver_shows_a_store_with_less_beside_its_values() -> None:
 
 
 def driver(kind: str) -> TopologyTestDriver:
-    made = TopologyTestDriver(keeping(kind))
+    made = TopologyTestDriver(materialization(kind))
     made.create_input_topic("in", key=str, value=str).pipe_input("a", "A", 5, TRACE)
     return made
 

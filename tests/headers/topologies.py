@@ -108,7 +108,7 @@ class Twice(Adding):
         self.context.forward(record)
 
 
-class Holding(Adding):
+class Reference(Adding):
     """Forwards each record when the next one comes."""
 
     held: ks.Record[str, str] | None = None
@@ -310,7 +310,7 @@ CASES: dict[str, Callable[[ks.StreamsBuilder], None]] = {
         s, ks.Stores.session_with_headers(**KEPT, retention=100 * SECOND, store="memory"), KeptHeadersOfSessions
     ),
     "process_twice": lambda s: out(a(s).process(Twice, key=str, value=str)),
-    "process_held": lambda s: out(a(s).process(Holding, key=str, value=str)),
+    "process_held": lambda s: out(a(s).process(Reference, key=str, value=str)),
     "process_cleared": lambda s: out(a(s).map_headers(lambda headers: []).map_values(exclaimed)),
     "table_transform_values": lambda s: out_table(table_a(s, "t").transform_values(Exclaiming, value=str)),
     "unlimited": lambda s: out_windows(grouped(s).windowed_by(ks.UnlimitedWindows()).count()),

@@ -26,7 +26,7 @@ class Plain:
 
 
 @dataclass
-class Holding:
+class Reference:
     plain: Plain
 
 
@@ -72,7 +72,7 @@ def test_models_flow_through_stores_and_topics():
         assert driver.get_key_value_store("last").get(ORDER) == ORDER
 
 
-@pytest.mark.parametrize("kind", [Plain, list[Plain], dict[str, Plain], Holding, Plain | None], ids=str)
+@pytest.mark.parametrize("kind", [Plain, list[Plain], dict[str, Plain], Reference, Plain | None], ids=str)
 def test_a_class_that_no_serde_can_write_is_refused_when_it_is_declared(kind):
     with pytest.raises(
         TopologyError, match=r"at .*test_pydantic.py:\d+ .*no serde can write Plain: make it a dataclass"

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
+
 from kstreams.config import Config
 from kstreams.kernel.clock import ManualClock
-from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.tasks.alignment import Alignment
@@ -54,7 +55,9 @@ def one_thread(job: Job, resources: ExitStack) -> StreamThread:
     manager = TaskManager(job, [1], lambda: None)
     manager.alignment = Alignment(job.layout, ())  # nobody leads a group here, and what comes is no history
     resources.callback(manager.close)
-    alone = LoneRun(job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once)
+    alone = UngroupedCommits(
+        job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once
+    )
     resources.callback(alone.close)
     thread = StreamThread("stepped", 1, job, manager, alone)
     resources.callback(thread.close)

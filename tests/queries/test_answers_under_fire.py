@@ -27,7 +27,7 @@ HOME = {key: partition_of(key.encode(), PARTITIONS) for key in KEYS}
 NOT_NOW = {ks.FailureReason.NOT_PRESENT, ks.FailureReason.NOT_ACTIVE}
 
 
-class Asked(NamedTuple):
+class StoreQueryArguments(NamedTuple):
     """A query of a key, and how many records of the key its answer stands for."""
 
     store: str
@@ -41,18 +41,18 @@ def of_rows(key: str, rows: Any) -> int:
 
 
 EVERY = [
-    Asked("counts", ks.KeyQuery, lambda key, value: value or 0),
-    Asked("counts", lambda key: ks.RangeQuery(), lambda key, rows: dict(rows).get(key, 0)),
-    Asked("memory", ks.KeyQuery, lambda key, value: value or 0, ("read_uncommitted",)),
-    Asked("windows", ks.WindowKeyQuery, of_rows),
-    Asked(
+    StoreQueryArguments("counts", ks.KeyQuery, lambda key, value: value or 0),
+    StoreQueryArguments("counts", lambda key: ks.RangeQuery(), lambda key, rows: dict(rows).get(key, 0)),
+    StoreQueryArguments("memory", ks.KeyQuery, lambda key, value: value or 0, ("read_uncommitted",)),
+    StoreQueryArguments("windows", ks.WindowKeyQuery, of_rows),
+    StoreQueryArguments(
         "windows",
         lambda key: ks.WindowRangeQuery(),
         lambda key, rows: of_rows(key, [r for r in rows if r[0].key == key]),
     ),
-    Asked("sessions", ks.SessionKeyQuery, lambda key, rows: sum(value for _, value in rows)),
-    Asked("versions", ks.VersionedKeyQuery, lambda key, row: 0 if row is None else row.value),
-    Asked("versions", ks.MultiVersionedKeyQuery, lambda key, rows: rows[-1].value if rows else 0),
+    StoreQueryArguments("sessions", ks.SessionKeyQuery, lambda key, rows: sum(value for _, value in rows)),
+    StoreQueryArguments("versions", ks.VersionedKeyQuery, lambda key, row: 0 if row is None else row.value),
+    StoreQueryArguments("versions", ks.MultiVersionedKeyQuery, lambda key, rows: rows[-1].value if rows else 0),
 ]
 
 
@@ -126,7 +126,7 @@ class Askers:
             except BaseException as error:
                 self.wrong.append((asked.store, error))
 
-    def _compare(self, asked: Asked, key: str, streams: KafkaStreams, isolation: Any) -> None:
+    def _compare(self, asked: StoreQueryArguments, key: str, streams: KafkaStreams, isolation: Any) -> None:
         home, before = HOME[key], self._seen[HOME[key]]
         found = streams.query(
             asked.store, asked.query(key), partitions=[home], isolation=isolation, require_active=True

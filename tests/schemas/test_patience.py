@@ -11,7 +11,7 @@ from kstreams.errors import RegistryError, RegistryUnavailableError, SchemaNotFo
 from kstreams.kernel.clock import ManualClock
 from kstreams.log.schema_registries import registry_of
 from kstreams.schemas import Schema, SchemaRegistry
-from kstreams.schemas.patient import Patience, PatientRegistry, without_waiting
+from kstreams.schemas.retrying import RetryingRegistry, RetryPolicy, without_waiting
 from tests.support.schema_registry_server import RegistryServer
 from tests.support.switched_proxy import SwitchedProxy
 
@@ -31,8 +31,8 @@ def asked(proxy: SwitchedProxy) -> Iterator[SchemaRegistry]:
     registry.close()
 
 
-def patient(registry: SchemaRegistry, clock: ManualClock, timeout_ms: int = 1_000) -> PatientRegistry:
-    return PatientRegistry(registry, Patience(timeout_ms, first_wait_ms=100, longest_wait_ms=400), clock)
+def patient(registry: SchemaRegistry, clock: ManualClock, timeout_ms: int = 1_000) -> RetryingRegistry:
+    return RetryingRegistry(registry, RetryPolicy(timeout_ms, first_wait_ms=100, longest_wait_ms=400), clock)
 
 
 def test_the_waits_double_up_to_the_longest_and_end_with_the_timeout(

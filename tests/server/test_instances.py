@@ -19,7 +19,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server
-from kstreams.server.asking import position_text
+from kstreams.server.store_query_service import position_text
 from kstreams.state.queries import RangeQuery
 from tests.native.world import World, tasks_of, until
 from tests.server.served import Client, served

@@ -20,8 +20,8 @@ def flow_types(graph: LogicalGraph) -> Mapping[str, Types]:
 
 def table_facts(graph: LogicalGraph) -> TableFacts:
     """What the tables of a graph must keep and send."""
-    keeping = {node.name: operators.of(node).keeping for node in graph}
-    tables = TableDemands(graph, keeping)
+    materialization = {node.name: operators.of(node).materialization for node in graph}
+    tables = TableDemands(graph, materialization)
     for node in graph:
         tables.declare(node)
         rule = operators.of(node).tables
@@ -29,5 +29,5 @@ def table_facts(graph: LogicalGraph) -> TableFacts:
             rule(node, tables, graph.parents(node))
     materialized = frozenset(tables.materialized)
     return TableFacts(
-        materialized, frozenset(tables.sending_old_values), versioned_tables(graph, keeping, materialized)
+        materialized, frozenset(tables.sending_old_values), versioned_tables(graph, materialization, materialized)
     )

@@ -15,7 +15,7 @@ from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 
 
-class Keeping(Enum):
+class Materialization(Enum):
     """How a table node keeps its rows."""
 
     ALWAYS = "always"
@@ -24,7 +24,7 @@ class Keeping(Enum):
     JOINED = "joined"  # if named, else a view of both its parents, on whose old values its own depend in either case
 
 
-_VIEWS = (Keeping.IF_NAMED, Keeping.JOINED)
+_VIEWS = (Materialization.IF_NAMED, Materialization.JOINED)
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,18 @@ class TableDemands:
         By name of the operator: how a table keeps its rows; None: it is none.
     """
 
-    def __init__(self, graph: LogicalGraph, keeping: Mapping[str, Keeping | None]) -> None:
+    def __init__(self, graph: LogicalGraph, materialization: Mapping[str, Materialization | None]) -> None:
         self._graph = graph
-        self._keeping = keeping
+        self._keeping = materialization
         self.materialized: set[str] = set()
         self.sending_old_values: set[str] = set()
 
     def declare(self, node: Node) -> None:
         """A table that always has a store, or whose store the user named, is kept from the start."""
-        keeping = self._keeping[node.name]
-        if keeping is Keeping.ALWAYS or (keeping is not None and materialized_of(node).name is not None):
+        materialization = self._keeping[node.name]
+        if materialization is Materialization.ALWAYS or (
+            materialization is not None and materialized_of(node).name is not None
+        ):
             self.materialized.add(node.name)
 
     def is_kept(self, table: Node) -> bool:
@@ -74,7 +76,7 @@ class TableDemands:
 
     def send_old_values(self, table: Node, *, force: bool) -> bool:
         """Old values are wanted: whether they will come. Without `force` no store is made for it."""
-        if self._keeping[table.name] is Keeping.JOINED:
+        if self._keeping[table.name] is Materialization.JOINED:
             for parent in self._graph.parents(table):
                 self.send_old_values(parent, force=True)
         elif not self.is_kept(table) and not self._old_values_without_store(table, force):
@@ -83,7 +85,7 @@ class TableDemands:
         return True
 
     def _old_values_without_store(self, table: Node, force: bool) -> bool:
-        if self._keeping[table.name] is Keeping.IF_NAMED:
+        if self._keeping[table.name] is Materialization.IF_NAMED:
             return self.send_old_values(self._graph.parents(table)[0], force=force)
         if force:
             self.materialized.add(table.name)
@@ -95,7 +97,7 @@ TableRule = Callable[[Any, TableDemands, tuple[Node, ...]], None]
 
 
 def versioned_tables(
-    graph: LogicalGraph, keeping: Mapping[str, Keeping | None], materialized: frozenset[str]
+    graph: LogicalGraph, materialization: Mapping[str, Materialization | None], materialized: frozenset[str]
 ) -> frozenset[str]:
     """A table has a history by its own store; a view without a store has that of its parent, a join has none."""
     names: set[str] = set()
@@ -103,7 +105,7 @@ def versioned_tables(
         if node.name in materialized:
             has_history = materialized_of(node).history_retention_ms is not None
         else:
-            has_history = keeping[node.name] is Keeping.IF_NAMED and node.parents[0] in names
+            has_history = materialization[node.name] is Materialization.IF_NAMED and node.parents[0] in names
         if has_history:
             names.add(node.name)
     return frozenset(names)

@@ -11,7 +11,7 @@ from kstreams.dsl.graph.node import Node
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.durations import Duration, to_ms
-from kstreams.processor.context.held_back import Order
+from kstreams.processor.context.delayed_results import Order
 
 
 class CallOptions(TypedDict, total=False):

@@ -15,7 +15,7 @@ from kstreams.processor.context.record_functions import OfRecord
 
 
 @dataclass(frozen=True, slots=True)
-class CalledWith:
+class FunctionArguments:
     """Stands in the annotation of a field: the arguments of its function.
 
     Parameters
@@ -50,9 +50,9 @@ def called_with(
     mapped_key_first: bool = False,
     many: bool = False,
     of_record: bool = False,
-) -> CalledWith:
+) -> FunctionArguments:
     """What a field's function is called with."""
-    return CalledWith(arguments, key_first, mapped_key_first, many, of_record)
+    return FunctionArguments(arguments, key_first, mapped_key_first, many, of_record)
 
 
 def check_calls(operator: object, part: object) -> None:
@@ -70,10 +70,10 @@ def check_calls(operator: object, part: object) -> None:
 
 def check_call(place: str, role: str, function: object, *arguments: str) -> None:
     """The same for a function that stands in no node: `place` names the operator, `role` the function."""
-    _check(place, role, function, CalledWith(arguments), None)
+    _check(place, role, function, FunctionArguments(arguments), None)
 
 
-def _check(operator: object, role: str, function: object, called: CalledWith, option: str | None) -> None:
+def _check(operator: object, role: str, function: object, called: FunctionArguments, option: str | None) -> None:
     arguments = ("record",) if option == "with_record" else (*_LEADING[option], *called.arguments)
     if not called.many and inspect.isgeneratorfunction(function):
         raise TopologyError(
@@ -99,7 +99,7 @@ _LEADING: dict[str | None, tuple[str, ...]] = {
 """The arguments that each option puts in front."""
 
 
-def _option_cure(function: Any, called: CalledWith, option: str | None) -> str | None:
+def _option_cure(function: Any, called: FunctionArguments, option: str | None) -> str | None:
     """What to do where the function would fit with another option; None where it fits with none."""
     count = len(called.arguments)
     if option == "with_record":
@@ -121,13 +121,13 @@ def _counted(arguments: int) -> str:
 
 
 @cache
-def _called(kind: type) -> dict[str, CalledWith]:
+def _called(kind: type) -> dict[str, FunctionArguments]:
     """The fields of a node or part that hold functions."""
     return dict(_annotated(get_type_hints(kind, include_extras=True)))
 
 
-def _annotated(hints: dict[str, Any]) -> Iterator[tuple[str, CalledWith]]:
+def _annotated(hints: dict[str, Any]) -> Iterator[tuple[str, FunctionArguments]]:
     for field, hint in hints.items():
         for annotation in getattr(hint, "__metadata__", ()):
-            if isinstance(annotation, CalledWith):
+            if isinstance(annotation, FunctionArguments):
                 yield field, annotation

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kstreams import expressions
-from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_aggregates import aggregated, expression_aggregation
 from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
@@ -17,7 +17,7 @@ from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
-from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state import store_kinds
 
@@ -43,7 +43,7 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, key=key, **lowered.kept())
     set_view(node, build, StoreView(store), lowered)
-    table_rows = KeptRows(store, node.materialized.caching, build.sends_old(node))
+    table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
     return build.processor(node, AggregateOperator(lowered.aggregator, table_rows), stores=(store,), columns=columnar)
 
@@ -136,5 +136,7 @@ _LOWERED: dict[type, Callable[[Aggregate, KnownTypes], Lowered]] = {
 
 
 OPERATORS = (
-    OperatorDescriptor(node=StreamAggregate, types=aggregated, topology=stream_aggregate, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(
+        node=StreamAggregate, types=aggregated, topology=stream_aggregate, materialization=Materialization.ALWAYS
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped, cogrouped_key, windowed_cogrouped
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.lowering import Lowering
@@ -17,7 +17,7 @@ from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
 from kstreams.processor.topology.operator import Operator
 from kstreams.state import store_kinds
 
@@ -33,7 +33,7 @@ def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
     kind = window_kind(node.windows)
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
 
-    def operator(aggregator: Aggregator, table_rows: KeptRows) -> Operator:
+    def operator(aggregator: Aggregator, table_rows: MaterializedRows) -> Operator:
         return kind.operator(aggregator, merger, table_rows, windows, False)
 
     return _together(node, build, kind.view(store), operator)
@@ -48,11 +48,11 @@ def _serdes(node: Cogroup, build: Lowering) -> dict[str, Any]:
 
 
 def _together(
-    node: Cogroup, build: Lowering, view: TableView, operator: Callable[[Aggregator, KeptRows], Operator]
+    node: Cogroup, build: Lowering, view: TableView, operator: Callable[[Aggregator, MaterializedRows], Operator]
 ) -> str:
     build.set_view(node, view)
     copartition(node, build)
-    table_rows = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
+    table_rows = MaterializedRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
     for group, parent in zip(node.inputs, build.outputs(node), strict=True):
         aggregate = operator(
             Aggregator(node.initializer, group.aggregator, gave_nothing=gave_nothing(node)), table_rows
@@ -62,8 +62,11 @@ def _together(
 
 
 OPERATORS = (
-    OperatorDescriptor(node=Cogroup, types=cogrouped, topology=cogroup, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(node=Cogroup, types=cogrouped, topology=cogroup, materialization=Materialization.ALWAYS),
     OperatorDescriptor(
-        node=WindowedCogroup, types=windowed_cogrouped, topology=windowed_cogroup, keeping=Keeping.ALWAYS
+        node=WindowedCogroup,
+        types=windowed_cogrouped,
+        topology=windowed_cogroup,
+        materialization=Materialization.ALWAYS,
     ),
 )

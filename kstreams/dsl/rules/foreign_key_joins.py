@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.copartition import topics_behind
-from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_joins import tables_joined
 from kstreams.dsl.graph import Node
@@ -127,7 +127,7 @@ OPERATORS = (
         node=ForeignKeyJoin,
         types=tables_joined,
         topology=foreign_key_join,
-        keeping=Keeping.ON_DEMAND,
+        materialization=Materialization.ON_DEMAND,
         tables=both_send_old_values,
         store_named_by="name=, and materialized= if its result is kept",
     ),

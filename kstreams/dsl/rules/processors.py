@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.tables import TableTransformValues
@@ -80,6 +80,9 @@ OPERATORS = (
     OperatorDescriptor(node=Deduplicate, types=values_processed, topology=process_values),
     OperatorDescriptor(node=GlobalStore, types=globally_stored, topology=global_store),
     OperatorDescriptor(
-        node=TableTransformValues, types=values_transformed, topology=transform_values, keeping=Keeping.IF_NAMED
+        node=TableTransformValues,
+        types=values_transformed,
+        topology=transform_values,
+        materialization=Materialization.IF_NAMED,
     ),
 )

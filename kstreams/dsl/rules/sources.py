@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types_of_streams import source
 from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, StreamSource, TableSource
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.tables import table_of_records
-from kstreams.processor.operators.tables.rows import KeptRows, StoreView, TableSourceOperator
+from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView, TableSourceOperator
 from kstreams.state import store_kinds
 
 
@@ -30,7 +30,7 @@ def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, is_global=True, **serdes)
     build.set_view(node, StoreView(store))
-    operator = TableSourceOperator(KeptRows(store, caching=False))
+    operator = TableSourceOperator(MaterializedRows(store, caching=False))
     return build.processor(node, operator, parents=(node.source,), stores=(store,))
 
 
@@ -47,6 +47,10 @@ def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
 
 OPERATORS = (
     OperatorDescriptor(node=StreamSource, types=source, topology=stream_source),
-    OperatorDescriptor(node=TableSource, types=source, topology=table_source, keeping=Keeping.ON_DEMAND),
-    OperatorDescriptor(node=GlobalTableSource, types=source, topology=global_table_source, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(
+        node=TableSource, types=source, topology=table_source, materialization=Materialization.ON_DEMAND
+    ),
+    OperatorDescriptor(
+        node=GlobalTableSource, types=source, topology=global_table_source, materialization=Materialization.ALWAYS
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import WindowedCogroup
@@ -70,7 +70,7 @@ OPERATORS = (
         node=Suppress,
         types=unchanged,
         topology=suppress,
-        keeping=Keeping.IF_NAMED,
+        materialization=Materialization.IF_NAMED,
         tables=old_values,
         store_named_by="name= to its Suppressed",
     ),

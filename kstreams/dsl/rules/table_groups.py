@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.analysis.types_of_tables import regrouped, table_aggregated
 from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
@@ -13,7 +13,7 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.operators.stateless import pair_of
-from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import ChangeSerde, serde_of
@@ -49,7 +49,7 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     serdes = build.serdes(node, "to keep its aggregates")
     store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
     build.set_view(node, StoreView(store))
-    table_rows = KeptRows(store, node.materialized.caching, build.sends_old(node))
+    table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
     return build.processor(node, TableAggregateOperator(*functions, table_rows, gave_nothing(node)), stores=(store,))
 
@@ -91,5 +91,7 @@ def old_values(node: TableGroupBy, tables: TableDemands, parents: tuple[Node, ..
 OPERATORS = (
     OperatorDescriptor(node=TableGroupBy, types=regrouped, topology=table_group_by, tables=old_values),
     OperatorDescriptor(node=TableRepartition, types=unchanged, topology=table_repartition),
-    OperatorDescriptor(node=TableAggregate, types=table_aggregated, topology=table_aggregate, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(
+        node=TableAggregate, types=table_aggregated, topology=table_aggregate, materialization=Materialization.ALWAYS
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types_of_joins import tables_joined
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
@@ -66,6 +66,10 @@ def both_are_looked_up(node: TableJoin, tables: TableDemands, parents: tuple[Nod
 
 OPERATORS = (
     OperatorDescriptor(
-        node=TableJoin, types=tables_joined, topology=table_join, keeping=Keeping.JOINED, tables=both_are_looked_up
+        node=TableJoin,
+        types=tables_joined,
+        topology=table_join,
+        materialization=Materialization.JOINED,
+        tables=both_are_looked_up,
     ),
 )

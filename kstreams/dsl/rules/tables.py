@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.analysis.types_of_streams import declared
 from kstreams.dsl.analysis.types_of_tables import table_values_mapped
@@ -50,7 +50,7 @@ def table_of_records(
         The topic that its store is restored from, where that is no changelog.
     """
     if not build.is_kept(node):
-        return build.processor(node, op.UnkeptTableSourceOperator(), parents=parents)
+        return build.processor(node, op.UnmaterializedTableSourceOperator(), parents=parents)
     table_rows = kept_rows(node, node.store, build, source_topic=source_topic)
     return build.processor(node, op.TableSourceOperator(table_rows), parents=parents, stores=(table_rows.store,))
 
@@ -64,10 +64,12 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
             build.set_view(node, op.MappedView(parent, mapper))
         return build.processor(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
     table_rows = kept_rows(node, node.materialized.name, build)
-    return build.processor(node, op.KeptViewOperator(mapper, table_rows, skips_empty), stores=(table_rows.store,))
+    return build.processor(
+        node, op.MaterializedViewOperator(mapper, table_rows, skips_empty), stores=(table_rows.store,)
+    )
 
 
-def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:
+def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.MaterializedRows:
     """The store of a table, with or without history, into which others look from now on."""
     settings = {**settings, **build.serdes(node, "to keep its rows")}
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
@@ -77,7 +79,7 @@ def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.Kept
         kind = store_kinds.VERSIONED
     build.set_view(node, op.StoreView(name))
     build.store(name, kind, node.materialized, **settings)
-    return op.KeptRows(name, node.materialized.caching, build.sends_old(node), versioned)
+    return op.MaterializedRows(name, node.materialized.caching, build.sends_old(node), versioned)
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:
@@ -103,12 +105,19 @@ def old_values_for_filter(node: TableFilter, tables: TableDemands, parents: tupl
 
 
 OPERATORS = (
-    OperatorDescriptor(node=ToTable, types=declared, topology=to_table, keeping=Keeping.ON_DEMAND),
+    OperatorDescriptor(node=ToTable, types=declared, topology=to_table, materialization=Materialization.ON_DEMAND),
     OperatorDescriptor(node=ToStream, types=unchanged, topology=to_stream),
     OperatorDescriptor(
-        node=TableFilter, types=declared, topology=table_filter, keeping=Keeping.IF_NAMED, tables=old_values_for_filter
+        node=TableFilter,
+        types=declared,
+        topology=table_filter,
+        materialization=Materialization.IF_NAMED,
+        tables=old_values_for_filter,
     ),
     OperatorDescriptor(
-        node=TableMapValues, types=table_values_mapped, topology=table_map_values, keeping=Keeping.IF_NAMED
+        node=TableMapValues,
+        types=table_values_mapped,
+        topology=table_map_values,
+        materialization=Materialization.IF_NAMED,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl.aggregation.emit import EmitStrategy
-from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import required_serde
 from kstreams.dsl.analysis.types_of_aggregates import grouped_types
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP, windowed
@@ -18,7 +18,7 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
 from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.operators.session.rows import Merger
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.windows import Windows
 
 
@@ -32,7 +32,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **kept_as)
     set_view(node, build, kind.view(store), lowered)
     caching = node.materialized.caching and (kind.caches_on_close or not on_close)
-    table_rows = KeptRows(store, caching, build.sends_old(node))
+    table_rows = MaterializedRows(store, caching, build.sends_old(node))
     operator = kind.operator(lowered.aggregator, merger_of(node, lowered), table_rows, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
@@ -87,5 +87,7 @@ _MERGERS: dict[type, Callable[[Any, Lowered], Merger]] = {
 
 
 OPERATORS = (
-    OperatorDescriptor(node=WindowedAggregate, types=windowed, topology=windowed_aggregate, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(
+        node=WindowedAggregate, types=windowed, topology=windowed_aggregate, materialization=Materialization.ALWAYS
+    ),
 )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
-from kstreams.processor.context.record_cursor import HeldRecord, Origin, RecordCursor
+from kstreams.processor.context.record_cursor import DelayedRecord, Origin, RecordCursor
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, RecordMetadata
 
@@ -170,13 +170,13 @@ class CurrentRecord:
         finally:
             self.headers = before
 
-    def hold(self, key: object, value: object, timestamp: int) -> HeldRecord:
+    def hold(self, key: object, value: object, timestamp: int) -> DelayedRecord:
         """The current record with its headers and its place, for an operator that forwards it later."""
         cursor = self.cursor
         at = None if cursor is None else cursor.at_record()
-        return HeldRecord(key, value, timestamp, self.headers, at, self.reached)
+        return DelayedRecord(key, value, timestamp, self.headers, at, self.reached)
 
-    def forward_held(self, forward: Forward, held: HeldRecord, value: object) -> None:
+    def forward_held(self, forward: Forward, held: DelayedRecord, value: object) -> None:
         """Forward a held record with a new value, as if it had just been read.
 
         After a failure it stays the current record, which errors name.

@@ -10,8 +10,8 @@ from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.chain import Link, Statement
 from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.delayed_results import DelayedResults
 from kstreams.processor.context.errors.checked_store import checked
-from kstreams.processor.context.held_back import HeldBack
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
@@ -149,7 +149,7 @@ class OperatorContext:
         """Its processor may schedule punctuators of stream time, which are called between two records."""
         self._registrations.follow_stream_time()
 
-    def hold_back(self, held_back: HeldBack[Any]) -> None:
+    def hold_back(self, held_back: DelayedResults[Any]) -> None:
         """Records wait in this, and are released before every flush and before time goes on."""
         self._registrations.hold_back(self.node, held_back)
         self.at_flush(held_back.release_all)

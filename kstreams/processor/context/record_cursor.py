@@ -76,7 +76,7 @@ Origin: TypeAlias = tuple[RecordCursor | None, int, Headers]
 One is made for every row that is written where a handler may ask for it: so it is a plain tuple, and read later."""
 
 
-class HeldRecord(NamedTuple):
+class DelayedRecord(NamedTuple):
     """A record that an operator holds back, with its headers, its place in the input and the stream time there."""
 
     key: object

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from kstreams.processor.context.column_handle import ColumnHandles
-from kstreams.processor.context.held_back import HeldBack
+from kstreams.processor.context.delayed_results import DelayedResults
 
 S = TypeVar("S")
 
@@ -51,7 +51,7 @@ class Registrations:
         self._shared: dict[str, Any] = {}
         self.column_handles = ColumnHandles()
         self.follows_stream_time = False
-        self.held_back: dict[str, HeldBack[Any]] = {}
+        self.held_back: dict[str, DelayedResults[Any]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
         self.at_idle: list[tuple[str, Callable[[int], bool]]] = []
@@ -61,7 +61,7 @@ class Registrations:
         """A processor was bound that may schedule punctuators of stream time."""
         self.follows_stream_time = True
 
-    def hold_back(self, node: str, held_back: HeldBack[Any]) -> None:
+    def hold_back(self, node: str, held_back: DelayedResults[Any]) -> None:
         """An operator holds records back in this."""
         self.held_back[node] = held_back
 

@@ -7,8 +7,8 @@ from functools import partial, singledispatch
 
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
+from kstreams.processor.context.delayed_results import release_before
 from kstreams.processor.context.forwarded import NOBODY, ForwardedCounts
-from kstreams.processor.context.held_back import release_before
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.operator_context import OperatorContext

@@ -101,8 +101,8 @@ class Layout:
     @property
     def stateful(self) -> frozenset[int]:
         """The sub-topologies that keep state, or whose records reach one that does."""
-        keeping = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
-        return leading_to(keeping, self.upstream)
+        materialization = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
+        return leading_to(materialization, self.upstream)
 
     @property
     def through(self) -> frozenset[str]:

@@ -32,7 +32,7 @@ from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.tasks.membership import group_member, lone_run
+from kstreams.runtime.native.tasks.membership import group_member, ungrouped_commits
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
@@ -264,7 +264,7 @@ class Client:
     def _group(self, job: Job) -> GroupCommits:
         """Who commits: a member of the group, or a run that is alone."""
         if job.bounds is not None:
-            alone = lone_run(job)
+            alone = ungrouped_commits(job)
             self._resources.callback(alone.close)
             return alone
         if self.member is None:

@@ -20,16 +20,16 @@ from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.topology.nodes import SubTopology, TopologyNode, parents_of
 from kstreams.processor.topology.topology import Topology, bound_while
-from kstreams.runtime.forgotten import Forgotten
+from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.group.lone_run import require_stopped
+from kstreams.runtime.native.group.ungrouped_commits import require_stopped
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
-from kstreams.runtime.native.state.forgetting import forget, remains
-from kstreams.runtime.native.state.kept_stores import DeclaredStores
+from kstreams.runtime.native.state.deletions import forget, remains
 from kstreams.runtime.native.state.locks import lock_alone
 from kstreams.runtime.native.state.stopped_stores import StoppedStores
+from kstreams.runtime.native.state.store_descriptions import DeclaredStores
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
 from kstreams.state.tables.sql import answer
@@ -142,7 +142,7 @@ def _run_to_end(
         on_progress(streams.progress())
 
 
-def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Forgotten]:
+def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Deletion]:
     """Delete the application's internal topics, committed offsets and state; refused while it runs.
 
     The result tells what was deleted, or with `dry_run` what would be.

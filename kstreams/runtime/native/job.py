@@ -31,7 +31,7 @@ from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.settings import ThreadSettings
-from kstreams.runtime.native.state.forgetting import refuse_half_forgotten
+from kstreams.runtime.native.state.deletions import refuse_half_forgotten
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.rebuilds import Rebuilds

@@ -19,7 +19,7 @@ from kstreams.state.queries import FailureReason, QueryResult, StateQuery, resul
 from kstreams.state.read_only_store import Answer, CommittedPartition, PartitionOf, Position, StorePartition
 
 _WAIT_S = 30.0
-Question = Callable[[Any], Any]
+StoreQuery = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class CurrentPartition:
     store: Any
     position: Callable[[], Position]
 
-    def begin(self, question: Question) -> Callable[[], Answer]:
+    def begin(self, question: StoreQuery) -> Callable[[], Answer]:
         """Put a question to the thread; what is returned waits, and raises StoreNotAvailableError when it hangs."""
         return partial(self._wait, self.queries.put(partial(self._answer, question)))
 
@@ -56,7 +56,7 @@ class CurrentPartition:
                 'isolation="read_committed", which waits for no task'
             ) from None
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: StoreQuery) -> Answer:
         return Answer(question(self.store), self.position())
 
 
@@ -75,7 +75,7 @@ class GlobalPartition:
     store: object
     number = -1
 
-    def begin(self, question: Question) -> Callable[[], Answer]:
+    def begin(self, question: StoreQuery) -> Callable[[], Answer]:
         """Answer a question."""
         return lambda: Answer(self.ask(partial(question, self.store)), {})
 

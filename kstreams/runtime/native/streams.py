@@ -24,13 +24,13 @@ from kstreams.runtime.native.observation import places
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.stores.asked_stores import AskedStores
 from kstreams.runtime.native.stores.metadata import TaskMetadata, ThreadMetadata
+from kstreams.runtime.native.stores.queryable_stores import QueryableStores
 from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
-from kstreams.runtime.running_here import RunHere, make_room, note
+from kstreams.runtime.running_here import LocalRun, make_room, note
 
 
-class KafkaStreams(AskedStores, metaclass=Advising):
+class KafkaStreams(QueryableStores, metaclass=Advising):
     """Runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
 
     Parameters
@@ -147,7 +147,7 @@ class KafkaStreams(AskedStores, metaclass=Advising):
         name = f"the application {self._application_id!r}"
         folder = str(state_folder(self._settings).absolute())
         make_room(folder, self._source)
-        note(folder, RunHere(name, self._source, self._is_at_work, self.close))
+        note(folder, LocalRun(name, self._source, self._is_at_work, self.close))
         self._client.start(RunEnd.INPUT if until_end else RunEnd.ONCE if once else RunEnd.NEVER)
 
     def wait(self, timeout: float | None = None) -> bool:

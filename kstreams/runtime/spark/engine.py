@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kstreams.processor.topology.topology import Topology
-    from kstreams.runtime.forgotten import Forgotten
+    from kstreams.runtime.deletions import Deletion
     from kstreams.state.bundle import Bundle
 from collections.abc import Collection, Iterator, Mapping
 
@@ -139,13 +139,13 @@ def run(
         run.stop()
 
 
-def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Forgotten]:
+def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Deletion]:
     """Forget checkpoint, state and positions of an application: its next run processes everything again.
 
     The result tells what was deleted, or with `dry_run` what would be.
     """
     from kstreams.log import home_of
-    from kstreams.runtime.spark.forgetting import forget, remains
+    from kstreams.runtime.spark.reset import forget, remains
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return remains(config, log) if dry_run else forget(config, log)
@@ -174,7 +174,7 @@ def explain(topology: Topology, config: Config) -> list[object]:
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     """Write the state of an application as of its last step into a folder; raises StateError while it runs."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.kept.bundles import write
+    from kstreams.runtime.spark.saved_state.bundles import write
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return write(topology, config, log, folder)
@@ -183,7 +183,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
     """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.kept.bundles import take
+    from kstreams.runtime.spark.saved_state.bundles import take
     from kstreams.state.bundle import Bundle
 
     bundle = Bundle(folder)
@@ -194,7 +194,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
     """What the stores answered after a step (by default the last); the application may run."""
-    from kstreams.runtime.spark.kept.step_stores import StepStores
+    from kstreams.runtime.spark.saved_state.step_stores import StepStores
 
     with StepStores(topology, config, step) as stores:
         return stores.sql(query, as_of_ms)

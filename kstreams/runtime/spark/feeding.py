@@ -36,7 +36,7 @@ from kstreams.runtime.spark.exchange.reports import (
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of
 from kstreams.runtime.spark.feeds.records import records_of
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.io.deleted_input import AllThere
+from kstreams.runtime.spark.io.deleted_input import NothingDeleted
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import OutputTopics, StepOutput
@@ -202,7 +202,7 @@ class Feeding:
         commits = self._commits(committed, output, [mark], below(program.checkpoint, f"feeds/{feed.topic}"))
         work = FeedSteps(feed, mark.topic, count, self._clock)
         return AppliedOnce(
-            work, LogSink(committed, commits), None, AllThere(), _nothing, partial(self._described, feed)
+            work, LogSink(committed, commits), None, NothingDeleted(), _nothing, partial(self._described, feed)
         )
 
 

@@ -19,7 +19,7 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.opening import open_storage
 
 
-class LaidOut(NamedTuple):
+class PlannedApplication(NamedTuple):
     """An application on the topics there are.
 
     Parameters
@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
         return group_of(self.program.application_id)
 
 
-def laid_out(topology: Topology, config: Config, log: Log) -> LaidOut:
+def laid_out(topology: Topology, config: Config, log: Log) -> PlannedApplication:
     """Lay an application out; nothing changes.
 
     Raises
@@ -81,7 +81,7 @@ def laid_out(topology: Topology, config: Config, log: Log) -> LaidOut:
     if (mismatch := unmatched(topology, layout)) is not None:
         raise UnknownTopicError(mismatch)
     check_dead_letter_topic(config, existing, settings.prefix)
-    return LaidOut(layout, plan_of(topology, settings.path, needs_tasks(config)), existing)
+    return PlannedApplication(layout, plan_of(topology, settings.path, needs_tasks(config)), existing)
 
 
 def prepare(topology: Topology, config: Config, log: Log) -> Prepared:

@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 from kstreams.errors import KStreamsError, StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.exchange.reports import TaskReport, as_kstreams_error, raise_first, written_records
-from kstreams.runtime.spark.io.deleted_input import AllThere, DeletedInput
+from kstreams.runtime.spark.io.deleted_input import DeletedInput, NothingDeleted
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.sink import LogSink
@@ -75,7 +75,7 @@ class AppliedOnce:
         work: StepExecutor,
         sink: LogSink,
         delta: DeltaSink | None,
-        deleted: DeletedInput | AllThere,
+        deleted: DeletedInput | NothingDeleted,
         on_step: OnStep,
         on_begin: OnBegin,
         *,

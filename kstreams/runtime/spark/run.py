@@ -22,7 +22,7 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.metrics.catalogue import MetricName
-from kstreams.runtime.running_here import RunHere, make_room, note
+from kstreams.runtime.running_here import LocalRun, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable
 from kstreams.runtime.spark.cluster.unshippable import require_shippable
@@ -261,5 +261,5 @@ def start(
         runner = SparkRunner(bound, settings, own, log, SystemClock(), on_progress=on_progress, watching=session)
         results = Results(session, bound, settings, of_spark.prefix)
         run = SparkRun(settings.application_id, runner, results, resources.pop_all(), once=once, until_end=until_end)
-    note(checkpoint, RunHere(f"the application {settings.application_id!r}", topology, run.is_alive, run.stopped))
+    note(checkpoint, LocalRun(f"the application {settings.application_id!r}", topology, run.is_alive, run.stopped))
     return run

@@ -15,11 +15,11 @@ import pyarrow as pa
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.schema_parts import holds_itself
-from kstreams.serdes.avro.wire_columns import Pieces, Places, Rows
+from kstreams.serdes.avro.wire_columns import Places, RecordPieces, Rows
 
 Read: TypeAlias = Callable[[Rows], Any]
 """Reads the next value of each record as an Arrow array, or passes over it."""
-Write: TypeAlias = "Callable[[Pieces, pa.Array, Places | None], None]"
+Write: TypeAlias = "Callable[[RecordPieces, pa.Array, Places | None], None]"
 """Lets the values of an array follow in some of the records, or in all."""
 
 
@@ -101,7 +101,7 @@ class AvroColumnWriter:
         """
         if columns.keys() != self._fields.keys():
             raise NoColumnsError("the columns are not the fields of the schema")
-        pieces = Pieces(len(next(iter(columns.values()))))
+        pieces = RecordPieces(len(next(iter(columns.values()))))
         pieces.add_same(self._frame)
         for name, write in self._fields.items():
             column = columns[name]
@@ -235,7 +235,7 @@ def _writer(schema: AvroSchema, node: Any) -> Write:
     if write is None or "logicalType" in node:
         raise NoColumnsError(f"{node['type']} is not written of columns")
 
-    def checked(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+    def checked(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
         if column.type != kind or column.null_count:
             raise SerdeError(f"a column of {column.type} with {column.null_count} nulls is no {node['type']}")
         write(pieces, column, rows)
@@ -247,7 +247,7 @@ def _optional_writer(schema: AvroSchema, branches: list[Any]) -> Write:
     null, other = _null_and_other(schema, branches)
     write_other = _writer(schema, other)
 
-    def write(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+    def write(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
         is_there = column.is_valid().to_numpy(zero_copy_only=False)
         pieces.add_numbers(np.where(is_there, 1 - null, null))
         write_other(pieces, column.drop_null(), np.flatnonzero(is_there))
@@ -255,15 +255,15 @@ def _optional_writer(schema: AvroSchema, branches: list[Any]) -> Write:
     return write
 
 
-def _write_ints(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+def _write_ints(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
     pieces.add_numbers(column.cast(pa.int32()).to_numpy().astype(np.int64), rows)  # raises beyond 32 bits
 
 
-def _write_doubles(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+def _write_doubles(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
     pieces.add_fixed(column.to_numpy().astype("<f8").view(np.uint8).reshape(-1, 8), rows)
 
 
-def _write_booleans(pieces: Pieces, column: pa.Array, rows: Places | None) -> None:
+def _write_booleans(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
     pieces.add_fixed(column.to_numpy(zero_copy_only=False).astype(np.uint8)[:, None], rows)
 
 

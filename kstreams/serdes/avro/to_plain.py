@@ -1,4 +1,4 @@
-"""`Plainness`: what fastavro writes for objects of a class, by the class of each part of them.
+"""`PlainValues`: what fastavro writes for objects of a class, by the class of each part of them.
 
 fastavro writes what can be written somehow: a text as true, 2 ** 40 as an int, microseconds as none. So each value is
 looked at here, once for its class; a value that would not be read back as it is has no place in the schema.
@@ -61,7 +61,7 @@ class ByClass(dict[type, Change | None]):
         return value if change is None else change(value)
 
 
-class Plainness:
+class PlainValues:
     """Those of the parts of a schema.
 
     Parameters
@@ -92,7 +92,7 @@ class Plainness:
         member = member_for(kind, node)
         if member is None:
             raise FieldError(f"{kind} cannot be written as {named(node)}")
-        return _OF_COMPLEX.get(node["type"], Plainness._leaf)(self, node, member)
+        return _OF_COMPLEX.get(node["type"], PlainValues._leaf)(self, node, member)
 
     # unions
 
@@ -245,12 +245,12 @@ class Plainness:
         return ByClass(_by_base("dict", {dict: change}), [dict])
 
 
-_OF_COMPLEX: Final[dict[str, Callable[[Plainness, Any, Kind], ByClass]]] = {
-    "enum": Plainness._enum,
-    "array": Plainness._array,
-    "map": Plainness._map,
-    "record": Plainness._record,
-    "error": Plainness._record,
+_OF_COMPLEX: Final[dict[str, Callable[[PlainValues, Any, Kind], ByClass]]] = {
+    "enum": PlainValues._enum,
+    "array": PlainValues._array,
+    "map": PlainValues._map,
+    "record": PlainValues._record,
+    "error": PlainValues._record,
 }
 
 

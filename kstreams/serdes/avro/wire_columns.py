@@ -110,7 +110,7 @@ def _ranges(starts: Places, lengths: Places) -> Places:
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
-class Pieces:
+class RecordPieces:
     """Records that are being written: pieces of each, one after the other.
 
     Parameters

@@ -16,7 +16,7 @@ from kstreams.serdes.avro.kinds import Kind
 from kstreams.serdes.avro.misfits import FAILURES, FieldError
 from kstreams.serdes.avro.reading import AvroReader
 from kstreams.serdes.avro.schema import AvroSchema
-from kstreams.serdes.avro.to_plain import Plainness
+from kstreams.serdes.avro.to_plain import PlainValues
 from kstreams.serdes.typed import same_value
 
 _NO_OPTIONS: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class AvroWriter:
         self._kind = kind
         self._frame = frame
         self._prepared = for_writing(schema)
-        plainness = Plainness(schema)
+        plainness = PlainValues(schema)
         try:
             self._plain = plainness.of(schema.root, kind)
         except FieldError as error:
@@ -94,7 +94,7 @@ class AvroWriter:
         """fastavro does not always name the field: a closer look does."""
         if not isinstance(error, FieldError):
             try:
-                Plainness(self._schema, careful=True).of(self._schema.root, self._kind).of(value)
+                PlainValues(self._schema, careful=True).of(self._schema.root, self._kind).of(value)
             except FAILURES as closer:
                 return str(closer)
         return str(error)

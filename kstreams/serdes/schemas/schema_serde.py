@@ -21,7 +21,7 @@ from kstreams.serdes.schemas.frame import (
     without_header,
 )
 from kstreams.serdes.schemas.options import SchemaOptions
-from kstreams.serdes.schemas.topic_schemas import NoSchemas, Outlook, SchemaFormat, Schemas, TopicSchemas
+from kstreams.serdes.schemas.topic_schemas import NoSchemas, RegistrationPreview, SchemaFormat, Schemas, TopicSchemas
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
     def asks_registry(self) -> bool:
         return True
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> RegistrationPreview:
         """Return what would happen to the declared schema at the first write, without registering it."""
         return self._schemas.outlook()
 

@@ -54,7 +54,7 @@ class SchemaFormat(ABC):
         return list(map(str, reasons))
 
 
-class Outlook(NamedTuple):
+class RegistrationPreview(NamedTuple):
     """The consequences of a first write with a schema."""
 
     subject: str
@@ -79,7 +79,7 @@ class Schemas(Protocol):
         """Return the writer."""
         ...
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> RegistrationPreview:
         """Return the consequences of a first write. Nothing is registered."""
         ...
 
@@ -103,7 +103,7 @@ class NoSchemas:
     def writer(self) -> SchemaWriter:
         raise self._error()
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> RegistrationPreview:
         raise self._error()
 
     def portable_use(self) -> SerdeUse | None:
@@ -247,7 +247,7 @@ class TopicSchemas:
         imported = self._serde.imported(self._use.registry(), register=register)
         return replace(declared, references=(*declared.references, *imported))
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> RegistrationPreview:
         settings = self._settings
         registry = self._use.registry()
         declared = self._serde.declared_schema()
@@ -257,24 +257,24 @@ class TopicSchemas:
         try:
             schema = self._with_imports(declared, register=False)
         except SchemaNotFoundError:
-            return Outlook(subject, True)  # its imports are not registered yet, so neither is the schema
+            return RegistrationPreview(subject, True)  # its imports are not registered yet, so neither is the schema
         try:
             registry.lookup(subject, schema, normalize=settings.normalize)
-            return Outlook(subject, False)
+            return RegistrationPreview(subject, False)
         except SchemaNotFoundError as error:
             if not settings.auto_register:
-                return Outlook(subject, False, [f"{error}; auto.register.schemas is false"])
-        return Outlook(subject, True, registry.incompatibilities(subject, schema))
+                return RegistrationPreview(subject, False, [f"{error}; auto.register.schemas is false"])
+        return RegistrationPreview(subject, True, registry.incompatibilities(subject, schema))
 
-    def _chosen_outlook(self, declared: Schema | None) -> Outlook:
+    def _chosen_outlook(self, declared: Schema | None) -> RegistrationPreview:
         """Return the outlook for a schema that must be registered already."""
         number = self._settings.use_schema_id
         subject = self._subject(declared) if number is None else f"schema id {number}"
         try:
             self._registered()
         except (SerdeError, SchemaNotFoundError) as error:
-            return Outlook(subject, False, [str(error)])
-        return Outlook(subject, False)
+            return RegistrationPreview(subject, False, [str(error)])
+        return RegistrationPreview(subject, False)
 
     def _checked(self, chosen: RegisteredSchema, declared: Schema | None, setting: str) -> RegisteredSchema:
         """Return the selected schema. Raises SerdeError if it cannot hold values of the declared one."""

@@ -16,10 +16,10 @@ from kstreams.diagram.svg import as_svg
 from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.metrics.catalogue import CONSUMER, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.page import JSON
-from kstreams.server.question import LOCAL, is_local
+from kstreams.server.store_query import LOCAL, is_local
+from kstreams.server.store_query_service import StoreQueryService
 
 _SVG = "image/svg+xml"
 _PEER_S = 2.0
@@ -33,7 +33,7 @@ class ActivityRoutes:
     asking : Asking
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: StoreQueryService) -> None:
         self._asking = asking
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -16,11 +16,11 @@ from kstreams.log import home_of
 from kstreams.log.schema_registries import has_registry, topic_uses
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes.base import SerdeUse
-from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint, QueryParameter
 from kstreams.server.page import JSON
-from kstreams.server.question import whole_number
 from kstreams.server.refusal import Refusal, moving
+from kstreams.server.store_query import whole_number
+from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.ui.tail import Ends, Tail, TailPage
 
 _ALL = "*"
@@ -40,7 +40,7 @@ class TopicRoutes:
     asking : Asking
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: StoreQueryService) -> None:
         self._asking = asking
         config = asking.streams.config
         self._names = readable_topics(asking.streams.topology, config.application_id, config["server.tail.topics"])

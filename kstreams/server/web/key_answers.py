@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from kstreams.server.asking import Asking
 from kstreams.server.guard import ALWAYS, Guard, Headers
 from kstreams.server.page import ARROW, JSON
-from kstreams.server.question import Questions
 from kstreams.server.refusal import Refusal
+from kstreams.server.store_query import StoreQueryParser
+from kstreams.server.store_query_service import StoreQueryService
 
 _ANY_FORM = ARROW.encode()
 
@@ -27,7 +27,7 @@ class KeyAnswers:
     asking : Asking
     """
 
-    def __init__(self, guard: Guard, questions: Questions, asking: Asking) -> None:
+    def __init__(self, guard: Guard, questions: StoreQueryParser, asking: StoreQueryService) -> None:
         self._guard = guard
         self._questions = questions
         self._asking = asking

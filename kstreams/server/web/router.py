@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import READER
-from kstreams.server.question import refuse_unknown
 from kstreams.server.refusal import Refusal
+from kstreams.server.store_query import refuse_unknown
 from kstreams.server.web.route_path import route_path
 
 logger = logging.getLogger(__name__)

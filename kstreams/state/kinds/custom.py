@@ -12,7 +12,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.rows.rows_in_turn import RowsInTurn
+from kstreams.state.rows.rows_in_order import RowsInOrder
 
 
 class LiveCustomStore(LiveStore):
@@ -30,7 +30,7 @@ class LiveCustomStore(LiveStore):
         self._changed: dict[bytes, None] = {}
         self._handed: dict[bytes, None] = {}
         self.handle = builder.make(self.log)
-        self._in_turn = RowsInTurn(family)
+        self._in_turn = RowsInOrder(family)
         if family.durable:
             self.apply(self._in_turn.read())
 

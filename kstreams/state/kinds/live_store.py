@@ -13,7 +13,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.footprint import SLOT_BYTES, RowWeight
-from kstreams.state.rows.store_reads import StoreReads
+from kstreams.state.rows.read_counts import ReadCounts
 
 _FIRST_GUESS = 64
 _READS_PER_LOOK = 1_000
@@ -59,7 +59,7 @@ class LiveStore:
         self._rows_due = 0
         self._lock = threading.RLock()
         """Held while live objects are loaded, read or evicted (see `Entries`)."""
-        self.reads = StoreReads()
+        self.reads = ReadCounts()
         self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock, "reads": self.reads}
         self.observed_ms = self._handed_ms = family.observed_ms
         """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""

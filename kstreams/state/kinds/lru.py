@@ -13,7 +13,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.key_value import LiveKeyValueStore
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.rows.rows_in_turn import RowsInTurn
+from kstreams.state.rows.rows_in_order import RowsInOrder
 
 
 class LruMap(LiveKeyValueStore):
@@ -27,7 +27,7 @@ class LruMap(LiveKeyValueStore):
         self._recent: dict[Any, None] = {}  # least recently used first
         self.get = self._read
         self.put = self._write
-        self._in_turn = RowsInTurn(family)
+        self._in_turn = RowsInOrder(family)
         self._used: dict[Any, None] = {}  # since the last commit, where rows are persisted
         self._entries.complete = self._loaded = True
         if family.durable:

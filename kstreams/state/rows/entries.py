@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
+from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.rows.sorted_keys import SortedKeys
-from kstreams.state.rows.store_reads import StoreReads
 
 _ABSENT = object()
 _UNSHARED = nullcontext()
@@ -74,7 +74,7 @@ class Entries(dict[Any, Any]):
         complete: bool = True,
         on_read: Callable[[int], None] = lambda rows: None,
         lock: AbstractContextManager[Any] = _UNSHARED,
-        reads: StoreReads | None = None,
+        reads: ReadCounts | None = None,
     ) -> None:
         self._keys = keys
         self._values = values
@@ -83,7 +83,7 @@ class Entries(dict[Any, Any]):
         self.complete = complete
         self._on_read = on_read
         self._lock = lock
-        self._reads = reads or StoreReads()
+        self._reads = reads or ReadCounts()
         self.changed: dict[Any, None] = {}
         self._earlier: dict[Any, None] = {}  # changed too, and in the order already
         self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet

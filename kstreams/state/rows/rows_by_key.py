@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import ColumnFamily
+from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.rows.sorted_keys import SortedKeys
-from kstreams.state.rows.store_reads import StoreReads
 
 RowPosition: TypeAlias = tuple[int, int]
 
@@ -104,7 +104,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         alive: Callable[[], tuple[int, int]],
         on_read: Callable[[], None],
         lock: AbstractContextManager[Any],
-        reads: StoreReads,
+        reads: ReadCounts,
     ) -> None:
         self._reads = reads
         self._keys = keys

@@ -19,7 +19,7 @@ from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, res
 from tests.native.world import World, until
 
 
-class Asking(ks.FixedKeyProcessor[str, str, str]):
+class StoreQueryService(ks.FixedKeyProcessor[str, str, str]):
     """Asks its stores for everything that can be asked of stores."""
 
     def init(self, context: ks.FixedKeyProcessorContext[str, str]) -> None:
@@ -47,7 +47,7 @@ def busy_topology() -> ks.Topology:
     builder.add_state_store(ks.Stores.session("visits", 3_600_000, **TEXTS))
     words = builder.stream("in", **TEXTS).process_values(Ticking, name="ticking", value=str).filter(slowly)
     asked = words.filter(lambda key, value: key is not None).process_values(
-        Asking, stores=["pairs", "visits"], value=str
+        StoreQueryService, stores=["pairs", "visits"], value=str
     )
     seconds = asked.group_by_key().windowed_by(ks.TimeWindows(size=1_000, grace=0))
     counted = seconds.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count("by-second").to_stream()

@@ -14,7 +14,7 @@ TEXTS = {"key": str, "value": str}
 COMMITS_AT, FAILS_AT = 45, 55
 
 
-class Ahead(ks.Processor[str, str, str, str]):
+class UpcomingRecords(ks.Processor[str, str, str, str]):
     """Gives the first record of partition 0 a time far ahead; commits on the way, and fails once if it is told to."""
 
     failures = 0
@@ -26,8 +26,8 @@ class Ahead(ks.Processor[str, str, str, str]):
         time = record.timestamp
         if time == COMMITS_AT:
             self.context.commit()
-        if time == FAILS_AT and Ahead.failures:
-            Ahead.failures -= 1
+        if time == FAILS_AT and UpcomingRecords.failures:
+            UpcomingRecords.failures -= 1
             raise RuntimeError("fails once")
         is_first = time == 0 and record.value == "0"
         self.context.forward(record.with_timestamp(1000 if is_first else time))
@@ -38,9 +38,9 @@ def output_of(world: World, failures: int) -> list[tuple[str, int]]:
     for partition in (0, 1):
         world.write("in", [("k", str(partition), time) for time in range(60)], partition)
     builder = ks.StreamsBuilder()
-    stream = builder.stream("in", **TEXTS).process(Ahead, **TEXTS)
+    stream = builder.stream("in", **TEXTS).process(UpcomingRecords, **TEXTS)
     stream.repartition(name="all", partitions=1).to("out", **TEXTS)
-    Ahead.failures = failures
+    UpcomingRecords.failures = failures
     streams = world.streams(builder.build())
     streams.set_uncaught_exception_handler(lambda error: Response.REPLACE_THREAD)
     streams.start(until_end=True)

@@ -41,7 +41,7 @@ def nothing_kept() -> Iterator[None]:
     STATE_CACHE.clear()
 
 
-class Asking(ks.Processor):
+class StoreQueryService(ks.Processor):
     """Asks its store about a record, tells what it says, and then puts the record there."""
 
     def __init__(self, ask: Callable[[Any, Any], Any], put: Callable[[Any, Any], None]) -> None:
@@ -60,7 +60,7 @@ def asking(store: Any, ask: Callable[[Any, Any], Any], put: Callable[[Any, Any],
     def build(builder: ks.StreamsBuilder) -> None:
         builder.add_state_store(store)
         stream = builder.stream("in", key=str, value=int)
-        stream.process(lambda: Asking(ask, put), stores=["kept"]).to("out", key=str, value=str)
+        stream.process(lambda: StoreQueryService(ask, put), stores=["kept"]).to("out", key=str, value=str)
 
     return build
 
@@ -330,7 +330,7 @@ def by_hand() -> ks.Topology:
     """Two sub-topologies without a logical graph, joined by a topic that both know; and a read-only store."""
     topology = ks.Topology().add_source("numbers", "in", key=str, value=int)
     topology.add_state_store(ks.Stores.key_value("kept", key=str, value=int))
-    topology.add_processor("ask", lambda: Asking(everything, put), "numbers", stores=["kept"])
+    topology.add_processor("ask", lambda: StoreQueryService(everything, put), "numbers", stores=["kept"])
     topology.add_sink("via", "out", "ask", key=str, value=str)
     topology.add_read_only_state_store(CAPITALS, "texts", "other", "capitals", Capitals, key=str, value=str)
     topology.add_processor("look", LookedUp, "numbers", stores=["capitals"])

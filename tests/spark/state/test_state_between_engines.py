@@ -140,11 +140,11 @@ class Keep(ks.Processor):
 
 @pytest.mark.slow
 def test_rows_that_memory_alone_would_keep_are_left_out_with_a_warning(spark: Any, tmp_path: Path, caplog: Any) -> None:
-    def keeping(builder: ks.StreamsBuilder) -> None:
+    def materialization(builder: ks.StreamsBuilder) -> None:
         builder.add_state_store(ks.Stores.key_value("kept", key=str, value=int, store="memory", logging=False))
         builder.stream("in", key=str, value=int).process(Keep, stores=["kept"])
 
-    application = moving(tmp_path / "app", keeping, spark)
+    application = moving(tmp_path / "app", materialization, spark)
     application.run_part("spark", PARTS[0])
     with caplog.at_level(logging.WARNING):
         application.move("spark", "native")

@@ -12,7 +12,7 @@ from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.first_warning import no_warning
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
 
@@ -84,7 +84,7 @@ class AggregateOperator(ClosureOperator):
     """Aggregates the records of each key; those with a null key or value are dropped."""
 
     aggregator: Aggregator
-    kept: KeptRows
+    kept: MaterializedRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         kept = self.kept

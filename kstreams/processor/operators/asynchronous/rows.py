@@ -15,10 +15,10 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.held_back import HeldBack, Order
+from kstreams.processor.context.delayed_results import DelayedResults, Order
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.record_cursor import HeldRecord
+from kstreams.processor.context.record_cursor import DelayedRecord
 from kstreams.processor.context.record_functions import OfRecord, record_of
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
@@ -70,7 +70,7 @@ class AsyncOperator(ClosureOperator):
 class Call:
     """A pending call and its record; `ended` is its number in the order in which calls ended."""
 
-    kept: HeldRecord
+    kept: DelayedRecord
     future: Future[object] = field(init=False)
     ended: int | None = None
 
@@ -78,7 +78,7 @@ class Call:
 NextCall: TypeAlias = Callable[[deque[Call]], Call | None]
 
 
-class AsyncCalls(HeldBack[Call]):
+class AsyncCalls(DelayedResults[Call]):
     """The calls of one step in one task.
 
     Parameters
@@ -101,7 +101,7 @@ class AsyncCalls(HeldBack[Call]):
         self._turn = count()
         self._current: Future[Any]
 
-    def start(self, kept: HeldRecord, function: Callable[[], Awaitable[Any]]) -> None:
+    def start(self, kept: DelayedRecord, function: Callable[[], Awaitable[Any]]) -> None:
         """Begin a call."""
         call = Call(kept)
         call.future = event_loop.start(self._run(call, function))

@@ -10,7 +10,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import emitter
-from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, KeptRows
+from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, MaterializedRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
@@ -84,7 +84,7 @@ class TableJoinOperator(ClosureOperator):
 class TableJoinMergeOperator(ClosureOperator):
     """Keeps the rows of a join, and passes updates on."""
 
-    kept: KeptRows
+    kept: MaterializedRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)

@@ -15,10 +15,10 @@ from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
 from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.held_back import HeldBack
+from kstreams.processor.context.delayed_results import DelayedResults
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.record_cursor import HeldRecord, RecordCursor
+from kstreams.processor.context.record_cursor import DelayedRecord, RecordCursor
 from kstreams.processor.operators.map_batch.frames import Frames
 from kstreams.processor.operators.map_batch.results import rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator
@@ -83,12 +83,12 @@ class _Records:
         self._reached = selected.reached(current.reached).tolist()
         self._headers = selected.header_rows()
 
-    def at(self, row: int, value: Any) -> HeldRecord:
+    def at(self, row: int, value: Any) -> DelayedRecord:
         """One of them, for which the function gave a value."""
         old = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
         cursor = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, cursor, self._reached[row])
+        return DelayedRecord(self._keys[row], old, self._timestamps[row], headers, cursor, self._reached[row])
 
     @cached_property
     def _values(self) -> list[object]:
@@ -156,7 +156,7 @@ class Failed:
     error: Exception
 
 
-class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
+class BatchedRecords(DelayedResults[DelayedRecord], ColumnHandle):
     """The records that wait for their batch, in one task.
 
     Parameters
@@ -179,7 +179,7 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
         self.forward_all(zip(some, self._values_of(some), strict=True))
 
-    def _values_of(self, some: Sequence[HeldRecord]) -> Iterable[object]:
+    def _values_of(self, some: Sequence[DelayedRecord]) -> Iterable[object]:
         """What the function gives for records. Of those that make no table together, halves are tried, in turn.
 
         So a value that no column takes fails alone, and one of another type than the others has a table of its own.
@@ -193,11 +193,11 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
             return chain.from_iterable(map(self._values_of, (some[:middle], some[middle:])))
         return self.operator.values_of(table)
 
-    def _table_of(self, some: Sequence[HeldRecord]) -> pa.Table:
+    def _table_of(self, some: Sequence[DelayedRecord]) -> pa.Table:
         keys, values, timestamps = zip(*((record.key, record.value, record.timestamp) for record in some), strict=True)
         return self.operator.frames.table(keys, values, timestamps)
 
-    def forward_all(self, some: Iterable[tuple[HeldRecord, object]]) -> None:
+    def forward_all(self, some: Iterable[tuple[DelayedRecord, object]]) -> None:
         """Forward records, each with what the function gave for it."""
         for record, self._current in some:
             self.forward_held(self._forward, record, record.value)

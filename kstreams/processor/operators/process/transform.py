@@ -12,7 +12,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, entered
-from kstreams.processor.operators.tables.rows import KeptRows, Mapper, keeper
+from kstreams.processor.operators.tables.rows import Mapper, MaterializedRows, keeper
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
 
@@ -64,7 +64,7 @@ class TransformOperator(ClosureOperator):
     runs_processor: ClassVar[bool] = True
 
     transformation: Transformation
-    kept: KeptRows | None = None
+    kept: MaterializedRows | None = None
     sends_old: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

@@ -20,7 +20,7 @@ from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import LATE
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
@@ -37,7 +37,7 @@ class SessionAggregateOperator(ClosureOperator):
 
     aggregator: Aggregator
     merger: Merger
-    kept: KeptRows
+    kept: MaterializedRows
     windows: SessionWindows
     emits_on_close: bool = False
 

@@ -25,7 +25,7 @@ TOO_OLD = "older than the history of the store"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRows:
+class MaterializedRows:
     """The store of a table, whether it uses the record cache, and whether old values go along with new ones.
 
     `versioned`: whether the store keeps the history of each row. `shared`: whether several operators write it.
@@ -38,7 +38,7 @@ class KeptRows:
     shared: bool = False
 
 
-def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:
+def keeper(context: OperatorContext, forward: Forward, kept: MaterializedRows, *, skips_empty: bool = False) -> Forward:
     """What keeps the rows of a table and passes each update on: `keep(key, value or None, timestamp)`.
 
     Parameters
@@ -49,7 +49,7 @@ def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_
     return (_keep_versions if kept.versioned else _keep_latest)(context, forward, kept, skips_empty)
 
 
-def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+def _keep_latest(context: OperatorContext, forward: Forward, kept: MaterializedRows, skips_empty: bool) -> Forward:
     current = context.current
     dropped = context.dropped
     store = context.state_store(kept.store)
@@ -70,7 +70,7 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
     return keep
 
 
-def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+def _keep_versions(context: OperatorContext, forward: Forward, kept: MaterializedRows, skips_empty: bool) -> Forward:
     """A version that comes late is put in its place and marked as not the latest."""
     store = context.state_store(kept.store)
     dropped = context.dropped
@@ -95,14 +95,14 @@ def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, s
 class TableSourceOperator(ClosureOperator):
     """Records become updates of a table: a null value deletes, a null key has no place."""
 
-    kept: KeptRows
+    kept: MaterializedRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return keeper(context, forward, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
-class UnkeptTableSourceOperator(ClosureOperator):
+class UnmaterializedTableSourceOperator(ClosureOperator):
     """Records become updates of a table without lookups: nothing is stored."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
@@ -168,11 +168,11 @@ class ViewOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptViewOperator(ClosureOperator):
+class MaterializedViewOperator(ClosureOperator):
     """A view of a table with a store of its own, from which old values are taken."""
 
     mapper: Mapper
-    kept: KeptRows
+    kept: MaterializedRows
     skips_empty: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

@@ -11,7 +11,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter
 from kstreams.processor.operators.first_warning import no_warning
-from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
+from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, MaterializedRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 from kstreams.serdes import Serde
@@ -90,7 +90,7 @@ class TableAggregateOperator(ClosureOperator):
     initial: Callable[[], Any]
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
-    kept: KeptRows
+    kept: MaterializedRows
     gave_nothing: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

@@ -16,7 +16,7 @@ from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 
@@ -61,7 +61,7 @@ class WindowedAggregateOperator(ClosureOperator):
     """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
 
     aggregator: Aggregator
-    kept: KeptRows
+    kept: MaterializedRows
     windows: FixedSizeWindows
     emits_on_close: bool = False
 

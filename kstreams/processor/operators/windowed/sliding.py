@@ -16,7 +16,7 @@ from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import LATE, final_emitter
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp, Window, Windowed
@@ -32,7 +32,7 @@ class SlidingAggregateOperator(ClosureOperator):
     """Aggregates the records of each key by sliding windows; those with a null key or value or late are dropped."""
 
     aggregator: Aggregator
-    kept: KeptRows
+    kept: MaterializedRows
     windows: SlidingWindows
     emits_on_close: bool = False
 

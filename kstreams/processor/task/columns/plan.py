@@ -15,7 +15,7 @@ from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.target import Target, aggregate_of, batch_of
-from kstreams.processor.task.columns.passage_counts import Passage
+from kstreams.processor.task.columns.edge_counts import GraphEdge
 from kstreams.processor.topology.barriers import nodes_after, places_of
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
@@ -39,7 +39,7 @@ class ColumnPlan:
     source: SourceNode
     schema: Schema
     targets: tuple[Target, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[GraphEdge, ...]
 
     @property
     def leaves(self) -> tuple[Expr, ...]:
@@ -115,7 +115,7 @@ class _Paths:
         self._source = source
         self._schema = schema
         self._caching = caching
-        self.passages: list[Passage] = []
+        self.passages: list[GraphEdge] = []
 
     def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
         """The ends of all paths of the records of `view`, which come out of `node`."""
@@ -123,7 +123,7 @@ class _Paths:
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
         if not isinstance(node, SourceNode):
-            self.passages += [Passage(node.name, child.name, view) for child in children]
+            self.passages += [GraphEdge(node.name, child.name, view) for child in children]
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
 
     def _through(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:

@@ -26,8 +26,8 @@ from kstreams.processor.operators.aggregation.live_aggregation import AggregateH
 from kstreams.processor.operators.joins.lookup_join import LiveLookup, LookupHandle
 from kstreams.processor.operators.map_batch.rows import BatchedRecords, BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
+from kstreams.processor.task.columns.edge_counts import EdgeCounts
 from kstreams.processor.task.columns.exit_target import ExitTarget
-from kstreams.processor.task.columns.passage_counts import PassageCounts
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
@@ -95,7 +95,7 @@ class Region:
 
     def __init__(self, plan: ColumnPlan, task: RegionParts) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
-        self._counts = PassageCounts(plan.passages, task.context.forwarded)
+        self._counts = EdgeCounts(plan.passages, task.context.forwarded)
         computed = [expr for target in plan.targets for expr in target.expressions]
         self._evaluation = Evaluation([*computed, *self._counts.expressions])
         self._lookups = [

@@ -18,7 +18,7 @@ from kstreams.runtime.metrics.samples import Samples
 from kstreams.state.api import TaskState, TimeOrderedBuffer
 from kstreams.state.column_family import Statistic
 from kstreams.state.rows.operation_time import OperationTime
-from kstreams.state.rows.store_reads import StoreReads
+from kstreams.state.rows.read_counts import ReadCounts
 
 
 def records_debug(config: Config) -> bool:
@@ -243,7 +243,7 @@ class CacheHits:
 
     Examples
     --------
-    >>> reads = StoreReads()
+    >>> reads = ReadCounts()
     >>> hits = CacheHits(SampleWindows(30, 2), {"counts": reads})
     >>> reads.look_ups, reads.misses = 8, 2
     >>> hits.after_run()
@@ -253,7 +253,7 @@ class CacheHits:
 
     __slots__ = ("_before", "_reads", "_windows", "by_store")
 
-    def __init__(self, windows: SampleWindows, reads: Mapping[str, StoreReads]) -> None:
+    def __init__(self, windows: SampleWindows, reads: Mapping[str, ReadCounts]) -> None:
         self._windows = windows
         self._reads = reads
         self._before = {store: of_store.copy() for store, of_store in reads.items()}

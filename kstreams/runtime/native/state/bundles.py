@@ -21,7 +21,7 @@ from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerpr
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
 from kstreams.processor.topology.topology import Topology, bound_while
 from kstreams.runtime.native.state.changelog_check import decode_changelog_ends, encode_changelog_ends
-from kstreams.runtime.native.state.forgetting import forget
+from kstreams.runtime.native.state.deletions import forget
 from kstreams.runtime.native.state.locks import lock_alone, state_folder
 from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import StateError
-from kstreams.runtime.native.state.kept_stores import KeptStores
 from kstreams.runtime.native.state.locks import state_folder
+from kstreams.runtime.native.state.store_descriptions import StoreDescriptions
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.state import StateLimits, TaskState, open_task_state
 from kstreams.state.api import StoreBuilder
@@ -30,7 +30,7 @@ class StoppedStores:
         When the application runs, or has no state here.
     """
 
-    def __init__(self, stores: KeptStores, config: Config) -> None:
+    def __init__(self, stores: StoreDescriptions, config: Config) -> None:
         self._kept = stores
         self._folder = state_folder(config)
         self._limits = StateLimits.of(MemoryShares.of(config))

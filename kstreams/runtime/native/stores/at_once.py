@@ -62,7 +62,7 @@ class LookUpsAtOnce:
         self._remembered = _Remembered(None, (), None, {})
 
     def ask(self, store: str, key: object, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
-        """See `AskedStores.committed_at_once`."""
+        """See `QueryableStores.committed_at_once`."""
         here = self._here(store)
         answers = dict[int, Answer]()
         for number in here.order(key):
@@ -80,7 +80,7 @@ class LookUpsAtOnce:
 
     @contextmanager
     def woken(self, store: str, wake: Callable[[], None]) -> Iterator[bool]:
-        """See `AskedStores.woken`."""
+        """See `QueryableStores.woken`."""
         here = self._here(store)
         for views in here.partitions.values():
             views.wakes.add(wake)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from kstreams.config import Config
 from kstreams.runtime.native.assignment.clients import AssignmentRules
-from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.group.messages import ProcessState
+from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
 from kstreams.runtime.native.job import Job, consumer_settings
 
 
@@ -36,10 +36,10 @@ def process_state(process: str, config: Config) -> ProcessState:
     )
 
 
-def lone_run(job: Job) -> LoneRun:
+def ungrouped_commits(job: Job) -> UngroupedCommits:
     """A run that commits for the whole group."""
     process = process_state(job.process, job.config)
-    return LoneRun(job.log, job.admin, job.config.application_id, process, transactional=job.exactly_once)
+    return UngroupedCommits(job.log, job.admin, job.config.application_id, process, transactional=job.exactly_once)
 
 
 def group_member(job: Job, on_failure: Callable[[BaseException], None]) -> GroupMember:

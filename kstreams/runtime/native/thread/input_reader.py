@@ -18,7 +18,7 @@ from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.row_tags import untagged
 from kstreams.runtime.native.thread.slice_buffer import SliceBuffer
-from kstreams.schemas.patient import Patience, without_waiting
+from kstreams.schemas.retrying import RetryPolicy, without_waiting
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class SchemaWaits:
     clock : Clock
     """
 
-    def __init__(self, patience: Patience, clock: Clock) -> None:
+    def __init__(self, patience: RetryPolicy, clock: Clock) -> None:
         self._patience = patience
         self._clock = clock
         self._waits: dict[TopicPartition, _Wait] = {}
@@ -119,7 +119,7 @@ class InputReader:
         self._most_buffered_records = job.settings.max_buffered_records
         self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
         self._is_memory_full = False
-        self._schemas = SchemaWaits(Patience.of(job.config), job.clock)
+        self._schemas = SchemaWaits(RetryPolicy.of(job.config), job.clock)
 
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the inputs of these tasks: of new ones from their next offsets."""

@@ -46,7 +46,7 @@ def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
     yield from ((f"The setting {key}", value) for key, value in config.items())
 
 
-class Holding(NamedTuple):
+class Reference(NamedTuple):
     """One step from a thing to a part of it: how the part is called there, and the part."""
 
     name: str
@@ -64,11 +64,11 @@ def _said(part: object) -> str:
     return f"{_described(holder.part)} has {names}: {_described(steps[-1].part)}, which exists in this process only"
 
 
-def _way_to_culprit(thing: object) -> list[Holding]:
+def _way_to_culprit(thing: object) -> list[Reference]:
     """From a thing that does not pickle down to the part of it that is to blame."""
     visited: set[int] = set()
 
-    def look(step: Holding) -> list[Holding] | None:
+    def look(step: Reference) -> list[Reference] | None:
         visited.add(id(step.part))
         bad = [part for part in parts_of(step.part) if packing(part.part) is not None]
         if not bad:
@@ -77,18 +77,18 @@ def _way_to_culprit(thing: object) -> list[Holding]:
         below = next((way for way in ways if way is not None), None)
         return None if below is None else [step, *below]
 
-    whole = Holding("", thing)
+    whole = Reference("", thing)
     return look(whole) or [whole]
 
 
 @singledispatch
-def parts_of(thing: object) -> Iterable[Holding]:
+def parts_of(thing: object) -> Iterable[Reference]:
     """What a thing takes along, as far as it is the user's or ours: what others have made is to blame as a whole."""
     if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
         return ()
     slots = [name for kind in type(thing).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
     names = dict.fromkeys([*getattr(thing, "__dict__", ()), *slots])
-    return [Holding(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
+    return [Reference(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
 
 
 def _names(slots: str | Iterable[str]) -> Iterable[str]:
@@ -96,18 +96,18 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 
 
 @parts_of.register
-def _(function: FunctionType) -> Iterable[Holding]:
+def _(function: FunctionType) -> Iterable[Reference]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    yield from (Holding(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
+    yield from (Reference(f"the variable `{name}`", cell.cell_contents) for name, cell in cells if _is_set(cell))
     global_names = function.__globals__
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     yield from (
-        Holding(f"the global `{name}`", global_names[name])
+        Reference(f"the global `{name}`", global_names[name])
         for name in _globals_of(function.__code__)
         if name in global_names
     )
-    yield from (Holding("a default", default) for default in defaults)
-    yield from (Holding(f"the attribute `{name}`", part) for name, part in vars(function).items())
+    yield from (Reference("a default", default) for default in defaults)
+    yield from (Reference(f"the attribute `{name}`", part) for name, part in vars(function).items())
 
 
 def _is_set(cell: Any) -> bool:
@@ -124,45 +124,45 @@ def _globals_of(code: CodeType) -> dict[str, None]:
 
 
 @parts_of.register
-def _(method: MethodType) -> Iterable[Holding]:
-    return [Holding("its object", method.__self__), Holding("its function", method.__func__)]
+def _(method: MethodType) -> Iterable[Reference]:
+    return [Reference("its object", method.__self__), Reference("its function", method.__func__)]
 
 
 @parts_of.register
-def _(partial: functools.partial) -> Iterable[Holding]:  # type: ignore[type-arg]
-    arguments = [Holding("an argument", part) for part in partial.args]
-    named = [Holding(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
-    return [Holding("its function", partial.func), *arguments, *named]
+def _(partial: functools.partial) -> Iterable[Reference]:  # type: ignore[type-arg]
+    arguments = [Reference("an argument", part) for part in partial.args]
+    named = [Reference(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
+    return [Reference("its function", partial.func), *arguments, *named]
 
 
 @parts_of.register
-def _(mapping: Mapping) -> Iterable[Holding]:  # type: ignore[type-arg]
-    return [Holding(f"the entry {key!r}", part) for key, part in mapping.items()]
+def _(mapping: Mapping) -> Iterable[Reference]:  # type: ignore[type-arg]
+    return [Reference(f"the entry {key!r}", part) for key, part in mapping.items()]
 
 
 @parts_of.register(list)
 @parts_of.register(tuple)
 @parts_of.register(set)
 @parts_of.register(frozenset)
-def _(items: Iterable[object]) -> Iterable[Holding]:
-    return [Holding("an item", part) for part in items]
+def _(items: Iterable[object]) -> Iterable[Reference]:
+    return [Reference("an item", part) for part in items]
 
 
 @parts_of.register
-def _(kind: type) -> Iterable[Holding]:
-    return [Holding(f"the attribute `{name}`", part) for name, part in vars(kind).items()] if _is_sent(kind) else ()
+def _(kind: type) -> Iterable[Reference]:
+    return [Reference(f"the attribute `{name}`", part) for name, part in vars(kind).items()] if _is_sent(kind) else ()
 
 
 @parts_of.register
-def _(module: ModuleType) -> Iterable[Holding]:
-    return [Holding(f"the name `{name}`", part) for name, part in vars(module).items()] if is_users(module) else ()
+def _(module: ModuleType) -> Iterable[Reference]:
+    return [Reference(f"the name `{name}`", part) for name, part in vars(module).items()] if is_users(module) else ()
 
 
 @parts_of.register(staticmethod)
 @parts_of.register(classmethod)
 @parts_of.register(functools._lru_cache_wrapper)
-def _(wrapper: Any) -> Iterable[Holding]:
-    return [Holding("its function", wrapper.__wrapped__)]
+def _(wrapper: Any) -> Iterable[Reference]:
+    return [Reference("its function", wrapper.__wrapped__)]
 
 
 def _is_sent(kind: type) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Span
 from kstreams.runtime.spark.exchange.rows import Longs
-from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME
+from kstreams.runtime.spark.io.upcoming.frames import NO_TIME
 
 Read = Callable[[TopicPartition, int, int], tuple[Longs, Longs]]
 """Offsets and timestamps of the records [start, end) of a partition."""

@@ -55,7 +55,7 @@ class DeletedInput:
         return names[0]
 
 
-class AllThere:
+class NothingDeleted:
     """In its place where the input of steps is no topic."""
 
     def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:

@@ -9,8 +9,8 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.admission import admitted, end_of_moment, split_evenly
-from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead, LogAhead
-from kstreams.runtime.spark.io.ahead.records_ahead import RecordsAhead
+from kstreams.runtime.spark.io.upcoming.frames import NO_TIME, UpcomingFrames, UpcomingRecords
+from kstreams.runtime.spark.io.upcoming.rows import UpcomingRows
 
 Positions = Mapping[TopicPartition, int]
 
@@ -28,7 +28,7 @@ class GreatestTimes:
         self._starts = dict(starts)
         self._known: dict[TopicPartition, tuple[int, int]] = {}
 
-    def before(self, ahead: Ahead, positions: Positions) -> dict[TopicPartition, int]:
+    def before(self, ahead: UpcomingRecords, positions: Positions) -> dict[TopicPartition, int]:
         """The greatest valid timestamp (ms) of each partition before its position; -1 where there is none."""
         for source, position in positions.items():
             at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
@@ -54,7 +54,7 @@ class StepEnds:
     def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
         self._admissions = admissions
         self._greatest = GreatestTimes(starts)
-        self._read: RecordsAhead | None = None
+        self._read: UpcomingRows | None = None
 
     def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:
         """Where the step ends that begins at `start` and takes at most `limit` records, none from `end` on.
@@ -114,11 +114,11 @@ class StepEnds:
             self._read.close()
             self._read = None
 
-    def _looking(self, log: Log) -> AbstractContextManager[Ahead]:
+    def _looking(self, log: Log) -> AbstractContextManager[UpcomingRecords]:
         if Ability.FRAMES in log.abilities:
-            return LogAhead(log)
+            return UpcomingFrames(log)
         if self._read is None:
-            self._read = RecordsAhead(log)
+            self._read = UpcomingRows(log)
         return nullcontext(self._read)
 
 
@@ -135,7 +135,7 @@ def _ends_of_shares(ranges: Ranges, limit: int) -> dict[TopicPartition, int]:
 
 
 def _with_moment(
-    ahead: Ahead, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
+    ahead: UpcomingRecords, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
 ) -> dict[TopicPartition, int]:
     """Where the step ends when it takes all records of its last moment.
 

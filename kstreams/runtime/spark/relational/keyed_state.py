@@ -37,14 +37,14 @@ class KeyRecord(NamedTuple):
     headers: Any
 
 
-class Kept(NamedTuple):
+class SavedState(NamedTuple):
     """What is known of a key: some bytes, and the time that they are of."""
 
     state: bytes | None = None
     timestamp: int = -1
 
 
-UNKNOWN = Kept()
+UNKNOWN = SavedState()
 
 
 class KeyedState(ABC):
@@ -59,7 +59,7 @@ class KeyedState(ABC):
         """Learn of the next record; gives what goes out."""
 
     @abstractmethod
-    def kept(self) -> Kept:
+    def kept(self) -> SavedState:
         """What is to be known in the next step; without bytes, the key is forgotten."""
 
 
@@ -122,7 +122,7 @@ def _through_key(
         from kstreams.runtime.spark.cluster.shipping import unpack
 
         make, arguments = unpack(packed)
-        saved = Kept(*group_state.get) if group_state.exists else UNKNOWN
+        saved = SavedState(*group_state.get) if group_state.exists else UNKNOWN
         state: KeyedState = make(*arguments, *key, saved, _seen(group_state, delay_ms))
         results = list(state.due(is_over=group_state.hasTimedOut))
         for record in in_order(chain.from_iterable(map(_records, frames))):
@@ -139,7 +139,7 @@ def _seen(group_state: Any, delay_ms: int | None) -> int:
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _hold(group_state: Any, saved: Kept, delay_ms: int | None) -> None:
+def _hold(group_state: Any, saved: SavedState, delay_ms: int | None) -> None:
     """Have Spark keep what is known of a key, until the watermark has passed its time."""
     if saved.state is None:
         if group_state.exists:

@@ -30,7 +30,7 @@ _WINDOW_BYTES: dict[type, int] = {TimeWindowedSerde: 8, SessionWindowedSerde: 16
 """How many bytes stand behind the key inside a windowed one."""
 
 
-class Placing(NamedTuple):
+class PartitionsOfTopic(NamedTuple):
     """The partitions of one topic.
 
     Parameters
@@ -51,24 +51,24 @@ class Placing(NamedTuple):
         return pa.array(np.where(chosen < 0, own.to_numpy() % self.partitions, chosen), pa.int32())
 
 
-def places_of(nodes: Iterable[Node], typed: TypedGraph, program: Program) -> dict[str, Placing]:
+def places_of(nodes: Iterable[Node], typed: TypedGraph, program: Program) -> dict[str, PartitionsOfTopic]:
     """How the rows are placed that some nodes write, by real name of the topic."""
     places = {}
     for node in nodes:
         if isinstance(node, g.To | g.Repartition):
             topic = program.topic_names.get(str(node.topic), str(node.topic))
             count = program.partitions.get(topic, program.default_partitions)
-            places[topic] = Placing(count, _window_bytes(typed, node))
+            places[topic] = PartitionsOfTopic(count, _window_bytes(typed, node))
     return places
 
 
-def placed(rows: pa.Table, places: Mapping[str, Placing]) -> pa.Table:
+def placed(rows: pa.Table, places: Mapping[str, PartitionsOfTopic]) -> pa.Table:
     """The same rows, each with its partition instead of the one it came from; those of other topics stay."""
     topics = pc.unique(rows["topic"]).to_pylist()
     return pa.concat_tables(_placed(rows, topic, places.get(topic), len(topics)) for topic in topics)
 
 
-def _placed(rows: pa.Table, topic: str, placing: Placing | None, several: int) -> pa.Table:
+def _placed(rows: pa.Table, topic: str, placing: PartitionsOfTopic | None, several: int) -> pa.Table:
     mine = rows if several == 1 else rows.filter(pc.equal(rows["topic"], topic))
     if placing is None:
         return mine
@@ -121,7 +121,7 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
 
 
-def _placed_in_arrow(places: Mapping[str, Placing]) -> RunsOverArrow:
+def _placed_in_arrow(places: Mapping[str, PartitionsOfTopic]) -> RunsOverArrow:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from placed(table_of([batch]), places).to_batches()
@@ -130,7 +130,7 @@ def _placed_in_arrow(places: Mapping[str, Placing]) -> RunsOverArrow:
 
 
 def _written_in_arrow(
-    number: int, routes: RowRoutes, output: StepOutput, places: Mapping[str, Placing], *, mixed: bool
+    number: int, routes: RowRoutes, output: StepOutput, places: Mapping[str, PartitionsOfTopic], *, mixed: bool
 ) -> RunsOverArrow:
     """The function that places rows and writes them; rows that come mixed are put in order all together."""
 

@@ -10,7 +10,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.runtime.spark.relational.frame import Frame
-from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
+from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall
@@ -34,7 +34,7 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
 class _Times(KeyedState):
     """The times at which a mark was seen."""
 
-    def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, saved: Kept, seen_ms: int) -> None:
+    def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, saved: SavedState, seen_ms: int) -> None:
         self._within_ms = within_ms
         self._retention_ms = retention_ms
         self._mark = mark
@@ -57,8 +57,8 @@ class _Times(KeyedState):
         self._times = [time for time in (*self._times, record.timestamp) if time > since_ms]
         return [record]
 
-    def kept(self) -> Kept:
-        return Kept(msgspec.msgpack.encode(self._times), self._latest) if self._times else UNKNOWN
+    def kept(self) -> SavedState:
+        return SavedState(msgspec.msgpack.encode(self._times), self._latest) if self._times else UNKNOWN
 
 
 def check_deduplicate(node: g.Deduplicate, typed: TypedGraph) -> str | None:

@@ -8,7 +8,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
+from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER, UNCOUNTED
@@ -33,7 +33,7 @@ def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Fram
 class _Aggregate(KeyedState):
     """The aggregate of a key, None at first."""
 
-    def __init__(self, aggregation: RecordAggregation, key: bytes, saved: Kept, seen_ms: int) -> None:
+    def __init__(self, aggregation: RecordAggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
         self._aggregation = aggregation
         self._latest = saved.timestamp
         self._value = None if saved.state is None else aggregation.restored(saved.state)
@@ -46,8 +46,8 @@ class _Aggregate(KeyedState):
         self._latest = UNKNOWN.timestamp if new is None else latest
         return [record._replace(value=aggregation.shown(new), timestamp=latest)]
 
-    def kept(self) -> Kept:
-        return UNKNOWN if self._value is None else Kept(self._aggregation.kept(self._value), self._latest)
+    def kept(self) -> SavedState:
+        return UNKNOWN if self._value is None else SavedState(self._aggregation.kept(self._value), self._latest)
 
 
 class _Lookup(NamedTuple):
@@ -75,7 +75,7 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
 class _Row(KeyedState):
     """The row of the table that the records of a key meet."""
 
-    def __init__(self, lookup: _Lookup, key: bytes | None, saved: Kept, seen_ms: int) -> None:
+    def __init__(self, lookup: _Lookup, key: bytes | None, saved: SavedState, seen_ms: int) -> None:
         self._lookup = lookup
         self._kept = saved
 
@@ -83,7 +83,7 @@ class _Row(KeyedState):
         lookup = self._lookup
         row = self._kept.state
         if record.side == TABLE:
-            self._kept = Kept(record.value, record.timestamp)
+            self._kept = SavedState(record.value, record.timestamp)
             return []
         if row is None and not lookup.left:
             return []
@@ -91,7 +91,7 @@ class _Row(KeyedState):
         joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, row))
         return [record._replace(value=None if joined is None else lookup.result.serialize(joined))]
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedState:
         return self._kept
 
 

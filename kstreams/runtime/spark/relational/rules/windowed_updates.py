@@ -16,7 +16,7 @@ from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
+from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.user_function import UserFunction
@@ -82,7 +82,7 @@ def _kind_of(windows: TimeWindows | SessionWindows) -> tuple[int, Callable[[byte
 class _Windows(KeyedState):
     """The windows of a key that are not closed: those as Spark has them, and those that this step has changed."""
 
-    def __init__(self, aggregation: _Aggregation, key: bytes, saved: Kept, seen_ms: int) -> None:
+    def __init__(self, aggregation: _Aggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
         self._aggregation = aggregation
         self._key = bytes(key)
         self._seen_ms = seen_ms
@@ -104,7 +104,7 @@ class _Windows(KeyedState):
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
         """Put a record into its windows; gives each as it is then."""
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedState:
         """All windows, until the next of them closes or, of updates, all have."""
         aggregation = self._aggregation
         stored = self._aggregation.of_records.kept
@@ -114,7 +114,7 @@ class _Windows(KeyedState):
             return UNKNOWN
         ends = [end for _, end, _, _ in rows]
         end_ms = min(ends) if aggregation.is_final else max(ends)
-        return Kept(msgspec.msgpack.encode(rows), end_ms + aggregation.closes_after_ms - aggregation.delay_ms - 2)
+        return SavedState(msgspec.msgpack.encode(rows), end_ms + aggregation.closes_after_ms - aggregation.delay_ms - 2)
 
     def _is_closed(self, place: Window) -> bool:
         return place.end_ms + self._aggregation.closes_after_ms <= self._seen_ms

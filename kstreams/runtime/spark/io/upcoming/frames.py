@@ -1,4 +1,4 @@
-"""`LogAhead`: what lies ahead in the log, seen from its headers; and the times of the records that are asked for."""
+"""`UpcomingFrames`: spans of upcoming records from the headers of frames, and the times of single records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kstreams.runtime.spark.io.reading import read_up_to
 NO_TIME = -1
 
 
-class Ahead(Protocol):
+class UpcomingRecords(Protocol):
     """Spans and times of records. A time that is not valid counts as none: its record moves no stream time."""
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
@@ -28,8 +28,8 @@ class Ahead(Protocol):
         ...
 
 
-class LogAhead:
-    """See `Ahead`: headers of frames tell the most. Usable as a context manager.
+class UpcomingFrames:
+    """See `UpcomingRecords`: headers of frames tell the most. Usable as a context manager.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LogAhead:
         all_times = np.concatenate(times)
         return np.concatenate(offsets), np.where(all_times > LATEST_MS, NO_TIME, all_times)
 
-    def __enter__(self) -> LogAhead:
+    def __enter__(self) -> UpcomingFrames:
         return self
 
     def __exit__(self, *exc: object) -> None:

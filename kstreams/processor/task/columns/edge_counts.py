@@ -1,4 +1,4 @@
-"""`PassageCounts`: counts what the operators of a region pass to each other, without calling any of them."""
+"""`EdgeCounts`: counts what the operators of a region pass to each other, without calling any of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.processor.columns.source_columns import Columns
 from kstreams.processor.context.forwarded import ForwardedCounts
 
 
-class Passage(NamedTuple):
+class GraphEdge(NamedTuple):
     """Where records of a region go from one operator to the next, and those that do."""
 
     parent: str
@@ -21,7 +21,7 @@ class Passage(NamedTuple):
     view: SourceProjection
 
 
-class PassageCounts:
+class EdgeCounts:
     """Counts the rows of each batch that come through each passage.
 
     Parameters
@@ -36,7 +36,7 @@ class PassageCounts:
         What must be computed for it.
     """
 
-    def __init__(self, passages: Iterable[Passage], counts: ForwardedCounts | None) -> None:
+    def __init__(self, passages: Iterable[GraphEdge], counts: ForwardedCounts | None) -> None:
         self._passages = (
             []
             if counts is None

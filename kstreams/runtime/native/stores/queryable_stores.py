@@ -1,4 +1,4 @@
-"""`AskedStores`: the stores of an application as queries see them, and where in the application they are."""
+"""`QueryableStores`: the stores of an application as queries see them, and where in the application they are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kstreams.state.tables.sql import answer
 View = TypeVar("View", bound=ReadOnlyStore)
 
 
-class AskedStores:
+class QueryableStores:
     """What `KafkaStreams` knows of stores.
 
     Parameters

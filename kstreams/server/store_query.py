@@ -1,4 +1,4 @@
-"""`Question`: what a request asks of a store, read from its address and checked."""
+"""`StoreQuery`: what a request asks of a store, read from its address and checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kstreams.serdes.byte_kinds import from_text
 from kstreams.server.endpoint import QueryParameter
 from kstreams.server.guard import READER
 from kstreams.server.limits import Limits
-from kstreams.server.readings import READINGS, Asked, RowPlace, StoreReading
+from kstreams.server.readings import READINGS, RowPlace, StoreQueryArguments, StoreReading
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
 from kstreams.state.api import StoreBuilder
@@ -84,7 +84,7 @@ class Cursor(msgspec.Struct, frozen=True):
             raise Refusal(400, NO_CURSOR) from None
 
 
-class Question(msgspec.Struct, frozen=True):
+class StoreQuery(msgspec.Struct, frozen=True):
     """A request of rows.
 
     Parameters
@@ -109,7 +109,7 @@ class Question(msgspec.Struct, frozen=True):
 
     store: StoreBuilder
     reading: StoreReading
-    asked: Asked
+    asked: StoreQueryArguments
     isolation: Isolation
     partition: int | None
     stale: bool
@@ -130,13 +130,13 @@ class Question(msgspec.Struct, frozen=True):
         """The parameters with which another instance is asked about one of its partitions, where there are no rows."""
         return {**self.given, "partition": str(number), "local": "true"}
 
-    def of_key(self, text: str) -> Question:
+    def of_key(self, text: str) -> StoreQuery:
         """The same of a key, as it stands in an address."""
         key = _key(self.store, text)
         return msgspec.structs.replace(self, asked=self.asked._replace(key=key))
 
 
-class Questions:
+class StoreQueryParser:
     """Reads requests, and remembers what the last few hundred sets of parameters meant.
 
     Parameters
@@ -154,7 +154,7 @@ class Questions:
         """The store in the path."""
         return self._store(request.path_params["store"], request.scope[READER])
 
-    def of(self, request: Request) -> Question:
+    def of(self, request: Request) -> StoreQuery:
         """What a request asks of the store in its path; raises Refusal where that makes no sense."""
         store = self.store(request)
         scope = request.scope
@@ -163,7 +163,7 @@ class Questions:
         question = self._read(store.name, scope["query_string"], key is not None)
         return msgspec.structs.replace(question if key is None else question.of_key(key), path=path)
 
-    def watched(self, request: Request) -> Question:
+    def watched(self, request: Request) -> StoreQuery:
         """The rows that a watch looks at: other instances are asked for them where rows are asked for."""
         question = self.of(request)
         given = dict(question.given)
@@ -177,7 +177,7 @@ class Questions:
         store = self._store(name, reader)
         return store, _key(store, key)
 
-    def of_keys(self, request: Request, keys: Sequence[str]) -> list[Question]:
+    def of_keys(self, request: Request, keys: Sequence[str]) -> list[StoreQuery]:
         """The question of each of several keys of the store in the path."""
         store = self.store(request)
         if not READINGS[store.kind.name].is_point:
@@ -194,17 +194,17 @@ class Questions:
             raise Refusal(404, "there is no such store, or it is not declared queryable")
         return builder
 
-    def _parameters(self, store: str, query: bytes, has_key: bool) -> Question:
+    def _parameters(self, store: str, query: bytes, has_key: bool) -> StoreQuery:
         return _question(self._topology.stores[store], QueryParams(query), self._limits, has_key)
 
 
-def read_question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None) -> Question:
+def read_question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None) -> StoreQuery:
     """What parameters ask of a store, or of a key of it; raises Refusal where that makes no sense."""
     question = _question(store, given, limits, key is not None)
     return question if key is None else question.of_key(key)
 
 
-def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has_key: bool) -> Question:
+def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has_key: bool) -> StoreQuery:
     """All but the key in the path."""
     reading = READINGS.get(store.kind.name)
     if reading is None:
@@ -218,7 +218,7 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
             400, "the store is kept in memory, where nothing says what is committed: ask isolation=read_uncommitted"
         )
     longest = round(1000 * limits.deadline_s)
-    return Question(
+    return StoreQuery(
         store,
         reading,
         _asked(given, store, reading, has_key),
@@ -247,11 +247,11 @@ def is_local(given: Mapping[str, str]) -> bool:
     return is_local_only
 
 
-def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> Asked:
+def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> StoreQueryArguments:
     texts = {name: given.get(name) for name in ("key", "low", "high", "prefix")}
     keys = {name: _key(store, text) for name, text in texts.items() if text is not None}
     times = {_OWN_NAMES[name]: whole_number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
-    asked = Asked(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
+    asked = StoreQueryArguments(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
     used_names = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
     if not used_names <= reading.allowed or not (has_key or "key" in keys or reading.scan):
         raise Refusal(400, f"a {store.kind.name} store cannot be asked so")

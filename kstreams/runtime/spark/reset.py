@@ -6,7 +6,7 @@ import re
 
 from kstreams.config import Config
 from kstreams.log.api import Admin, Log
-from kstreams.runtime.forgotten import Forgotten
+from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.spark.checkpoint import CHECKPOINT_ID
 from kstreams.runtime.spark.io.staged.publication import PUBLISHED
 from kstreams.runtime.spark.program import feed_group_of, group_of
@@ -15,16 +15,16 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 
 
-def remains(config: Config, log: Log) -> list[Forgotten]:
+def remains(config: Config, log: Log) -> list[Deletion]:
     """The checkpoint and the committed positions that are there."""
     storage = _storage(config)
-    checkpoint = [Forgotten("checkpoint", storage.location)] if storage.names("") else []
+    checkpoint = [Deletion("checkpoint", storage.location)] if storage.names("") else []
     with log.admin() as admin:
-        groups = [Forgotten("offsets", group) for group in _groups(config, admin)]
-        return checkpoint + groups + [Forgotten("topic", topic) for topic in _fed_topics(config, admin)]
+        groups = [Deletion("offsets", group) for group in _groups(config, admin)]
+        return checkpoint + groups + [Deletion("topic", topic) for topic in _fed_topics(config, admin)]
 
 
-def forget(config: Config, log: Log) -> list[Forgotten]:
+def forget(config: Config, log: Log) -> list[Deletion]:
     """Delete checkpoint, state and positions of an application; what was there of them.
 
     Its id goes first. If the rest stays, the next run finds steps that are not its own, and is refused.

@@ -1,4 +1,4 @@
-"""`PatientRegistry`: the schema registry of an application, which retries with backoff while a server is away."""
+"""`RetryingRegistry`: the schema registry of an application, which retries with backoff while a server is away."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def without_waiting() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """Timeout and backoff of requests to a registry that does not answer.
 
     Parameters
@@ -52,20 +52,20 @@ class Patience:
     stopped: Event = field(default_factory=Event)
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Patience:
+    def of(cls, config: Mapping[str, Any]) -> RetryPolicy:
         """Read timeout and backoff from a configuration.
 
         Examples
         --------
         >>> from kstreams.config import Config
-        >>> Patience.of(Config.of(task_timeout_ms=60_000)).timeout_ms
+        >>> RetryPolicy.of(Config.of(task_timeout_ms=60_000)).timeout_ms
         60000
         """
         waits = (config[f"schema.registry.retries.{name}"] for name in ("wait.ms", "max.wait.ms"))
         return cls(config["task.timeout.ms"], *(max(_LEAST_WAIT_MS, wait) for wait in waits))
 
 
-class PatientRegistry(SchemaRegistry):
+class RetryingRegistry(SchemaRegistry):
     """A schema registry that retries while the registry behind it does not answer, so that an outage fails no record.
 
     Schemas in the cache of the registry behind it are returned at once.
@@ -79,7 +79,7 @@ class PatientRegistry(SchemaRegistry):
         Default: the clock of the machine.
     """
 
-    def __init__(self, registry: SchemaRegistry, patience: Patience, clock: Clock | None = None) -> None:
+    def __init__(self, registry: SchemaRegistry, patience: RetryPolicy, clock: Clock | None = None) -> None:
         self._registry = registry
         self._patience = patience
         self._clock = clock or SystemClock()

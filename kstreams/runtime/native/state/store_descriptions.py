@@ -19,14 +19,14 @@ from kstreams.serdes.type_names import serde_named
 from kstreams.state.store_builder import StoreBuilder, store_kind, store_named
 
 
-class KeptTasks(NamedTuple):
+class TasksOfStore(NamedTuple):
     """The tasks in a folder that have a store: the number of their sub-topology there, and all its stores."""
 
     sub_topology: int
     stores: Sequence[StoreBuilder]
 
 
-class KeptStores(Protocol):
+class StoreDescriptions(Protocol):
     """What is known of the stores of an application that does not run."""
 
     def locked(self, config: Config) -> ProcessFolder:
@@ -37,7 +37,7 @@ class KeptStores(Protocol):
         """The description of a store; raises StateError when there is none of this name."""
         ...
 
-    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+    def tasks_in(self, folder: Path, name: str) -> TasksOfStore:
         """Which tasks of a folder have a store; raises TopologyError when the folder is that of another topology."""
         ...
 
@@ -54,7 +54,7 @@ class DeclaredStores:
     def builder(self, name: str) -> StoreBuilder:
         return store_named(self._topology.stores, name)
 
-    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+    def tasks_in(self, folder: Path, name: str) -> TasksOfStore:
         old = TopologyFile(folder).read()
         new = fingerprint_of(self._topology)
         refused = refusal(changes(old, new) if old.stores else [], str(folder))
@@ -62,7 +62,7 @@ class DeclaredStores:
             raise TopologyError(refused)
         (sub,) = (sub for sub in self._topology.sub_topologies if self.builder(name) in sub.stores)
         before = {now: before for before, now in moves(old, new).items()}
-        return KeptTasks(before.get(sub.id, sub.id), sub.stores)
+        return TasksOfStore(before.get(sub.id, sub.id), sub.stores)
 
 
 class DescribedStores:
@@ -91,11 +91,11 @@ class DescribedStores:
             raise StateError(f"the store {name!r} is of types that only the application knows: name its file by --app")
         return self._binding.store(builder)
 
-    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+    def tasks_in(self, folder: Path, name: str) -> TasksOfStore:
         stores = [store for store in TopologyFile(folder).read().stores if store.on_disk]
         [own] = [store.sub_topology for store in stores if store.name == name] or [-1]
         builders = (_builder(store) for store in stores if store.sub_topology == own)
-        return KeptTasks(own, [self._binding.store(builder) for builder in builders if builder is not None])
+        return TasksOfStore(own, [self._binding.store(builder) for builder in builders if builder is not None])
 
 
 def _builder(store: StoreFingerprint) -> StoreBuilder | None:

@@ -1,4 +1,4 @@
-"""`LoneRun`: a run that shares its tasks with no other process: one that ends with its input."""
+"""`UngroupedCommits`: a run that shares its tasks with no other process: one that ends with its input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_stopped(admin: Admin, application_id: str) -> None:
         )
 
 
-class LoneRun:
+class UngroupedCommits:
     """The commits of a run that is alone; whoever starts next ends the transactions that it leaves.
 
     Parameters

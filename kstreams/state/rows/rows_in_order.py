@@ -1,4 +1,4 @@
-"""`RowsInTurn`: persisted rows that are read again in the order in which they were written, and not by their keys.
+"""`RowsInOrder`: persisted rows that are read again in the order in which they were written, and not by their keys.
 
 A row's value is, big endian: its number in that order (8 bytes), its timestamp (8), and what the store keeps.
 """
@@ -16,7 +16,7 @@ _NUMBER = 8
 _TIMES = 16
 
 
-class RowsInTurn:
+class RowsInOrder:
     """The rows of a store in a column family.
 
     Parameters

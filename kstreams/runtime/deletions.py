@@ -1,11 +1,11 @@
-"""`Forgotten`: one thing that the reset of an application deletes."""
+"""`Deletion`: one thing that the reset of an application deletes."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Forgotten(NamedTuple):
+class Deletion(NamedTuple):
     """A topic, the offsets of a group, a state folder, or a checkpoint.
 
     Parameters

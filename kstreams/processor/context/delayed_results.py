@@ -1,4 +1,4 @@
-"""`HeldBack`: records that an operator holds back until their results are there, as of async calls or of a batch.
+"""`DelayedResults`: records that an operator holds back until their results are there, as of async calls or of a batch.
 
 Each is forwarded as if it had just been read: with its own headers, its place in the input and its stream time.
 """
@@ -19,7 +19,7 @@ Order: TypeAlias = bool | Literal["by_key"]
 W = TypeVar("W")
 
 
-class HeldBack(ABC, Generic[W]):
+class DelayedResults(ABC, Generic[W]):
     """What one operator of one task holds back; all of it is released before a commit, and before time moves on.
 
     Parameters
@@ -60,7 +60,7 @@ class HeldBack(ABC, Generic[W]):
         """Forward at least one record that waits."""
 
 
-def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, HeldBack[object]]) -> Callable[[], None]:
+def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, DelayedResults[object]]) -> Callable[[], None]:
     """What is called before a node takes a record that must not overtake those held back."""
 
     def release() -> None:

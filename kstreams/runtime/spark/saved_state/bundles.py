@@ -14,12 +14,12 @@ from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerpr
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.rows import positions_of
-from kstreams.runtime.spark.forgetting import forget
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.position_commits import PositionCommits
-from kstreams.runtime.spark.prepared import LaidOut, Prepared, laid_out, prepare
+from kstreams.runtime.spark.prepared import PlannedApplication, Prepared, laid_out, prepare
 from kstreams.runtime.spark.program import group_of
+from kstreams.runtime.spark.reset import forget
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import EMPTY, AppliedStep, StateVersion, batch_step, end_step, version_number
 from kstreams.runtime.spark.storage.opening import open_storage
@@ -97,7 +97,7 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         commits.commit(steps.offsets(applied, positions))
 
 
-def _require_in_tasks(laid: LaidOut) -> None:
+def _require_in_tasks(laid: PlannedApplication) -> None:
     if laid.plan.queries:
         numbers = ", ".join(map(str, sorted(laid.plan.queries)))
         raise TopologyError(

@@ -1,4 +1,4 @@
-"""`RecordsAhead`: the times of what lies ahead in a home that has no headers to look at: each record is read once."""
+"""`UpcomingRows`: the times of what lies ahead in a home that has no headers to look at: each record is read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.log.api import Log, Span
 from kstreams.runtime.spark.exchange.rows import Longs
-from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME
+from kstreams.runtime.spark.io.upcoming.frames import NO_TIME
 
 _MOST_HELD = 500_000
 """Records of a partition that nobody has asked for yet: 16 bytes each."""
@@ -22,8 +22,8 @@ _POLL_SECONDS = 0.1
 _MOST_SILENT_POLLS = 300
 
 
-class RecordsAhead:
-    """See `Ahead`. All partitions are read together, and what was read is kept until it lies behind.
+class UpcomingRows:
+    """See `UpcomingRecords`. All partitions are read together, and what was read is kept until it lies behind.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Asking`: gets the rows of a question, partition by partition, from whichever instance has them."""
+"""`StoreQueryService`: gets the rows of a question, partition by partition, from whichever instance has them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
-from kstreams.server.question import NO_CURSOR, Cursor, Question
 from kstreams.server.readings import READINGS, CountQuery, Row, RowPlace, RowsQuery
 from kstreams.server.refusal import Refusal, moving
-from kstreams.server.work import OneAtATime, Work
+from kstreams.server.store_query import NO_CURSOR, Cursor, StoreQuery
+from kstreams.server.work import SequentialWork, Work
 from kstreams.state.api import StoreBuilder
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery
 from kstreams.state.read_only_store import Position
@@ -39,7 +39,7 @@ class PartitionRows(NamedTuple):
     next: str | None
 
 
-class Asking:
+class StoreQueryService:
     """Asks the stores of an application.
 
     Parameters
@@ -59,14 +59,14 @@ class Asking:
         # Apart, so that instances that wait for each other have threads left to answer.
         self.work = Work(limits.concurrency)
         self._waits = Work(limits.concurrency)
-        self._scans = OneAtATime(self.work, lambda: streams.is_busy)
+        self._scans = SequentialWork(self.work, lambda: streams.is_busy)
 
     def close(self) -> None:
         """Answer no more."""
         self.work.close()
         self._waits.close()
 
-    def at_once(self, question: Question) -> Page | None:
+    def at_once(self, question: StoreQuery) -> Page | None:
         """The page of a key, where that needs neither a wait nor another instance."""
         key = question.asked.key
         return (
@@ -110,7 +110,7 @@ class Asking:
             for host, result in zip(other_hosts, results, strict=True)
         }
 
-    async def page(self, question: Question, until: float | None = None) -> Page:
+    async def page(self, question: StoreQuery, until: float | None = None) -> Page:
         """The rows of a question, up to its limit; its time, or that of the loop until then, is for all partitions.
 
         Raises
@@ -126,7 +126,7 @@ class Asking:
             return await self._of_key(question, holders, until)
         return await self._scan(question, holders, until)
 
-    async def pages(self, questions: Sequence[Question]) -> Page:
+    async def pages(self, questions: Sequence[StoreQuery]) -> Page:
         """The rows of several questions as one page, which stands for what all of them stand for."""
         rows = _no_rows(questions[0])
         until = asyncio.get_running_loop().time() + questions[0].seconds
@@ -138,7 +138,7 @@ class Asking:
                 rows.position[source] = min(offset, rows.position.get(source, offset))
         return rows
 
-    async def count(self, question: Question) -> EntryCount:
+    async def count(self, question: StoreQuery) -> EntryCount:
         """How many entries a store has; of all its partitions, one after the other: there may be more than threads.
 
         Raises
@@ -155,7 +155,7 @@ class Asking:
             sum(host.count for host in counts), any(host.is_estimate for host in counts), instances, position
         )
 
-    async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
+    async def _counted(self, question: StoreQuery, number: int, holders: PartitionHolders) -> EntryCount:
         host = self._hosts(question, holders)[0]
         if host is not None:
             request = question.of_partition_alone(number)
@@ -178,7 +178,7 @@ class Asking:
         except StateError as error:
             raise _not_now(store, error) from None
 
-    def _holders(self, question: Question) -> dict[int, PartitionHolders]:
+    def _holders(self, question: StoreQuery) -> dict[int, PartitionHolders]:
         holders = self.holders(question.store.name)
         if question.partition is None:
             return holders
@@ -186,7 +186,7 @@ class Asking:
             raise Refusal(404, "the store has no such partition")
         return {question.partition: holders[question.partition]}
 
-    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
+    async def _of_key(self, question: StoreQuery, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of the partition where the key should be; where it has nothing, of the first other one that has."""
         rows = _no_rows(question)
         cursor = question.cursor
@@ -199,7 +199,7 @@ class Asking:
                 break
         return rows
 
-    def _order(self, question: Question, holders: dict[int, PartitionHolders]) -> list[int]:
+    def _order(self, question: StoreQuery, holders: dict[int, PartitionHolders]) -> list[int]:
         if question.cursor is not None:
             return [number for number in holders if number == question.cursor.partition]
         try:
@@ -208,7 +208,7 @@ class Asking:
             raise _not_now(question.store.name, error) from None
         return sorted(holders, key=lambda number: (number != home, number))
 
-    async def _scan(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
+    async def _scan(self, question: StoreQuery, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of one partition after the other."""
         rows = _no_rows(question)
         cursor = question.cursor or Cursor(-1, None)
@@ -227,7 +227,7 @@ class Asking:
         return rows
 
     async def _rows(
-        self, question: Question, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
+        self, question: StoreQuery, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
     ) -> PartitionRows:
         *other_hosts, last = self._hosts(question, holders)
         for host in other_hosts:
@@ -236,7 +236,7 @@ class Asking:
         return await self._rows_of(question, number, last, after, most)
 
     async def _rows_of(
-        self, question: Question, number: int, host: HostInfo | None, after: RowPlace | None, most: int
+        self, question: StoreQuery, number: int, host: HostInfo | None, after: RowPlace | None, most: int
     ) -> PartitionRows:
         if host is None:
             find = partial(self._local_rows, question, number, after, most)
@@ -247,7 +247,7 @@ class Asking:
         page = await self._waits.do(ask_peer, question.seconds)
         return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
-    def _hosts(self, question: Question, holders: PartitionHolders) -> Sequence[HostInfo | None]:
+    def _hosts(self, question: StoreQuery, holders: PartitionHolders) -> Sequence[HostInfo | None]:
         """Which instances to ask, one where the other has no answer; None for this one."""
         if question.is_local or (holders.active is not None and holders.active == self.address):
             return [None]
@@ -256,7 +256,7 @@ class Asking:
             return [None]
         return [host for host in (holders.active, *standbys) if host is not None] or [None]
 
-    def _local_rows(self, question: Question, number: int, after: RowPlace | None, most: int) -> PartitionRows:
+    def _local_rows(self, question: StoreQuery, number: int, after: RowPlace | None, most: int) -> PartitionRows:
         reading = question.reading
         store = question.store
         find = reading.scan if question.asked.key is None else reading.by_key
@@ -268,7 +268,7 @@ class Asking:
         rows = [reading.row(store, key, value) for key, value in entries]
         return PartitionRows(rows, position_text(result.position), self.instance, more)
 
-    def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
+    def _local(self, question: StoreQuery, query: StateQuery, number: int) -> QueryResult:
         """The answer of a partition in this process."""
         name = question.store.name
         stale = question.stale
@@ -297,11 +297,11 @@ def position_text(position: Position) -> dict[str, int]:
     return {str(source): offset for source, offset in position.items()}
 
 
-def _no_rows(question: Question) -> Page:
+def _no_rows(question: StoreQuery) -> Page:
     return Page([], {}, {}, question.isolation)
 
 
-def _until(question: Question, until: float) -> Question:
+def _until(question: StoreQuery, until: float) -> StoreQuery:
     """The same with the time that is left; raises Refusal where none is."""
     remaining_seconds = until - asyncio.get_running_loop().time()
     if remaining_seconds <= 0:

@@ -11,7 +11,7 @@ from kstreams.errors import StateError
 from kstreams.log.api import Admin
 from kstreams.os.private import write_private
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.forgotten import Forgotten
+from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
@@ -21,21 +21,21 @@ _TOPIC = "topic"
 _BEGUN = "reset-begun"
 
 
-def remains(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
+def remains(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
     """The internal topics, those of earlier versions too, the state and the committed offsets that are there."""
     existing = admin.topics()
     name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
     own = {*internal_topics(topology, name), *before, assignment_topic(name)}
-    topics = [Forgotten(_TOPIC, topic) for topic in sorted(own & existing.keys())]
+    topics = [Deletion(_TOPIC, topic) for topic in sorted(own & existing.keys())]
     if any(_stores(config)):
-        topics.append(Forgotten("state", str(state_folder(config))))
+        topics.append(Deletion("state", str(state_folder(config))))
     if name in admin.groups():
-        topics.append(Forgotten("offsets", name))
+        topics.append(Deletion("offsets", name))
     return topics
 
 
-def forget(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
+def forget(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
     """Delete what remains of an application whose locks the caller holds; what that was.
 
     That counts as one: if it is interrupted, the application does not start before it is finished. The offsets go after

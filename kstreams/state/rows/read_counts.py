@@ -1,9 +1,9 @@
-"""`StoreReads`: how often a store was asked for rows of a key, and how often it had to read RocksDB for them."""
+"""`ReadCounts`: how often a store was asked for rows of a key, and how often it had to read RocksDB for them."""
 
 from __future__ import annotations
 
 
-class StoreReads:
+class ReadCounts:
     """Counted by the thread that owns the store.
 
     Attributes
@@ -15,9 +15,9 @@ class StoreReads:
 
     Examples
     --------
-    >>> reads = StoreReads()
+    >>> reads = ReadCounts()
     >>> reads.look_ups, reads.misses = 4, 1
-    >>> reads.hits_since(StoreReads())
+    >>> reads.hits_since(ReadCounts())
     (4, 3)
     """
 
@@ -27,11 +27,11 @@ class StoreReads:
         self.look_ups = look_ups
         self.misses = misses
 
-    def copy(self) -> StoreReads:
+    def copy(self) -> ReadCounts:
         """As they are now."""
-        return StoreReads(self.look_ups, self.misses)
+        return ReadCounts(self.look_ups, self.misses)
 
-    def hits_since(self, before: StoreReads) -> tuple[int, int]:
+    def hits_since(self, before: ReadCounts) -> tuple[int, int]:
         """Look-ups since then, and how many of them live values have answered."""
         look_ups = self.look_ups - before.look_ups
         return look_ups, max(0, look_ups - (self.misses - before.misses))
