@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
-
 from kstreams.config import Config
 from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.group.messages import ProcessState
+from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.task_manager import TaskManager
