@@ -19,7 +19,7 @@ def keys(*declared: Key) -> dict[str, Key]:
 
 
 def number(least: int, most: int = 2**63 - 1) -> Kind:
-    """Whole numbers from `least` to `most`."""
+    """Return the kind of whole numbers from `least` to `most`."""
 
     def read(value: object) -> int:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
@@ -38,7 +38,7 @@ def number(least: int, most: int = 2**63 - 1) -> Kind:
 
 
 def choice(*allowed: str) -> Kind:
-    """One of a few words."""
+    """Return the kind of values that are one of a few words."""
 
     def read(value: object) -> str:
         if str(value) not in allowed:
@@ -49,7 +49,7 @@ def choice(*allowed: str) -> Kind:
 
 
 def subset(*allowed: str) -> Kind:
-    """One or more of a few words, separated by commas; read in the order of `allowed`."""
+    """Return the kind of lists of a few words, separated by commas; read in the order of `allowed`."""
 
     def read(value: object) -> str:
         words = {word.strip() for word in str(value).split(",")}

@@ -78,5 +78,5 @@ class WrittenTimes:
         return pa.array(latest)
 
     def restart(self) -> None:
-        """A commit comes: what follows may have waited for the next flush, and goes by its own times."""
+        """Start again after a commit: later rows may come from the next flush, and have their own times."""
         self._latest.clear()

@@ -34,7 +34,7 @@ HEAD_SIZE = _LAYOUT.size
 _TORN_READS = 100  # a read may see half of a write, which takes microseconds
 
 
-class SoundEnd(NamedTuple):
+class ValidEnd(NamedTuple):
     """The end of the valid part of a segment."""
 
     position: int
@@ -57,7 +57,7 @@ def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHe
         bases = [start]
     path = segment_path(folder, bases[-1])
     stale_head = stale if stale is not None and stale.segment == bases[-1] else None
-    end = sound_end(path, source)
+    end = valid_end(path, source)
     size = path.stat().st_size
     if stale_head is not None and end.position < stale_head.synced <= size:
         _logger.error(
@@ -67,18 +67,18 @@ def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHe
             path,
             end.position,
         )
-        end = SoundEnd(stale_head.position, stale_head.end_offset, stale_head.max_timestamp)
+        end = ValidEnd(stale_head.position, stale_head.end_offset, stale_head.max_timestamp)
     elif end.position < size:
         _cut(path, disk, end, size)
     created_ms = stale_head.created_ms if stale_head is not None else 0
     return PartitionHead(max(bases[0], start), end.offset, bases[-1], end.position, created_ms, end.max_timestamp)
 
 
-def sound_end(path: Path, source: TopicPartition) -> SoundEnd:
+def valid_end(path: Path, source: TopicPartition) -> ValidEnd:
     """Return the end of the last valid frame of a segment; damage before it is logged, and stays."""
     segment = Segment(path, source)
     segment.map_all()
-    end = SoundEnd(0, segment.base_offset, NO_TIME)
+    end = ValidEnd(0, segment.base_offset, NO_TIME)
     while end.position < segment.limit:
         try:
             end = _next_end(segment, end)
@@ -87,7 +87,7 @@ def sound_end(path: Path, source: TopicPartition) -> SoundEnd:
             if position is None:
                 break
             _logger.error("%s", damage)
-            end = SoundEnd(position, segment.header_at(position).base_offset, end.max_timestamp)
+            end = ValidEnd(position, segment.header_at(position).base_offset, end.max_timestamp)
     return end
 
 
@@ -96,11 +96,11 @@ def marked_start(folder: Path) -> int:
     return max((int(path.stem) for path in folder.glob(f"*{START_SUFFIX}")), default=0)
 
 
-def _next_end(segment: Segment, end: SoundEnd) -> SoundEnd:
+def _next_end(segment: Segment, end: ValidEnd) -> ValidEnd:
     header = segment.checked_header(end.position, end.offset)
     segment.checked_body(end.position, header)
     greatest = max(end.max_timestamp, header.max_timestamp) if header.records else end.max_timestamp
-    return SoundEnd(end.position + header.size, header.next_offset, greatest)
+    return ValidEnd(end.position + header.size, header.next_offset, greatest)
 
 
 def _drop_empty_tail(folder: Path, bases: list[int]) -> list[int]:
@@ -110,7 +110,7 @@ def _drop_empty_tail(folder: Path, bases: list[int]) -> list[int]:
     return bases
 
 
-def _cut(path: Path, disk: Disk, end: SoundEnd, size: int) -> None:
+def _cut(path: Path, disk: Disk, end: ValidEnd, size: int) -> None:
     _logger.warning("%s ends in a torn write: %d bytes after offset %d are cut", path, size - end.position, end.offset)
     index_path(path).unlink(missing_ok=True)
     fd = create_file(path)

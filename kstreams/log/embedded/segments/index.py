@@ -118,7 +118,7 @@ def _rebuild(segment: Segment) -> Table:
     greatest = NO_TIME
     block = 0
     entries = []
-    for position, header in segment.sound_frames():
+    for position, header in segment.valid_frames():
         if position // INTERVAL != block:
             block = position // INTERVAL
             entries.append(_encode(IndexEntry(header.base_offset, position, greatest)))

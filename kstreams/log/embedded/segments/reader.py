@@ -224,7 +224,7 @@ class PartitionReader:
 
     def _find(self, segment: Segment) -> FrameCursor:
         entry = entry_for_offset(segment, self.position)
-        for position, header in segment.sound_frames(entry.position, entry.offset):
+        for position, header in segment.valid_frames(entry.position, entry.offset):
             if header.base_offset <= self.position < header.next_offset:
                 return FrameCursor(segment, position, header.base_offset)
         for _ in segment.frames(entry.position, entry.offset):
@@ -255,7 +255,7 @@ class PartitionReader:
 
     def _first_offset_at_time(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
         entry = entry_before_time(segment, timestamp_ms)
-        for position, header in segment.sound_frames(entry.position, entry.offset):
+        for position, header in segment.valid_frames(entry.position, entry.offset):
             if (
                 header.max_timestamp < timestamp_ms
                 or header.next_offset <= start

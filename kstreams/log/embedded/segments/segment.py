@@ -132,7 +132,7 @@ class Segment:
             position = position + header.size
             expected = header.next_offset
 
-    def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, frame.FrameHeader]]:
+    def valid_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, frame.FrameHeader]]:
         """Yield positions and headers as `frames`, skipping damage up to the next valid frame."""
         expected = self.base_offset if offset is None else offset
         while position < self.limit:

@@ -140,7 +140,7 @@ def _references(folder: Path, source: TopicPartition, *, whole: bool) -> Iterato
             else:
                 segment.map_all()
             start = (0, base) if whole else last_entry(segment)[1::-1]
-            for position, header in segment.sound_frames(*start):
+            for position, header in segment.valid_frames(*start):
                 if header.transaction_id:
                     yield TransactionReference(header.transaction_id, str(segment.path), position)
 

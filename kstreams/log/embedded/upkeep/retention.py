@@ -69,7 +69,7 @@ def greatest_timestamp(partition: Partition, base: int) -> int:
     segment = Segment(segment_path(partition.folder, base), partition.source)
     segment.map_all()
     entry = last_entry(segment)
-    times = [header.max_timestamp for _, header in segment.sound_frames(entry.position, entry.offset) if header.records]
+    times = [header.max_timestamp for _, header in segment.valid_frames(entry.position, entry.offset) if header.records]
     return max([entry.max_before, *times])
 
 
