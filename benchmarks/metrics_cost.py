@@ -24,8 +24,7 @@ import pyarrow as pa
 import kstreams as ks
 from benchmarks.job import Spent, spent, write
 from kstreams.runtime.metrics.activity import Activity
-from kstreams.runtime.native.metrics.record_ages import RecordAges
-from kstreams.runtime.native.metrics.task_sensors import TaskSensors
+from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
 
 RECORDS, KEYS, PAIRS = 2_000_000, 1_000, 15
 RECORDING = ((Activity, "took"), (TaskSensors, "after_run"), (TaskSensors, "committed"), (RecordAges, "seen"))

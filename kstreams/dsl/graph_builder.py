@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kstreams.dsl.analysis.repartitioning import repartition_required
+from kstreams.dsl.analysis.facts import repartition_required
 from kstreams.dsl.graph import LogicalGraph, Node, Repartition, TableRepartition, check_arguments, declare, refuse_async
 from kstreams.dsl.graph.node import N
 from kstreams.dsl.naming import Names

@@ -10,7 +10,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import NOBODY, Reader, Readers
-from kstreams.server.web.route_path import route_path
+
+
+def route_path(scope: Scope) -> str:
+    """The path without that of the mount, and of a proxy in front, whether that takes its own away or not.
+
+    Examples
+    --------
+    >>> route_path({"path": "/api/shop/v1/stores", "root_path": "/api/shop", "app_root_path": "/api"})
+    '/v1/stores'
+    >>> route_path({"path": "/shop/v1/stores", "root_path": "/api/shop", "app_root_path": "/api"})
+    '/v1/stores'
+    """
+    path: str = scope["path"]
+    whole: str = scope.get("root_path", "")
+    for prefix in (whole, whole.removeprefix(scope.get("app_root_path", ""))):
+        if prefix and path.startswith(f"{prefix}/"):
+            return path[len(prefix) :]
+    return path
+
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 

@@ -13,7 +13,7 @@ from kstreams.kernel.clock import ManualClock
 from kstreams.serdes import serde_of
 from kstreams.state import StateLimits, StoreBuilder, Stores, open_task_state, store_kinds
 from kstreams.state.api import BufferedChange
-from kstreams.state.rows.footprint import RowWeight
+from kstreams.state.rows.entries import RowWeight
 from tests.native.stepped import stepped
 from tests.native.world import World
 

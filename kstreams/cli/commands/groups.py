@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from kstreams.cli.active_groups import require_inactive
-from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
@@ -22,6 +22,18 @@ from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
 from kstreams.log.naming import did_you_mean
 from kstreams.log.readable_ends import readable_ends
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
+
+_AT_ONCE = 16
+
+
+def committed_by(
+    admin: Admin, groups: Collection[str], partitions: Collection[TopicPartition]
+) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+    """The committed offsets of these partitions, group by group."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        offsets = pool.map(lambda group: admin.committed(group, partitions), groups)
+        return dict(zip(groups, offsets, strict=True))
+
 
 groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")
 Committed = Mapping[TopicPartition, OffsetAndMetadata]

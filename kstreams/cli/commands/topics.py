@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.cli.active_groups import require_inactive
-from kstreams.cli.committed_offsets import committed_by
+from kstreams.cli.commands.groups import committed_by
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import counted, print_rows

@@ -25,7 +25,7 @@ from kstreams.processor.operators.joins.foreign_key_join import (
     SubscriptionReceiveOperator,
     SubscriptionSendOperator,
 )
-from kstreams.processor.topology.internal_topics import repartition_topic
+from kstreams.processor.topology.nodes import repartition_topic
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionResponse, SubscriptionSerde
 from kstreams.state import store_kinds

@@ -13,7 +13,7 @@ from kstreams.expressions import key as key_of_record
 from kstreams.kernel.timestamps import FailOnInvalidTimestamp
 from kstreams.processor.columns import ProjectForm
 from kstreams.processor.operators.stateless import DropNullKeysOperator, PassOperator
-from kstreams.processor.topology.internal_topics import repartition_topic
+from kstreams.processor.topology.nodes import repartition_topic
 
 
 def to(node: To, build: Lowering) -> str:

@@ -15,7 +15,7 @@ from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.operators.stateless import pair_of
 from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
-from kstreams.processor.topology.internal_topics import repartition_topic
+from kstreams.processor.topology.nodes import repartition_topic
 from kstreams.serdes import ChangeSerde, serde_of
 from kstreams.state import store_kinds
 

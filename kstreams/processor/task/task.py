@@ -18,9 +18,7 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.processor.context.errors.dead_letters import DeadLetters
-from kstreams.processor.context.errors.drops import Drops
-from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.errors.failures import DeadLetters, Drops, Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
@@ -32,11 +30,10 @@ from kstreams.processor.task.collector import Collector, send_partitioned
 from kstreams.processor.task.columns.region import Region, RegionParts, live_regions
 from kstreams.processor.task.inputs import TaskInputs, TopicInput
 from kstreams.processor.task.interleaved import Interleaved
-from kstreams.processor.task.interrupt import Interrupt
 from kstreams.processor.task.operator_errors import OperatorErrors, sending_meanwhile
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.task.parameters import START, ResumePoint, TaskResources
-from kstreams.processor.task.record_loop import RecordLoop
+from kstreams.processor.task.record_loop import Interrupt, RecordLoop
 from kstreams.processor.task.task_time import TaskTime
 from kstreams.processor.task.written_times import AT_END, AT_FLUSH, at_end
 from kstreams.processor.topology.nodes import SubTopology

@@ -23,7 +23,6 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.feeds import Feed
-from kstreams.processor.topology.internal_topics import changelog_topic
 from kstreams.processor.topology.nodes import (
     InternalTopic,
     ProcessorNode,
@@ -31,6 +30,7 @@ from kstreams.processor.topology.nodes import (
     SourceNode,
     SubTopology,
     TopologyNode,
+    changelog_topic,
     parents_of,
 )
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind

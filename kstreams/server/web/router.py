@@ -14,10 +14,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kstreams.server.endpoint import Endpoint
-from kstreams.server.guard import READER
+from kstreams.server.guard import READER, route_path
 from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import refuse_unknown
-from kstreams.server.web.route_path import route_path
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.rows.footprint import SLOT_BYTES, RowWeight
+from kstreams.state.rows.entries import SLOT_BYTES, RowWeight
 from kstreams.state.rows.read_counts import ReadCounts
 
 _FIRST_GUESS = 64

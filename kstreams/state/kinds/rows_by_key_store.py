@@ -16,9 +16,26 @@ from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import cut, integers, join
-from kstreams.state.rows.footprint import SLOT_BYTES
+from kstreams.state.rows.entries import SLOT_BYTES
 from kstreams.state.rows.rows_by_key import RowPosition, RowsByKey
-from kstreams.state.segments import segment_ms
+
+_SHORTEST_MS = 60_000
+
+
+def segment_ms(builder: StoreBuilder) -> int | None:
+    """Length of a store's segments in milliseconds; None for a store in memory, which drops each row by itself.
+
+    In memory too, what is emitted on close must still be there when it closes.
+
+    Examples
+    --------
+    >>> from kstreams.state import Stores
+    >>> segment_ms(Stores.session("visits", 3_600_000, key=str, value=int))
+    1800000
+    """
+    if (builder.store == "memory" and not builder.time_ordered) or builder.retention_ms is None:
+        return None
+    return max(builder.retention_ms // 2, _SHORTEST_MS)
 
 
 class RowsByKeyStore(LiveStore):

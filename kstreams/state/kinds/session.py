@@ -11,7 +11,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.rows_by_key_store import RowsByKeyStore
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.rows.footprint import SLOT_BYTES
+from kstreams.state.rows.entries import SLOT_BYTES
 from kstreams.state.rows.rows_by_key import RowPosition
 from kstreams.state.rows.scan_order import scan_order
 

@@ -18,11 +18,11 @@ from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily, all_rows
 from kstreams.state.kinds.keyed_window_store import KeyedWindowStore
 from kstreams.state.kinds.live_store import AT_ONCE, SAMPLE, LiveStore
+from kstreams.state.kinds.rows_by_key_store import segment_ms
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
 from kstreams.state.rows.entries import Entries
 from kstreams.state.rows.scan_order import scan_order, scans_by_segment
-from kstreams.state.segments import segment_ms
 
 
 class StartsOfKeys(dict[Any, list[int]]):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kstreams.state.api import StoreBuilder
-from kstreams.state.segments import segment_ms
+from kstreams.state.kinds.rows_by_key_store import segment_ms
 
 ScanOrder: TypeAlias = Callable[[bytes, int, int], tuple[int, bytes, int]]
 """Of a serialized key, a time and the second number of a place, by what the row is sorted."""

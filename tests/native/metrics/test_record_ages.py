@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kstreams.runtime.metrics.activity import SampleWindows
-from kstreams.runtime.native.metrics.record_ages import RecordAges
+from kstreams.runtime.native.metrics.task_sensors import RecordAges
 
 
 @pytest.mark.parametrize("times", [[5, 1, 9], [2**62, 2**62 + 4_096], [-3, 2**61, 2**61, 2**61, 2**61]])

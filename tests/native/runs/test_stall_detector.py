@@ -13,8 +13,7 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.task_sensors import TaskSensors
-from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.slice_positions import SlicePositions
+from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
 from kstreams.runtime.native.thread.stream_thread import StallDetector
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)

@@ -16,7 +16,7 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.collector import send_partitioned
 from kstreams.processor.topology.layout import Layout
 from kstreams.runtime.metrics.activity import SampleWindows
-from kstreams.runtime.native.metrics.record_ages import RecordAges
+from kstreams.runtime.native.metrics.task_sensors import RecordAges
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.opened_task import TaskCollector
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer

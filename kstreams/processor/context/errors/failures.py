@@ -6,13 +6,30 @@ bound as if there were no policies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Literal
 
-from kstreams.errors import FencedError, LogError, ProcessingError, RegistryError, SerdeError, StateError
+import pyarrow as pa
+
+from kstreams.config import Config
+from kstreams.errors import (
+    FencedError,
+    LogError,
+    ProcessingError,
+    RegistryError,
+    SerdeError,
+    StateError,
+    UnknownTopicError,
+)
+from kstreams.kernel.batch import headers_column
+from kstreams.kernel.clock import Clock
 from kstreams.kernel.durations import time_ms
 from kstreams.kernel.timestamps import InvalidTimestampError
+from kstreams.log.naming import did_you_mean
 from kstreams.processor.api.error_handlers import (
     KINDS,
     ErrorHandlerContext,
@@ -22,11 +39,138 @@ from kstreams.processor.api.error_handlers import (
     outside_of_records,
     reason_of,
 )
-from kstreams.processor.context.errors.dead_letters import DeadLetters
-from kstreams.processor.context.errors.drops import Drops
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.errors.error_policies import ErrorPolicies
 from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.topology import Topology
 from kstreams.record import ProducerRecord, Record
+
+
+def required_topics(topology: Topology, config: Config, prefix: str = "") -> list[str]:
+    """The topics without which an application does not start: those that it reads, and that of its dead letters."""
+    name = config["errors.deadletterqueue.topic.name"]
+    return [*topology.source_topics, *([] if name is None else [prefix + name])]
+
+
+def check_dead_letter_topic(config: Config, existing: Collection[str], prefix: str = "") -> None:
+    """Raise UnknownTopicError when dead letters would go to a topic that is not there: nobody would look for it.
+
+    Parameters
+    ----------
+    config : Config
+    existing : collection of str
+        All topics.
+    prefix : str
+        Stands before the names of topics that are written.
+    """
+    name = config["errors.dead.letter.queue.topic.name"]
+    if name is not None and prefix + name not in existing:
+        topic = prefix + name
+        hint = did_you_mean(topic, existing) or f" Create it first: kstreams topics create {topic}"
+        raise UnknownTopicError(f"There is no topic {topic!r}, which errors.dead.letter.queue.topic.name names.{hint}")
+
+
+class DeadLetters:
+    """The dead letters of one task.
+
+    Parameters
+    ----------
+    send : callable
+        `send` of the task's collector.
+    """
+
+    __slots__ = ("_send", "_waiting", "topics")
+
+    def __init__(self, send: Callable[[str, EncodedRows], None]) -> None:
+        self._send = send
+        self._waiting: list[ProducerRecord] = []
+        self.topics: set[str] = set()
+        """Those that were written to."""
+
+    def add(self, letters: Sequence[ProducerRecord]) -> None:
+        """Keep letters."""
+        self._waiting += letters
+
+    def send(self) -> None:
+        """Hand them over, in order by topic."""
+        pending, self._waiting = self._waiting, []
+        for topic, letters in groupby(sorted(pending, key=_topic), _topic):
+            self.topics.add(topic)
+            self._send(topic, _encoded(list(letters)))
+
+
+def _topic(letter: ProducerRecord) -> str:
+    return letter.topic
+
+
+def _encoded(letters: Sequence[ProducerRecord]) -> EncodedRows:
+    return EncodedRows(
+        pa.array([letter.key for letter in letters], pa.binary()),
+        pa.array([letter.value for letter in letters], pa.binary()),
+        pa.array([letter.timestamp for letter in letters], pa.int64()),
+        headers_column([letter.headers for letter in letters]),
+    )
+
+
+logger = logging.getLogger("kstreams.processor")
+
+_MOST_MS = 30_000
+
+
+class Drops:
+    """Counts by operator and reason, of one task or of a whole run.
+
+    Parameters
+    ----------
+    who : str
+        Begins the lines in the log.
+    clock : Clock
+    every_ms : int
+        Least time between two sums (`log.summary.interval.ms`), half a minute at most; 0 or less: only a last one.
+
+    Examples
+    --------
+    >>> from kstreams.kernel.clock import ManualClock
+    >>> drops = Drops("task 0_0", ManualClock(), 1000)
+    >>> for offset in (7, 9):
+    ...     drops.add("COUNT", "null key", lambda: f"in-0@{offset}")
+    >>> drops.counts["COUNT", "null key"], drops.unreported["COUNT", "null key"]
+    (2, 1)
+    """
+
+    __slots__ = ("_clock", "_every_ms", "_reported_ms", "_who", "counts", "unreported")
+
+    def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
+        self._who = who
+        self._clock = clock
+        self._every_ms = min(every_ms, _MOST_MS)
+        self._reported_ms = clock.uptime_ms()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.unreported: Counter[tuple[str, str]] = Counter()
+
+    def add(self, node: str, reason: str, place: Callable[[], str], count: int = 1) -> None:
+        """Count records; the first of an operator and reason are logged at once, with their place."""
+        kind = node, reason
+        if kind not in self.counts:
+            subject = "a record" if count == 1 else f"{count} records"
+            logger.warning("%s: %s dropped %s at %s: %s", self._who, node, subject, place(), reason)
+        else:
+            self.unreported[kind] += count
+        self.counts[kind] += count
+
+    def report_if_due(self) -> None:
+        """Log the sums, if it is time. Cheap when nothing was dropped: to be called often."""
+        if self.unreported and 0 < self._every_ms <= self._clock.uptime_ms() - self._reported_ms:
+            self.report()
+
+    def report(self) -> None:
+        """Log the sums of what was not logged yet."""
+        now_ms = self._clock.uptime_ms()
+        for (node, reason), count in self.unreported.items():
+            logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)
+        self.unreported.clear()
+        self._reported_ms = now_ms
+
 
 UNHANDLED = (ProcessingError, FencedError, LogError, RegistryError, StateError)
 """What no handler is asked about: it has been handled already, or the task itself cannot go on."""

@@ -16,7 +16,7 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
-from kstreams.state.rows.footprint import RowWeight
+from kstreams.state.rows.entries import RowWeight
 
 make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
 """Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""

@@ -11,8 +11,7 @@ from kstreams.processor.task.task import Task
 from kstreams.runtime.metrics.catalogue import CACHE, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, amounts, extremes, latency, occurrences, turns
 from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
-from kstreams.runtime.native.metrics.record_ages import RecordAges
-from kstreams.runtime.native.metrics.task_sensors import TaskSensors
+from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
 from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.tasks.task_manager import TaskManager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
@@ -16,9 +20,103 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
-from kstreams.runtime.native.thread.slice_positions import SlicePositions, SliceRegion
 from kstreams.state.api import TaskState
 from kstreams.state.task_state import observed_times
+
+_END = "slice_end"
+_ROWS = "slice_rows"
+
+
+class SlicePosition(NamedTuple):
+    """How much of a slice is processed: the offset behind it, and the number of rows."""
+
+    end: int
+    rows: int
+
+
+class SliceRegion(NamedTuple):
+    """A part of a partition whose rows are processed in an order of their own.
+
+    Parameters
+    ----------
+    start, end : int
+        Its offsets.
+    offsets : numpy int64 array, shape (n,)
+        Those of the rows, in the order of processing.
+    """
+
+    start: int
+    end: int
+    offsets: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, offsets: np.ndarray[Any, Any]) -> SliceRegion:
+        """The region of rows with these offsets."""
+        return cls(int(offsets.min()), int(offsets.max()) + 1, offsets)
+
+
+class SlicePositions:
+    """The positions of one task.
+
+    Parameters
+    ----------
+    metadata : mapping of str to int
+        What was committed with the offsets of its inputs.
+
+    Examples
+    --------
+    >>> source, positions = TopicPartition("t", 0), SlicePositions({})
+    >>> positions.add(source, SliceRegion.of(np.array([5, 3, 4])))
+    >>> positions.after(source, 3), positions.metadata()
+    (3, {'slice_end t': 6, 'slice_rows t': 2})
+    >>> positions.after(source, 4), positions.metadata()
+    (6, {})
+    """
+
+    def __init__(self, metadata: Mapping[str, int]) -> None:
+        self._regions: dict[str, deque[SliceRegion]] = {}
+        ends = {name.removeprefix(f"{_END} "): end for name, end in metadata.items() if name.startswith(f"{_END} ")}
+        self._processed = {topic: SlicePosition(end, metadata[f"{_ROWS} {topic}"]) for topic, end in ends.items()}
+
+    def unfinished(self, source: TopicPartition) -> SlicePosition | None:
+        """How far the slice is processed at which an input begins; None where it begins with a whole one."""
+        return self._processed.get(source.topic)
+
+    def add(self, source: TopicPartition, region: SliceRegion) -> None:
+        """Rows that come next are those of a region."""
+        self._regions.setdefault(source.topic, deque()).append(region)
+
+    def after(self, source: TopicPartition, offset: int) -> int:
+        """The next offset to commit, when the row at an offset is processed."""
+        regions = self._regions.get(source.topic)
+        while regions and regions[0].end <= offset:
+            regions.popleft()
+            self._processed.pop(source.topic, None)
+        if not regions or offset < regions[0].start:
+            return offset + 1
+        region = regions[0]
+        rows = int(np.flatnonzero(region.offsets == offset)[0]) + 1
+        if rows < len(region.offsets):
+            self._processed[source.topic] = SlicePosition(region.end, rows)
+            return region.start
+        self.skip(source, region.end)
+        return region.end
+
+    def skip(self, source: TopicPartition, offset: int) -> None:
+        """Nothing is left to process before an offset."""
+        regions = self._regions.get(source.topic, deque[SliceRegion]())
+        while regions and regions[0].end <= offset:
+            regions.popleft()
+        if source.topic in self._processed and self._processed[source.topic].end <= offset:
+            del self._processed[source.topic]
+
+    def metadata(self) -> dict[str, int]:
+        """What to commit with the offsets."""
+        memo: dict[str, int] = {}
+        for topic, position in self._processed.items():
+            memo |= {f"{_END} {topic}": position.end, f"{_ROWS} {topic}": position.rows}
+        return memo
+
 
 _FIRST_RUN = 100  # few, until it is known how slow the operators are: in columns a run cannot be interrupted
 _BRIEF_MS = 10  # what a run takes while queries keep coming

@@ -12,13 +12,11 @@ from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.record_ages import RecordAges
-from kstreams.runtime.native.metrics.task_sensors import TaskSensors
+from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
-from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
-from kstreams.runtime.native.thread.slice_positions import SlicePositions
 
 
 class TaskCollector:

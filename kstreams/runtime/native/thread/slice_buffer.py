@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from kstreams.kernel.batch import HEADERS_TYPE, Batch
 from kstreams.runtime.native.group.messages import Slice
+from kstreams.runtime.native.thread.active_task import SlicePosition, SliceRegion
 from kstreams.runtime.native.thread.row_tags import TaggedRows, untagged
-from kstreams.runtime.native.thread.slice_positions import SlicePosition, SliceRegion
 
 
 class OrderedRows(NamedTuple):

@@ -59,7 +59,7 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
 
 OUT_SCHEMA = f"{SCHEMA}, origin bigint, stream_time bigint"
 """Rows that tasks write: `offset` counts within the writing task, which `origin` names; `stream_time` is what that task
-had reached in event time when it wrote the row (`kstreams/processor/task/written_times.py`)."""
+had reached in event time when it wrote the row (`kstreams/processor/task/outputs.py`)."""
 
 ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64())).append(pa.field("stream_time", pa.int64()))
 """The same as an Arrow schema."""

@@ -15,7 +15,7 @@ from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unbuildable, unknown_type, unreadable, unreadable_join
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall
 from kstreams.runtime.spark.relational.rules.joins import with_joined
-from kstreams.runtime.spark.relational.rules.reasons import UNCOUNTED
+from kstreams.runtime.spark.relational.rules.tasks_only import UNCOUNTED
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import serde_of
 

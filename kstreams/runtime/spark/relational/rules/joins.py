@@ -13,7 +13,7 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unreadable_join
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall, with_result
-from kstreams.runtime.spark.relational.rules.reasons import LATE, OUT_OF_ORDER
+from kstreams.runtime.spark.relational.rules.tasks_only import LATE, OUT_OF_ORDER
 from kstreams.runtime.spark.relational.user_function import PLACE
 
 if TYPE_CHECKING:

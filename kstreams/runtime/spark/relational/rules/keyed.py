@@ -11,9 +11,9 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
-from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER, UNCOUNTED
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.rules.tables import ROWS_OF_RECORDS, VIEWS
+from kstreams.runtime.spark.relational.rules.tasks_only import OUT_OF_ORDER, UNCOUNTED
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde

@@ -18,7 +18,7 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, unbuildable, unknown_type, unreadable
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
-from kstreams.runtime.spark.relational.rules.reasons import ORDER
+from kstreams.runtime.spark.relational.rules.tasks_only import ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde

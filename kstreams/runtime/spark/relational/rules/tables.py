@@ -13,8 +13,8 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
-from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, UNCOUNTED
 from kstreams.runtime.spark.relational.rules.stateless import check_one_to_one, condition
+from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, UNCOUNTED
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 
 ROWS_OF_RECORDS = (g.TableSource, g.ToTable)

@@ -20,8 +20,8 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
 from kstreams.runtime.spark.relational.rules.keyed import check_aggregate
-from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, LATE
 from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_RECORDS, VIEWS
+from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, LATE
 from kstreams.runtime.spark.relational.rules.windowed_updates import windowed_updates
 from kstreams.runtime.spark.relational.states_in_query import has_state_behind
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
