@@ -39,39 +39,11 @@ SMALL_FILE_LINES = 30
 FILE_NAMES = frozenset({"utils", "util", "helpers", "common", "misc"})
 VAGUE_NAMES = frozenset(
     {
-        *(
-            "asked",
-            "begun",
-            "done",
-            "given",
-            "got",
-            "held",
-            "kept",
-            "known",
-            "made",
-            "meant",
-            "put",
-            "reached",
-            "said",
-            "seen",
-        ),
-        *(
-            "shown",
-            "taken",
-            "told",
-            "wanted",
-            "waiting",
-            "missing",
-            "lacking",
-            "left",
-            "found",
-            "there",
-            "what",
-            "those",
-        ),
-        *("these", "such", "same", "either", "one", "each", "rest", "others", "further"),
+        "asked", "begun", "done", "either", "each", "found", "further", "given", "got", "held", "kept", "known", "lacking",
+        "left", "made", "meant", "missing", "one", "others", "put", "reached", "rest", "said", "same", "seen", "shown",
+        "such", "taken", "there", "these", "those", "told", "waiting", "wanted", "what",
     }
-)
+)  # fmt: skip
 """Names of variables that do not say what the value is."""
 
 BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.BoolOp, ast.comprehension)

@@ -74,7 +74,7 @@ class KafkaMembership:
         self._reader = reader
         self._listeners = listeners
         self._is_cooperative = settings["partition.assignment.strategy"][0].cooperative
-        self._topics = SubscribedTopics(connection, topics, settings["metadata.max.age.ms"])
+        self._topics = SubscribedKafkaTopics(connection, topics, settings["metadata.max.age.ms"])
         self._assigned: set[TopicPartition] = set()  # assigned by the group, and not yet read
         self._listener_errors: list[BaseException] = []  # raised by listeners within calls of the client
         self._fatal_error: LogError | None = None
@@ -222,7 +222,7 @@ class KafkaMembership:
         return log_error(f"The member of the group {group!r} has failed", error)
 
 
-class SubscribedTopics:
+class SubscribedKafkaTopics:
     """The topics of one subscription.
 
     Parameters
