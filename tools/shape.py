@@ -39,9 +39,9 @@ SMALL_FILE_LINES = 30
 FILE_NAMES = frozenset({"utils", "util", "helpers", "common", "misc"})
 VAGUE_NAMES = frozenset(
     {
-        "asked", "begun", "done", "either", "each", "found", "further", "given", "got", "held", "kept", "known", "lacking",
-        "left", "made", "meant", "missing", "one", "others", "put", "reached", "rest", "said", "same", "seen", "shown",
-        "such", "taken", "there", "these", "those", "told", "waiting", "wanted", "what",
+        "asked", "begun", "done", "either", "each", "found", "further", "given", "got", "held", "kept", "known",
+        "lacking", "left", "made", "meant", "missing", "one", "others", "put", "reached", "rest", "said", "same",
+        "seen", "shown", "such", "taken", "there", "these", "those", "told", "waiting", "wanted", "what",
     }
 )  # fmt: skip
 """Names of variables that do not say what the value is."""

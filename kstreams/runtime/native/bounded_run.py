@@ -1,8 +1,8 @@
-"""`BoundedRun`: where every input of a run ends, and when all that follows from it has been processed.
+"""`BoundedRun`: the ends of all inputs of a run, and whether everything up to them is processed.
 
-Sub-topologies that feed each other in a circle form one completion group; any other is a group of its own. A group is
-done when the groups upstream of it are, and everything in its inputs has been processed and committed. A task reports
-only what is committed, so nothing it has written can be missing when the end offsets are read: the check is exact, with
+Sub-topologies that form a cycle are one completion group, and any other sub-topology is a group by itself. A group is
+done when all groups upstream are done, and all records of its inputs are processed and committed. A task reports
+committed offsets only, so the end offsets of its outputs include everything that it has written. The check is exact for
 any number of threads.
 """
 
@@ -23,19 +23,19 @@ EndOffsets = Callable[[Collection[TopicPartition]], NextOffsets]
 
 
 class RunEnd(Enum):
-    """When a run ends by itself."""
+    """The end of a run."""
 
     NEVER = "never"
-    ONCE = "once"  # everything that the topics hold at its start is processed, and all that follows from it
-    INPUT = "input"  # the same; the input is then over for good
-    SETTLED = "settled"  # all that follows from the input processed before is processed; of the input nothing
+    ONCE = "once"  # the records that the topics hold at the start are processed, and everything that follows from them
+    INPUT = "input"  # like ONCE, and then the input ends for good: windows close
+    SETTLED = "settled"  # no input is processed, only what follows from the input that was processed before
 
 
 class Phase(Enum):
-    """How far a completion group is."""
+    """The phase of a completion group."""
 
     OPEN = "open"
-    ENDING = "ending"  # all input is processed; tasks process the end of it
+    ENDING = "ending"  # all input is processed, and tasks process the end of the input
     DONE = "done"
 
 
@@ -52,17 +52,17 @@ class CompletionGroup:
 
 
 class BoundedRun:
-    """A run that ends with its input; shared by all threads.
+    """A run that ends with its input. All threads share it.
 
     Parameters
     ----------
     layout : Layout
     until_end : bool
-        Whether tasks process the end of their input (windows close), or only stop.
+        True if tasks process the end of their input, which closes windows. False if they only stop.
     ends : mapping of TopicPartition to int
-        Where the inputs from outside end.
+        The end offsets of external inputs.
     end_offsets : callable
-        The ends of internal partitions at the time of asking, open transactions included: what they hold follows.
+        Returns the present end offsets of internal partitions, including open transactions.
     """
 
     def __init__(self, layout: Layout, until_end: bool, ends: NextOffsets, end_offsets: EndOffsets) -> None:
@@ -75,20 +75,20 @@ class BoundedRun:
         self._ends = dict(ends)
 
     def end_of(self, source: TopicPartition, reader: int) -> int | None:
-        """Where an input ends; None as long as sub-topologies upstream may still write.
+        """Return the end offset of an input, or None while sub-topologies upstream may still write.
 
-        What sub-topologies that feed each other in a circle write has no end before they all are done: for such an
-        input the present end is given, so that no task waits for itself.
+        An input inside a cycle has no end before the whole cycle is done. Its present end is returned, so that no task
+        waits for itself.
         """
         with self._lock:
             return self._end_of(source, self._group_of[reader])
 
     def phase(self, sub_topology: int) -> Phase:
-        """How far the group of a sub-topology is."""
+        """Return the phase of a sub-topology's group."""
         return self._group_of[sub_topology].phase
 
     def report(self, task: TaskId, positions: NextOffsets, ended: bool) -> None:
-        """Note what a task has processed and committed."""
+        """Note the offsets that a task has processed and committed."""
         with self._lock:
             group = self._group_of[task.sub_topology]
             group.reported[task] = dict(positions)
@@ -98,7 +98,7 @@ class BoundedRun:
                 group.ended.discard(task)
 
     def advance(self) -> None:
-        """Advance the groups whose input is processed."""
+        """Advance each group whose input is processed."""
         with self._lock:
             for group in self._groups:
                 if group.phase is not Phase.DONE and self._is_quiet(group):
@@ -128,7 +128,7 @@ class BoundedRun:
 
 
 def _groups(layout: Layout) -> list[CompletionGroup]:
-    """The completion groups, each after those that feed it."""
+    """Return the completion groups in the order of the data."""
     return [_group(members, layout) for members in processing_order(layout.upstream)]
 
 
@@ -138,9 +138,9 @@ def _group(members: frozenset[int], layout: Layout) -> CompletionGroup:
 
 
 def aligned_sub_topologies(layout: Layout) -> frozenset[int]:
-    """The sub-topologies whose tasks advance together: those that write repartition topics.
+    """Return the sub-topologies whose tasks advance in time together: those that write repartition topics.
 
-    Sub-topologies that feed each other in a circle are not among them: they would wait for themselves.
+    Sub-topologies in a cycle are left out, since they would wait for themselves.
     """
     writers = frozenset[int]().union(*layout.upstream.values())
     return writers - in_cycles(layout.upstream)

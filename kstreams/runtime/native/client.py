@@ -1,4 +1,4 @@
-"""`Client`: the threads of an application in this process, started, replaced, reassigned and ended."""
+"""`Client`: starts, replaces and ends the threads of an application in this process."""
 
 from __future__ import annotations
 
@@ -68,27 +68,27 @@ class Client:
     topology : Topology
         With serdes that know their topics.
     life : Lifecycle
-        The state, and the listener of its changes.
+        The state, and the listener of state changes.
     threads : list of StreamThread
-        The threads that run now.
+        The running threads.
     job : Job or None
-        What they share; None before the start.
+        The parts that all threads share. None before the start.
     error : BaseException or None
-        What ended the application in state ERROR.
+        The error that ended the application in state ERROR.
     died : int
-        How many threads an error has ended.
+        The number of threads that an error has ended.
     restores : dict
-        How far the last restore of each store has come, by task and store.
+        The progress of the last restore of each store, by task and store.
     exception_handler : callable
         Called when an error ends a thread.
     manager : TaskManager or None
-        Its tasks; None before the start.
+        The manager of the tasks. None before the start.
     member : GroupMember or None
-        It in the group of the application; None in a bounded run, and before the start.
+        This process's membership in the application's group. None before `start()` and in bounded runs.
     paused : Event
-        Set while no records are to be processed.
+        Set while the application is paused.
     former : FormerThreads
-        What threads have counted that were replaced, and tasks that they gave back.
+        The counters of threads and tasks that no longer run here.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Client:
         self._start_threads()
 
     def stop(self, *, leave_group: bool | None = None) -> None:
-        """Let the threads commit and end; see `KafkaStreams.close`."""
+        """Let the threads commit and end. See `KafkaStreams.close`."""
         if leave_group is not None:
             self._leaves_for_good = self._may_leave(leave_group)
         if self.life.move(State.PENDING_SHUTDOWN):
@@ -144,7 +144,7 @@ class Client:
                 self._end()
 
     def _may_leave(self, leave_group: bool) -> bool:
-        """The same where the group allows it; raises ConfigError where not."""
+        """Return `leave_group`. Raises ConfigError if the group does not allow it."""
         instance = consumer_settings(self.config, "main").get("group.instance.id")
         if not leave_group and instance is None:
             raise ConfigError(
@@ -160,7 +160,7 @@ class Client:
         return leave_group
 
     def progress(self, *, with_lag: bool = True) -> Progress:
-        """Counters since the start, and the lag, for which the home of topics is asked; after the end, as then."""
+        """Return the counters since the start, and the lag from the home of topics. After the end, the last values."""
         with self._change:
             return self._final_progress or self._count(with_lag)
 
@@ -206,7 +206,7 @@ class Client:
         if job.bounds is not None:
             manager.assign(manager.tasks)
             shares = {number: plans for number in numbers if (plans := manager.plans(number))}
-        # Assigned at once: a stop looks meanwhile whether there are threads.
+        # Assigned at once: a concurrent stop checks whether there are threads.
         self.threads = [self._new_thread(number, job, manager, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
 
@@ -217,13 +217,13 @@ class Client:
         )
 
     def _started(self) -> tuple[Job, TaskManager]:
-        """Return what a start makes. Raises StateError before the start."""
+        """Return the job and the task manager. Raises StateError before the start."""
         if self.job is None or self.manager is None:
             raise StateError("the application was not started: call start() first")
         return self.job, self.manager
 
     def add_thread(self) -> str | None:
-        """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
+        """Start another thread and return its name, or None in a bounded run or if the application does not run."""
         job = self.job
         manager = self.manager
         member = self.member
@@ -239,7 +239,7 @@ class Client:
         return thread.name
 
     def remove_thread(self, timeout: float) -> str | None:
-        """Stop the thread that came last, when others have its tasks; its name, or None where it is to stay."""
+        """Stop the newest thread when others have its tasks. Return its name, or None if no thread can be removed."""
         manager = self.manager
         member = self.member
         threads = self.threads
@@ -262,7 +262,7 @@ class Client:
         return thread.name
 
     def _group(self, job: Job) -> GroupCommits:
-        """Who commits: a member of the group, or a run that is alone."""
+        """Return the object that commits: a member of the group, or a bounded run without a group."""
         if job.bounds is not None:
             alone = ungrouped_commits(job)
             self._resources.callback(alone.close)
@@ -302,7 +302,7 @@ class Client:
                     self._end()
 
     def _reassign(self) -> None:
-        """Stop the threads, which commit, and assign the tasks again: topics or global tables have changed."""
+        """Stop the threads, which commit, and assign tasks again, because topics or global tables have changed."""
         logger.info("the tasks are assigned again")
         with self._change:
             self._is_reassigning = True
@@ -342,7 +342,7 @@ class Client:
             self._thread_ended(thread)
 
     def _dies(self, thread: StreamThread) -> bool:
-        """Run a thread to its end; whether an error ended it and another thread is to take over."""
+        """Run a thread to its end. Return True if an error ended it and another thread has to take over."""
         try:
             return self._rebuilding(thread.run)
         except BaseException as error:
@@ -357,12 +357,12 @@ class Client:
             return replace
 
     def _passing_errors(self) -> tuple[type[BaseException], ...]:
-        """What ends a thread and not the application: another one goes on from the last commit, now or after a stop."""
+        """Return the errors that end a thread but not the application: a new thread resumes from the last commit."""
         given_up = () if self.life.is_alive() else (RegistryUnavailableError,)
         return (UncertainCommitError, *given_up, *(() if self.member is None else OUT_OF_GROUP))
 
     def _rebuilding(self, work: Callable[[], None]) -> bool:
-        """Do work; whether it found damaged stores and is to be started again, which restores them."""
+        """Run `work`. Return True if it met damaged stores and has to be started again, which restores them."""
         try:
             work()
         except CorruptStateError as damage:
@@ -375,7 +375,7 @@ class Client:
         return False
 
     def _answer(self, error: BaseException) -> bool:
-        """Ask the user's handler and do what it says; whether the thread is to be replaced."""
+        """Follow the user's exception handler. Return True if the thread has to be replaced."""
         response = response_to(error, self.exception_handler)
         if response is StreamThreadExceptionResponse.REPLACE_THREAD and self.life.is_alive():
             return True
@@ -447,5 +447,5 @@ class Client:
 
 
 def _start(work: Callable[..., object], *arguments: object, name: str | None = None) -> None:
-    """Let a thread of its own do some work, which keeps no process alive."""
+    """Run `work` in a daemon thread."""
     threading.Thread(target=work, args=arguments, name=name, daemon=True).start()

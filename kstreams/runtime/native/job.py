@@ -1,4 +1,4 @@
-"""What the threads of one running application share, and how it is opened."""
+"""`Job`: the parts that all threads of a running application share, and `open_job`, which creates them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from kstreams.state import StateLimits
 
 
 class Handovers:
-    """The tasks that one running application was given.
+    """Counts how often each task was assigned to this process.
 
     Examples
     --------
@@ -57,16 +57,16 @@ class Handovers:
         self._given: Counter[TaskId] = Counter()
 
     def given(self, tasks: Iterable[TaskId]) -> None:
-        """The process got these, which it did not have a moment ago."""
+        """Note tasks that are newly assigned to this process."""
         self._given = self._given + Counter(tasks)  # others may read it meanwhile
 
     def counts(self) -> Mapping[TaskId, int]:
-        """How often each task was given."""
+        """Return how often each task was assigned."""
         return self._given
 
     @property
     def again(self) -> int:
-        """How often a task was given that the process had had before."""
+        """The number of assignments of tasks that the process had had before."""
         return self._given.total() - len(self._given)
 
 
@@ -74,10 +74,10 @@ _CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def give_back_memory() -> None:
-    """Choose Arrow's allocator for the process, unless `ARROW_DEFAULT_MEMORY_POOL` does.
+    """Use the system allocator for Arrow, unless `ARROW_DEFAULT_MEMORY_POOL` names another one.
 
-    Arrow's default keeps freed memory for each thread: with a budget of 64 MiB, a run took up to 1.7 times as much.
-    The system's took 0.8 times as much, and no more time.
+    Arrow's default allocator retains freed memory per thread. With a budget of 64 MiB, a run used up to 1.7 times the
+    budget, and 0.8 times with the system allocator, in the same time.
     """
     if _CHOICE not in os.environ:
         pa.set_memory_pool(pa.system_memory_pool())
@@ -85,12 +85,12 @@ def give_back_memory() -> None:
 
 logger = logging.getLogger(__name__)
 
-_PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer blocks it
+_PRODUCER_BYTES = 32 << 20  # the most that a producer buffers while another writer blocks it
 
 
 @dataclass(frozen=True)
 class Job:
-    """A running application.
+    """The parts that all threads of a running application share.
 
     Parameters
     ----------
@@ -101,24 +101,24 @@ class Job:
     layout : Layout
     state_folder : Path
     settings : ThreadSettings
-        The part of the configuration that stream threads read.
+        The settings of stream threads.
     task_settings : TaskSettings
-        The part of it that tasks read.
+        The settings of tasks.
     limits : StateLimits
-        The memory for stores.
+        The memory limits of stores.
     global_tables : GlobalTables
     bounds : BoundedRun or None
-        Where the run ends; None when it does not.
+        The ends of inputs in a bounded run. None if the run does not end.
     aligned : frozenset of int
-        The sub-topologies whose tasks advance together in time.
+        The sub-topologies whose tasks advance in time together.
     on_restore : callable
         Called with the progress of restores.
     rebuilds : Rebuilds
         Deletes damaged stores.
     handovers : Handovers
-        Counts how often tasks were given to this process.
+        Counts how often tasks were assigned to this process.
     updater_sensors : UpdaterSensors
-        What its state updaters measure, one after the other.
+        The sensors of state updaters.
     process : str
         The name of this process, new for every start.
     """
@@ -143,26 +143,26 @@ class Job:
 
     @property
     def application(self) -> Application:
-        """What is constant for all its tasks."""
+        """The part that is constant for all tasks."""
         return Application(self.config.application_id, self.task_settings, self.clock, self.layout.topic_names)
 
     @property
     def default_reset(self) -> Reset | None:
-        """Where sources begin to read that say nothing themselves."""
+        """The offset reset of sources that declare none."""
         return default_reset(self.config)
 
     @property
     def exactly_once(self) -> bool:
-        """Whether outputs, state and offsets commit as one."""
+        """True if outputs, state and offsets are committed as one."""
         return bool(self.config["processing.guarantee"] == "exactly_once_v2")
 
     def consumer(self, role: str) -> Consumer:
-        """A consumer with the settings for its role: main, restore or global."""
+        """Create a consumer with the settings of a role: main, restore or global."""
         return self.log.consumer(consumer_settings(self.config, role))
 
     def producer(self, thread: int) -> Producer:
-        """The producer of a thread: transactional where exactly-once is asked for."""
-        settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` tells the rest
+        """Create the producer of a thread, which is transactional under exactly once."""
+        settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` reports success
         if self.exactly_once:
             settings["transactional.id"] = transactional_id(self.config.application_id, self.process, thread)
         settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
@@ -180,9 +180,14 @@ def open_job(
     end: RunEnd = RunEnd.NEVER,
     folder: Path | None = None,
 ) -> Job:
-    """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`.
+    """Open the log, prepare topics and load global tables.
 
-    The stores lie in `folder`; unless it is given, in that of the application's first process.
+    Parameters
+    ----------
+    resources : ExitStack
+        Receives everything that has to be closed.
+    folder : Path, optional
+        The folder of the stores. Default: that of the application's first process.
     """
     refuse_half_forgotten(config)
     give_back_memory()
@@ -224,7 +229,7 @@ def open_job(
 
 
 def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
-    """The job with another layout; global tables whose stores were damaged are loaded again."""
+    """Return the job with another layout. Global tables with damaged stores are loaded again."""
     if not job.global_tables.is_damaged:
         return replace(job, layout=layout)
     with suppress(CorruptStateError):
@@ -270,7 +275,7 @@ def _open_global_tables(
 
 
 def _report_unmatched(text: str | None, config: Config, *, bounded: bool) -> None:
-    """A pattern without topics: a run that ends cannot wait for one."""
+    """Warn of a pattern without topics. In a bounded run, which cannot wait for topics, raise an error."""
     if text is not None and bounded:
         raise UnknownTopicError(text)
     if text is not None:
@@ -278,9 +283,9 @@ def _report_unmatched(text: str | None, config: Config, *, bounded: bool) -> Non
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, object]:
-    """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source.
+    """Return the settings of a consumer, without the offset reset, which tasks apply themselves.
 
-    The main consumer does not skip records by itself that were deleted before it read them.
+    The main consumer does not skip records that were deleted before it read them.
     """
     settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)

@@ -1,4 +1,4 @@
-"""`Lifecycle`: the state of an application, which states may follow it, and the listener of its changes."""
+"""`Lifecycle`: the state of an application, the permitted transitions, and the state listener."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ _MOST_MS = 30_000
 
 
 class HungThreads:
-    """Looks how long the threads of a process are in their present round.
+    """Reports threads that do not return from a round.
 
     Parameters
     ----------
     clock : Clock
     timeout_ms : int
-        `task.timeout.ms`; a thread is reported at the latest after 30 seconds.
+        `task.timeout.ms`. A thread is reported after 30 seconds at the latest.
     """
 
     def __init__(self, clock: Clock, timeout_ms: int) -> None:
@@ -37,7 +37,7 @@ class HungThreads:
         self._reported: dict[str, int] = {}
 
     def look(self, threads: Sequence[StreamThread]) -> None:
-        """Log, once for each round, that a thread does not come back."""
+        """Log each thread that does not return, once per round."""
         for thread in threads:
             took_ms = self._clock.uptime_ms() - thread.round_ms
             works = thread.state in (ThreadState.RUNNING, ThreadState.PENDING_SHUTDOWN)
@@ -52,13 +52,13 @@ class HungThreads:
 
 
 def places(threads: Sequence[StreamThread]) -> str:
-    """Where threads that do not end are, as the end of a sentence."""
+    """Return the operators that threads are in, as the end of a sentence."""
     descriptions = [f"{thread.name} is in {place}" for thread in threads if (place := place_of(thread)) is not None]
     return "; ".join(descriptions) or "no thread is in an operator"
 
 
 def place_of(thread: StreamThread) -> str | None:
-    """The operator that a thread is in, with the user's line, and the task."""
+    """Return the operator that a thread is in, with the user's line and the task, or None."""
     place = thread.place()
     if place is None:
         return None
@@ -71,7 +71,7 @@ _LEAST = 10_000
 
 
 class GrowingLag:
-    """Compares the lag from look to look.
+    """Detects a lag that grows at each observation.
 
     Examples
     --------
@@ -84,14 +84,14 @@ class GrowingLag:
         self._seen: deque[int] = deque(maxlen=_LOOKS)
 
     def is_growing(self, lag: int) -> bool:
-        """Whether the lag has grown from each of the last looks to the next, and matters."""
+        """Note a lag. Return True if it has grown at each of the last observations and is large."""
         self._seen.append(lag)
         lags = list(self._seen)
         grows = all(before < after for before, after in pairwise(lags))
         return len(lags) == _LOOKS and grows and lag >= _LEAST
 
     def look(self, lag: int) -> None:
-        """Log that the lag is growing."""
+        """Log a growing lag."""
         if self.is_growing(lag):
             logger.warning(
                 "the lag has grown from %d to %d records: the input is faster than the application; more processes "

@@ -32,12 +32,12 @@ class RebalanceLoop:
         self._quiet_until_ms = 0
 
     def look(self, counts: Mapping[TaskId, int]) -> None:
-        """Log that there is a loop, once in a while.
+        """Log a loop, at intervals.
 
         Parameters
         ----------
         counts : mapping of TaskId to int
-            How often each task was given; another mapping whenever it has changed.
+            How often each task was assigned. A change makes a new mapping.
         """
         now_ms = self._clock.uptime_ms()
         while len(self._seen) > 1 and now_ms - self._seen[1][0] >= _WINDOW_MS:
