@@ -119,7 +119,14 @@ def test_a_group_that_is_forgotten_is_read_from_below(tmp_path: Path) -> None:
     store.put(Windowed("a", Window(0, 5)), 1)
     commit(state)
     groups = WatchedGroups(
-        store._keys, store._values, store.family, "q", store._times, lambda: None, threading.RLock(), store.reads
+        store._keys,
+        store._values,
+        store.family,
+        "q",
+        alive=store._times,
+        on_read=lambda: None,
+        lock=threading.RLock(),
+        reads=store.reads,
     )
     groups.complete = True
     groups.forget()
