@@ -1,4 +1,4 @@
-"""`OperatorDescriptor`: all that an operator is, found by the type of its node; `register` adds one."""
+"""`OperatorDescriptor`: the description of an operator, by the type of its node; `register` adds one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class SparkForm:
         `(node, RelationalLowering) -> Frame`, or None where nothing reads the node. Without it the operator runs in
         tasks only.
     check : callable, optional
-        `(node, TypedGraph) -> reason or None`: why the functions and types that this node was given have no columns.
+        `(node, TypedGraph) -> reason or None`: why this node's functions and types cannot become columns.
     reason : str
         Why there is no `lower`; shown by `kstreams explain`.
     difference : str, optional
-        What of its final results is not exact on the relational path.
+        How its final results differ on the relational path from those of the native engine.
     task_difference : str, optional
-        What is not exact in tasks, which otherwise answer as the native engine does.
+        How its results differ in Spark tasks from those of the native engine.
     """
 
     lower: Callable[[Any, Any], Any] | None = None
@@ -46,27 +46,27 @@ class SparkForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorDescriptor:
-    """All that an operator is, in one place.
+    """The description of an operator: its node, its rules, and its form on Spark.
 
     Parameters
     ----------
     node : type of Node
-        What the user said: a frozen dataclass that holds the arguments. Its class variables say what the operator does
-        to keys (`keys`, `takes_null_keys`) and values (`changes_values`); fields annotated with `called_with` hold
-        functions, and say what these are called with.
+        A frozen dataclass that holds the user's arguments. Its class variables declare what the operator does to keys
+        (`keys`, `takes_null_keys`) and to values (`changes_values`). Fields annotated with `called_with` hold the
+        user's functions; the annotation lists the arguments of the call.
     types : callable
-        `(node, types of its parents) -> Types`: the types of the keys and values that come out.
+        `(node, types of its parents) -> Types`: the types of the keys and values of its output.
     topology : callable
         `(node, Lowering) -> name`: adds the operator (for records and, if it has one, its columnar form), its stores
-        and topics to the topology. Returns the name of the topology's node that children read.
-    keeping : Keeping, optional
-        How a table keeps its rows. None: the operator gives a stream.
+        and topics to the topology. Returns the name of the topology node that its children read.
+    materialization : Materialization, optional
+        When a table stores its rows. None if the operator returns a stream.
     tables : callable, optional
-        `(node, TableDemands, parents) -> None`: what the operator needs of the tables that it reads.
+        `(node, TableDemands, parents) -> None`: the rule that demands stores or old values of the tables it reads.
     store_named_by : str
-        How the user names its store; shown where every store must have a name.
+        The argument by which the user names the store, shown in the error about a store without a name.
     spark : SparkForm
-        How it runs on Spark; in tasks only unless said otherwise.
+        Its form on Spark. By default the operator runs in tasks only.
     """
 
     node: type[Node]
@@ -99,7 +99,7 @@ class OperatorRegistry:
         self._descriptors[descriptor.node] = descriptor
 
     def set_spark(self, node_type: type[Node], form: SparkForm) -> None:
-        """Say how an operator of kstreams runs on Spark: the DSL itself does not know that engine."""
+        """Set the form on Spark of an operator of kstreams, since the DSL does not import that engine."""
         self._descriptors[node_type] = replace(self._descriptors[node_type], spark=form)
 
     def of(self, node: Node) -> OperatorDescriptor:
@@ -108,7 +108,7 @@ class OperatorRegistry:
         Raises
         ------
         UnsupportedError
-            When its type was not registered.
+            If its type is not registered.
         """
         if type(node) not in self:
             raise UnsupportedError(
@@ -123,7 +123,7 @@ class OperatorRegistry:
 
 
 operators = OperatorRegistry()
-"""Every operator there is."""
+"""The registered operators."""
 
 
 def register(descriptor: OperatorDescriptor) -> None:
@@ -132,7 +132,7 @@ def register(descriptor: OperatorDescriptor) -> None:
     Raises
     ------
     ValueError
-        When the type of node is registered already.
+        If the type of node is registered already.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.window_kinds import WindowKind
 from kstreams.serdes import SerdeKind
 from kstreams.state import StoreKind
@@ -15,7 +16,7 @@ from kstreams.state import StoreKind
 RECIPES = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 
 
-@pytest.mark.parametrize("descriptor", [WindowKind, StoreKind, SerdeKind])
+@pytest.mark.parametrize("descriptor", [OperatorDescriptor, WindowKind, StoreKind, SerdeKind])
 def test_the_recipe_names_every_field(descriptor: type) -> None:
     (table,) = re.findall(rf"\| Field of `{descriptor.__name__}` \| Holds \|\n\|---\|---\|\n((?:\|.*\n)+)", RECIPES)
     named = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
