@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from kstreams import spark
     from kstreams.config import Config
     from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
-    from kstreams.dsl.aggregation.emit import EmitStrategy
     from kstreams.dsl.aggregation.grouped import KGroupedStream
-    from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
-    from kstreams.dsl.aggregation.windowed import TimeWindowedKStream
+    from kstreams.dsl.aggregation.windowed import SessionWindowedKStream, TimeWindowedKStream
     from kstreams.dsl.builder import StreamsBuilder
+    from kstreams.dsl.graph import EmitStrategy
     from kstreams.dsl.materialized import Materialized
     from kstreams.dsl.streams.kstream import KStream
     from kstreams.dsl.tables.global_ktable import GlobalKTable
@@ -101,7 +100,7 @@ _HOMES = {
     "kstreams.config": ("Config",),
     "kstreams.dsl.builder": ("StreamsBuilder",),
     "kstreams.dsl.aggregation.cogrouped": ("CogroupedKStream",),
-    "kstreams.dsl.aggregation.emit": ("EmitStrategy",),
+    "kstreams.dsl.graph": ("EmitStrategy",),
     "kstreams.dsl.tables.global_ktable": ("GlobalKTable",),
     "kstreams.dsl.aggregation.grouped": ("KGroupedStream",),
     "kstreams.dsl.tables.grouped_table": ("KGroupedTable",),
@@ -109,8 +108,7 @@ _HOMES = {
     "kstreams.dsl.tables.ktable": ("KTable",),
     "kstreams.dsl.materialized": ("Materialized",),
     "kstreams.dsl.tables.suppressed": ("Suppressed",),
-    "kstreams.dsl.aggregation.session_windowed": ("SessionWindowedKStream",),
-    "kstreams.dsl.aggregation.windowed": ("TimeWindowedKStream",),
+    "kstreams.dsl.aggregation.windowed": ("SessionWindowedKStream", "TimeWindowedKStream"),
     "kstreams.errors": ("KStreamsError",),
     "kstreams.expressions": (
         "coalesce",

@@ -1,4 +1,4 @@
-"""`CogroupedKStream`: several streams grouped by the same key, to be aggregated together."""
+"""`CogroupedKStream`: streams grouped by the same key, to be aggregated into one table."""
 
 from __future__ import annotations
 
@@ -23,14 +23,78 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 B = TypeVar("B")
+G = TypeVar("G")
+"""The key of a group, and so of the table: the key of the records, or `Windowed` of it."""
 
 Aggregator = Callable[[Any, Any, Any], Any]
 
 
-class CogroupedKStream(SuggestsNames, Generic[K, A]):
-    """What `KGroupedStream.cogroup` gives: streams, each with an aggregator of its own.
+class CogroupedAggregate(SuggestsNames, Generic[G]):
+    """The aggregation of cogrouped streams whose groups never merge, as sessions do."""
 
-    Kafka Streams: `CogroupedKStream`.
+    __slots__ = ()
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], object],
+        *,
+        key: Typing = None,
+        value: Declared[B],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[G, B]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], B],
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[G, B]: ...
+    def aggregate(
+        self,
+        initializer: Callable[[], object],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[G, Any]:
+        """Aggregate all streams into one table. Records with a null key or value are dropped.
+
+        Kafka Streams: `CogroupedKStream.aggregate`.
+
+        Parameters
+        ----------
+        initializer : callable
+            Returns the aggregate before the first record of a group.
+        value : type or Serde, optional
+            Type of the aggregate, if the initializer and the aggregators have no return annotation.
+        name : str, optional
+            Prefix of the names of the operators.
+        """
+        return self._aggregate(initializer, key=key, value=value, materialized=materialized, name=name)
+
+    def _aggregate(
+        self,
+        initializer: Callable[[], object],
+        *,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[G, Any]:
+        """Add the node of the aggregation."""
+        raise NotImplementedError
+
+
+class CogroupedKStream(CogroupedAggregate[K], Generic[K, A]):
+    """Streams grouped by the same key, each with its own aggregator. Kafka Streams: `CogroupedKStream`.
+
+    `KGroupedStream.cogroup` returns it.
 
     Examples
     --------
@@ -78,69 +142,32 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         Raises
         ------
         TopologyError
-            For windows that cannot be aggregated.
+            If the windows are of a kind that cannot be aggregated.
         """
         merges = window_kind(windows).merges
         handle = SessionWindowedCogroupedKStream if merges else TimeWindowedCogroupedKStream
         return handle(self, windows)
 
-    @overload
-    def aggregate(
+    def _aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], object],
         *,
-        key: Typing = None,
-        value: Declared[B],
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, B]: ...
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], B],
-        *,
-        key: Typing = None,
-        value: None = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, B]: ...
-    def aggregate(
-        self,
-        initializer: Callable[[], Any],
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, Any]:
-        """Aggregate all streams into one table. Records with a null key or value are dropped.
-
-        Kafka Streams: `CogroupedKStream.aggregate`.
-
-        Parameters
-        ----------
-        initializer : callable
-            The aggregate before the first record of a key.
-        value : type or Serde, optional
-            Type of the aggregate, where no return annotation says it.
-        name : str, optional
-            Names the operators.
-        """
-        return self._aggregated(Cogroup, name, Materialized.of(materialized), initializer, key=key, value=value)
-
-    def _aggregated(
-        self,
-        node: type[Cogroup],
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
         name: str | None,
-        materialization: Materialized,
-        initializer: Callable[[], Any],
-        **settings: Any,
+    ) -> KTable[K, Any]:
+        materialization = Materialized.of(materialized)
+        return self._add(Cogroup, name, materialization, initializer=initializer, key=key, value=value)
+
+    def _add(
+        self, node_type: type[Cogroup], name: str | None, materialization: Materialized, **settings: Any
     ) -> KTable[Any, Any]:
         """Add the node: Kafka Streams names the store, the repartitions, the steps and the table, in this order."""
         name = None if name is None else validate_name(name)
         graph = next(iter(self._inputs))._graph
         store = materialization.name or graph.names.next("COGROUPKSTREAM-AGGREGATE-STATE-STORE-")
-        parents = tuple(grouped._placed(store, (self, grouped)).name for grouped in self._inputs)
+        parents = tuple(grouped._repartitioned_by_key(store, (self, grouped)).name for grouped in self._inputs)
         inputs = tuple(
             CogroupedInput(
                 graph.names.given_or_next(name and f"{name}-cogroup-agg-{i}", "COGROUPKSTREAM-AGGREGATE-"),
@@ -150,73 +177,54 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
             for i, (grouped, aggregator) in enumerate(self._inputs.items())
         )
         table = graph.names.given_or_next(name and f"{name}-cogroup-merge", "COGROUPKSTREAM-MERGE-")
-        aggregate = node(inputs=inputs, initializer=initializer, store=store, materialized=materialization, **settings)
+        aggregate = node_type(inputs=inputs, store=store, materialized=materialization, **settings)
         return graph.table(graph.add(aggregate, table, parents))
 
 
-class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
-    """What `CogroupedKStream.windowed_by` gives for windows of a fixed size.
+class WindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
+    """Streams grouped by the same key and by window."""
+
+    __slots__ = ("_cogrouped", "_windows")
+
+    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
+        self._cogrouped = cogrouped
+        self._windows = windows
+
+
+class TimeWindowedCogroupedKStream(WindowedCogroupedKStream[K, A], CogroupedAggregate[Windowed[K]]):
+    """Streams grouped by the same key and by window; `windowed_by` returns it for windows that never merge.
 
     Kafka Streams: `TimeWindowedCogroupedKStream`.
     """
 
-    __slots__ = ("_cogrouped", "_windows")
+    __slots__ = ()
 
-    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
-        self._cogrouped = cogrouped
-        self._windows = windows
-
-    @overload
-    def aggregate(
+    def _aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], object],
         *,
-        key: Typing = None,
-        value: Declared[B],
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[Windowed[K], B]: ...
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], B],
-        *,
-        key: Typing = None,
-        value: None = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[Windowed[K], B]: ...
-    def aggregate(
-        self,
-        initializer: Callable[[], Any],
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
     ) -> KTable[Windowed[K], Any]:
-        """Aggregate all streams by key and window; as `CogroupedKStream.aggregate`."""
         materialization = checked_retention(materialized, self._windows)
-        return self._cogrouped._aggregated(
-            WindowedCogroup, name, materialization, initializer, key=key, value=value, windows=self._windows
+        return self._cogrouped._add(
+            WindowedCogroup, name, materialization, initializer=initializer, key=key, value=value, windows=self._windows
         )
 
 
-class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
-    """What `CogroupedKStream.windowed_by` gives for sessions. Kafka Streams: `SessionWindowedCogroupedKStream`."""
+class SessionWindowedCogroupedKStream(WindowedCogroupedKStream[K, A]):
+    """Streams grouped by the same key and by session. Kafka Streams: `SessionWindowedCogroupedKStream`."""
 
-    __slots__ = ("_cogrouped", "_windows")
-
-    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
-        self._cogrouped = cogrouped
-        self._windows = windows
+    __slots__ = ()
 
     @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], object],
         *,
-        merger: Callable[[K, Any, Any], Any],
+        merger: Callable[[K, Any, Any], object],
         key: Typing = None,
         value: Declared[B],
         materialized: str | Materialized | None = None,
@@ -235,22 +243,29 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
     ) -> KTable[Windowed[K], B]: ...
     def aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], object],
         *,
-        merger: Callable[[K, Any, Any], Any],
+        merger: Callable[[K, Any, Any], object],
         key: Typing = None,
         value: Typing = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Windowed[K], Any]:
-        """Aggregate all streams by key and session; as `CogroupedKStream.aggregate`.
+        """Aggregate all streams by key and session; see `CogroupedKStream.aggregate`.
 
         Parameters
         ----------
         merger : callable
-            `(key, aggregate, aggregate) -> aggregate` of two sessions that become one; as
+            `(key, aggregate, aggregate) -> aggregate` for two sessions that become one; see
             `SessionWindowedKStream.aggregate`.
         """
-        materialization = checked_retention(materialized, self._windows)
-        settings = {"key": key, "value": value, "windows": self._windows, "merger": merger}
-        return self._cogrouped._aggregated(WindowedCogroup, name, materialization, initializer, **settings)
+        return self._cogrouped._add(
+            WindowedCogroup,
+            name,
+            checked_retention(materialized, self._windows),
+            initializer=initializer,
+            key=key,
+            value=value,
+            windows=self._windows,
+            merger=merger,
+        )

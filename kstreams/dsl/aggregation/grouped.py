@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from kstreams.dsl.aggregation.aggregation import fold_or_expressions
 from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
-from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
-from kstreams.dsl.aggregation.windowed import TimeWindowedKStream, WindowedKStream
+from kstreams.dsl.aggregation.methods import CountReduceAndAggregate
+from kstreams.dsl.aggregation.windowed import SessionWindowedKStream, TimeWindowedKStream, WindowedKStream
 from kstreams.dsl.graph import (
     Aggregation,
     Count,
-    Declared,
     Grouped,
     Node,
     Reduce,
     StreamAggregate,
     Typing,
+    WindowedAggregate,
 )
 from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.handle import Handle, repartitioned
@@ -26,7 +25,6 @@ from kstreams.dsl.naming import validate_name
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.dsl.sugar.ranking import best_of, list_type
 from kstreams.dsl.window_kinds import window_kind
-from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
@@ -37,8 +35,10 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
-class KGroupedStream(Handle, Generic[K, V]):
-    """What `group_by` and `group_by_key` give. Kafka Streams: `KGroupedStream`.
+class KGroupedStream(Handle, CountReduceAndAggregate[K, V, K]):
+    """A stream grouped by key. Kafka Streams: `KGroupedStream`.
+
+    `KStream.group_by` and `KStream.group_by_key` return it.
 
     Examples
     --------
@@ -54,122 +54,6 @@ class KGroupedStream(Handle, Generic[K, V]):
         self._grouped = grouped
         self._topic_prefix = name if name is None else validate_name(name)
 
-    def count(
-        self,
-        materialized: str | Materialized | None = None,
-        *,
-        key: Typing = None,
-        name: str | None = None,
-    ) -> KTable[K, int]:
-        """How many records each key has; those with a null key or value do not count. Kafka Streams: `count`.
-
-        Examples
-        --------
-        >>> import kstreams as ks
-        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
-        >>> counts = clicks.count("clicks-per-user")
-        """
-        return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
-
-    def reduce(
-        self,
-        reducer: Callable[[V, V], V],
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, V]:
-        """`reducer(aggregate, value)` over the values of a key; the first stands as it is. Kafka Streams: `reduce`.
-
-        Examples
-        --------
-        >>> import kstreams as ks
-        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
-        >>> highest = clicks.reduce(max, materialized="highest")
-        """
-        return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
-
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[[K, V, Any], Any],
-        *,
-        key: Typing = None,
-        value: Declared[A],
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, A]: ...
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A | None],
-        *,
-        key: Typing = None,
-        value: None = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[K, A]: ...
-    @overload
-    def aggregate(
-        self,
-        *,
-        key: Typing = None,
-        value: Declared[A],
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-        **fields: Expr,
-    ) -> KTable[K, A]: ...
-    @overload
-    def aggregate(
-        self,
-        *,
-        key: Typing = None,
-        value: None = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-        **fields: Expr,
-    ) -> KTable[K, Any]: ...
-    def aggregate(  # type: ignore[misc]  # no field is called initializer
-        self,
-        initializer: Callable[[], Any] | None = None,
-        aggregator: Callable[[K, V, Any], Any] | None = None,
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-        **fields: Expr,
-    ) -> KTable[K, Any]:
-        """Aggregate by functions, or by named expressions. Kafka Streams: `aggregate`.
-
-        Parameters
-        ----------
-        initializer : callable
-            The aggregate before the first record of a key.
-        aggregator : callable
-            `(key, value, aggregate) -> aggregate`; None deletes. It may change the aggregate in place.
-        value : type or Serde, optional
-            Type of the aggregate, where the return annotation of the aggregator or initializer does not say.
-        **fields : expression
-            Instead of functions: the result has these fields, as `flights=ks.len()`; `value=` may give its type.
-
-        Raises
-        ------
-        TopologyError
-            When both or neither are given.
-
-        Examples
-        --------
-        >>> from kstreams.dsl.builder import StreamsBuilder
-        >>> words = StreamsBuilder().stream("words", key=str, value=str)
-        >>> letters = words.group_by_key().aggregate(int, lambda key, word, letters: letters + len(word))
-        """
-        aggregation = fold_or_expressions(initializer, aggregator, fields)
-        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
-
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
     @overload
@@ -182,12 +66,12 @@ class KGroupedStream(Handle, Generic[K, V]):
         Parameters
         ----------
         windows : TimeWindows, SlidingWindows, SessionWindows, UnlimitedWindows
-            Or windows of a kind of your own (see `kstreams.dsl.window_kinds`).
+            Or windows of your own kind (see `kstreams.dsl.window_kinds`).
 
         Raises
         ------
         TopologyError
-            For windows that cannot be aggregated.
+            If the windows are of a kind that cannot be aggregated.
 
         Examples
         --------
@@ -220,22 +104,22 @@ class KGroupedStream(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, list[V]]:
-        """The `n` values of each key with the highest score so far, best first; of equal ones the earlier.
+        """Return the `n` values of each key with the highest scores, best first; the earlier of equal ones first.
 
-        In Kafka Streams one writes an aggregation into a sorted collection.
+        In Kafka Streams, one writes an aggregation into a sorted collection.
 
         Parameters
         ----------
         n : int
         by : callable
-            Of a value; gives its score, anything that can be compared.
+            `value -> score`; scores can be of any type with an order.
         value : type, optional
-            Of the values, where it is not known.
+            Type of the values, if it is not declared before.
 
         Raises
         ------
         TopologyError
-            When the type of the values is not known, or `n` is not positive.
+            If the type of the values is not known, or `n` is not positive.
 
         Examples
         --------
@@ -250,15 +134,15 @@ class KGroupedStream(Handle, Generic[K, V]):
     def _aggregate(
         self,
         aggregation: Aggregation,
-        kind: str,
+        *,
         key: Typing,
         value: Typing,
         materialized: str | Materialized | None,
         name: str | None,
-    ) -> KTable[Any, Any]:
+    ) -> KTable[K, Any]:
         materialization = Materialized.of(materialized)
         described = (materialized, key, value) != (None, None, None)
-        store = self._store_name(kind, materialization, burns=described and isinstance(aggregation, Count))
+        store = self._store_name(aggregation, materialization, skip_number=described and isinstance(aggregation, Count))
         node = StreamAggregate(
             aggregation=aggregation,
             store=store,
@@ -267,23 +151,32 @@ class KGroupedStream(Handle, Generic[K, V]):
             value=value,
             materialized=materialization,
         )
-        return self._add_aggregate(node, kind, store, name)
+        return self._add_aggregate(node, name)
 
-    def _store_name(self, kind: str, materialization: Materialized, *, burns: bool) -> str:
-        """The store's name; a count that is described but not named takes one number more, as in Kafka Streams."""
+    def _store_name(self, aggregation: Aggregation, materialization: Materialized, *, skip_number: bool) -> str:
+        """Return the user's name of the store, or the next generated one.
+
+        `skip_number` leaves one number out first, as Kafka Streams does if a count is described but not named.
+        """
         if materialization.name is not None:
             return materialization.name
-        if burns:
+        if skip_number:
             self._graph.names.next("KSTREAM-AGGREGATE-STATE-STORE-")
-        return self._graph.names.next(f"KSTREAM-{kind}-STATE-STORE-")
+        return self._graph.names.next(f"KSTREAM-{_kind(aggregation)}-STATE-STORE-")
 
-    def _add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
+    def _add_aggregate(self, node: StreamAggregate | WindowedAggregate, name: str | None) -> KTable[Any, Any]:
         """Add an aggregation, after a repartition if a key was changed."""
-        name = self._graph.names.given_or_next(name, f"KSTREAM-{kind}-")
-        parent = self._placed(store, self)
+        name = self._graph.names.given_or_next(name, f"KSTREAM-{_kind(node.aggregation)}-")
+        parent = self._repartitioned_by_key(node.store, self)
         return self._graph.table(self._graph.add(node, name, (parent.name,)))
 
-    def _placed(self, store: str, owner: object) -> Node:
+    def _repartitioned_by_key(self, store: str, owner: object) -> Node:
+        """Return the node to aggregate: a repartition after the grouped one if a key was changed."""
         if not self._graph.repartition_required(self._node):
             return self._node
         return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped, owner=owner)
+
+
+def _kind(aggregation: Aggregation) -> str:
+    """Return the word for an aggregation in generated names."""
+    return "REDUCE" if isinstance(aggregation, Reduce) else "AGGREGATE"

@@ -1,15 +1,13 @@
-"""`TimeWindowedKStream`: a grouped stream, cut into windows of event time; and what all windowed streams share."""
+"""`TimeWindowedKStream` and `SessionWindowedKStream`: streams grouped by key and window of event time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from kstreams.dsl.aggregation.aggregation import fold_or_expressions
-from kstreams.dsl.aggregation.emit import EmitStrategy
-from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
+from kstreams.dsl.aggregation.methods import CountAndReduce, CountReduceAndAggregate, fold_or_expressions
+from kstreams.dsl.graph import Aggregation, Count, Declared, EmitStrategy, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.dsl.window_kinds import window_kind
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
@@ -27,8 +25,8 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
-class WindowedKStream(SuggestsNames, Generic[K, V]):
-    """A grouped stream and its windows: what does not depend on the kind of windows."""
+class WindowedKStream(CountAndReduce[K, V, Windowed[K]]):
+    """A stream grouped by key and window: the methods that all kinds of windows have."""
 
     __slots__ = ("_emit", "_grouped", "_windows")
 
@@ -43,12 +41,12 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         self._emit = emit
 
     def emit_strategy(self, emit: EmitStrategy) -> Self:
-        """When results are emitted; every update by default. Kafka Streams: `emitStrategy`.
+        """Set when results are emitted; without it, at every update. Kafka Streams: `emitStrategy`.
 
         Raises
         ------
         ValueError
-            When windows without an end should emit at their close.
+            If results are to be emitted on close, and the windows never close.
 
         Examples
         --------
@@ -65,54 +63,19 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
             raise ValueError("unlimited windows never close: emit them on update")
         return type(self)(self._grouped, self._windows, emit)
 
-    def count(
-        self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
-    ) -> KTable[Windowed[K], int]:
-        """How many records each key has in each window. Kafka Streams: `count`.
-
-        Records with a null value count too, but not in sliding windows.
-
-        Examples
-        --------
-        >>> import kstreams as ks
-        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
-        >>> counts = clicks.windowed_by(ks.SlidingWindows(difference=60_000, grace=5_000)).count("last-minute")
-        """
-        return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
-
-    def reduce(
-        self,
-        reducer: Callable[[V, V], V],
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-    ) -> KTable[Windowed[K], V]:
-        """`reducer(aggregate, value)` over the values of each key and window. Kafka Streams: `reduce`.
-
-        Examples
-        --------
-        >>> import kstreams as ks
-        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
-        >>> highest = clicks.windowed_by(ks.TimeWindows(size=60_000, advance=10_000)).reduce(max)
-        """
-        return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
-
     def _aggregate(
         self,
         aggregation: Aggregation,
-        kind: str,
+        *,
         key: Typing,
         value: Typing,
         materialized: str | Materialized | None,
         name: str | None,
-    ) -> KTable[Any, Any]:
+    ) -> KTable[Windowed[K], Any]:
         materialization = checked_retention(materialized, self._windows)
         described = (materialized, key, value) != (None, None, None)
-        # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
-        burns = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
-        store = self._grouped._store_name(kind, materialization, burns=burns)
+        skip_number = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
+        store = self._grouped._store_name(aggregation, materialization, skip_number=skip_number)
         node = WindowedAggregate(
             aggregation=aggregation,
             windows=self._windows,
@@ -123,11 +86,11 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
             value=value,
             materialized=materialization,
         )
-        return self._grouped._add_aggregate(node, kind, store, name)
+        return self._grouped._add_aggregate(node, name)
 
 
 def checked_retention(materialized: str | Materialized | None, windows: Windows) -> Materialized:
-    """How windows are kept; an error when it is not for long enough."""
+    """Return the settings of a window store; raise a TopologyError if its retention is too short."""
     materialization = Materialized.of(materialized, windows=True, history=True)
     if materialization.history_retention_ms is not None:
         raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
@@ -140,8 +103,8 @@ def checked_retention(materialized: str | Materialized | None, windows: Windows)
     return materialization
 
 
-class TimeWindowedKStream(WindowedKStream[K, V]):
-    """What `windowed_by` gives for windows of a fixed size; aggregates by key and window.
+class TimeWindowedKStream(WindowedKStream[K, V], CountReduceAndAggregate[K, V, Windowed[K]]):
+    """A stream grouped by key and window; `windowed_by` returns it for windows that never merge.
 
     Kafka Streams: `TimeWindowedKStream`.
 
@@ -165,7 +128,7 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Windowed[K], float]:
-        """How many records of each key come per second, hour or whatever time, in each window: its count over its size.
+        """Count records per unit of time: the count of each key and window, divided by the size of the window.
 
         Parameters
         ----------
@@ -175,7 +138,7 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         Raises
         ------
         TopologyError
-            When the windows have no size, or the unit is not positive.
+            If the windows do not have one size, or the unit is not positive.
 
         Examples
         --------
@@ -195,12 +158,31 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         counts = self.count(key=key, name=name)
         return counts.map_values(lambda count: count * share, value=float, materialized=materialized)
 
+
+class SessionWindowedKStream(WindowedKStream[K, V]):
+    """A stream grouped by key and session; `windowed_by(SessionWindows(...))` returns it.
+
+    A record between two sessions merges them: both are deleted, then the merged session is emitted.
+    Kafka Streams: `SessionWindowedKStream`.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> from kstreams.windows import SessionWindows
+    >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
+    >>> visits = clicks.windowed_by(SessionWindows(gap=timedelta(minutes=30))).count("clicks-by-visit")
+    """
+
+    __slots__ = ()
+
     @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[[K, V, Any], Any],
+        initializer: Callable[[], object],
+        aggregator: Callable[[K, V, Any], object],
         *,
+        merger: Callable[[K, Any, Any], object],
         key: Typing = None,
         value: Declared[A],
         materialized: str | Materialized | None = None,
@@ -212,6 +194,7 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         initializer: Callable[[], A],
         aggregator: Callable[[K, V, A], A | None],
         *,
+        merger: Callable[[K, A, A], A],
         key: Typing = None,
         value: None = None,
         materialized: str | Materialized | None = None,
@@ -239,24 +222,50 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
     ) -> KTable[Windowed[K], Any]: ...
     def aggregate(  # type: ignore[misc]  # no field is called initializer
         self,
-        initializer: Callable[[], Any] | None = None,
-        aggregator: Callable[[K, V, Any], Any] | None = None,
+        initializer: Callable[[], object] | None = None,
+        aggregator: Callable[[K, V, Any], object] | None = None,
         *,
+        merger: Callable[[K, Any, Any], object] | None = None,
         key: Typing = None,
         value: Typing = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,
         **fields: Expr,
     ) -> KTable[Windowed[K], Any]:
-        """Aggregate each key and window by functions, or by named expressions; as `KGroupedStream.aggregate`.
+        """Aggregate each key and session by functions, or by named expressions. Kafka Streams: `aggregate`.
+
+        Parameters
+        ----------
+        initializer : callable
+            Returns the aggregate before the first record of a session.
+        aggregator : callable
+            `(key, value, aggregate) -> aggregate`; None deletes.
+        merger : callable
+            `(key, aggregate, aggregate) -> aggregate` for two sessions that become one. It is also called with the
+            initial aggregate as the first one, and must then return the second one.
+        value : type or Serde, optional
+            Type of the aggregate, if the aggregator and the initializer have no return annotation.
+        **fields : expression
+            Instead of functions: the fields of the result. Expressions that depend on the order of records raise an
+            error.
+
+        Raises
+        ------
+        TopologyError
+            If there are both functions and expressions, or no merger.
 
         Examples
         --------
-        >>> import kstreams as ks
-        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
-        >>> windows = clicks.windowed_by(ks.TimeWindows(size=60_000))
-        >>> sums = windows.aggregate(int, lambda user, points, total: total + points, value=int)
-        >>> means = windows.aggregate(mean=ks.value.mean(), most=ks.value.max())
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> from kstreams.windows import SessionWindows
+        >>> words = StreamsBuilder().stream("words", key=str, value=str).group_by_key()
+        >>> visits = words.windowed_by(SessionWindows(gap=1_000))
+        >>> letters = visits.aggregate(int, lambda k, word, n: n + len(word), merger=lambda k, a, b: a + b)
         """
-        aggregation = fold_or_expressions(initializer, aggregator, fields)
-        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
+        aggregation = fold_or_expressions(initializer, aggregator, fields, merger)
+        if aggregator is not None and merger is None:
+            raise TopologyError(
+                f"aggregate() at {declared_at()} by sessions needs merger=: (key, aggregate, aggregate) -> aggregate "
+                "of two sessions that become one"
+            )
+        return self._aggregate(aggregation, key=key, value=value, materialized=materialized, name=name)

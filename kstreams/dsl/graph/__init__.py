@@ -3,6 +3,7 @@
 from kstreams.dsl.graph.aggregates import (
     Aggregation,
     Count,
+    EmitStrategy,
     Expressions,
     Fold,
     Grouped,
@@ -66,6 +67,7 @@ __all__ = [
     "Count",
     "Declared",
     "Deduplicate",
+    "EmitStrategy",
     "Expressions",
     "Filter",
     "FlatMap",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized
@@ -46,6 +46,16 @@ class Expressions:
 
 
 Aggregation: TypeAlias = Count | Reduce | Fold | Expressions
+
+
+class EmitStrategy(Enum):
+    """When a windowed aggregation emits results. Kafka Streams: `EmitStrategy.onWindowUpdate()`, `onWindowClose()`."""
+
+    ON_WINDOW_UPDATE = "on_window_update"
+    """At every update. With the record cache, only the last update of a key before a commit is emitted."""
+
+    ON_WINDOW_CLOSE = "on_window_close"
+    """Once, after stream time has passed the end of the window plus its grace."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams import expressions
-from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import required_serde
 from kstreams.dsl.analysis.types_of_aggregates import grouped_types
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP, windowed
-from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, WindowedAggregate
+from kstreams.dsl.graph import Count, EmitStrategy, Expressions, Fold, Reduce, WindowedAggregate
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.aggregation.emit import EmitStrategy
-from kstreams.dsl.graph import Node
+from kstreams.dsl.graph import EmitStrategy, Node
 from kstreams.errors import TopologyError
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
