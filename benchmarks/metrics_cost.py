@@ -23,11 +23,11 @@ import pyarrow as pa
 
 import kstreams as ks
 from benchmarks.job import Spent, spent, write
-from kstreams.runtime.metrics.activity import Activity
-from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
+from kstreams.metrics.samples import Activity
+from kstreams.metrics.sensors import RecordAges, TaskSensors
 
 RECORDS, KEYS, PAIRS = 2_000_000, 1_000, 15
-RECORDING = ((Activity, "took"), (TaskSensors, "after_run"), (TaskSensors, "committed"), (RecordAges, "seen"))
+RECORDING = ((Activity, "record"), (TaskSensors, "record_run"), (TaskSensors, "record_commit"), (RecordAges, "record"))
 
 
 def run() -> dict[str, float]:

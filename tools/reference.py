@@ -251,7 +251,7 @@ pipe, tables are tab-separated text. `NO_COLOR` is respected. `kstreams --instal
 
 
 def metrics() -> Page:
-    from kstreams.runtime.metrics.catalogue import TEMPLATES
+    from kstreams.metrics.catalogue import TEMPLATES
 
     yield METRICS_INTRODUCTION
     rows = (

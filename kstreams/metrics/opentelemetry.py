@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from kstreams.metrics.measured import MeasuredApplication, exported, exported_name, exported_templates, measured
-from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
+from kstreams.metrics.catalogue import MetricKind, MetricTemplate
+from kstreams.metrics.export import MeasuredApplication, exported, exported_name, exported_templates, measured
 
 _FRESH_S = 0.5  # one collection asks every instrument
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from kstreams.metrics.measured import MeasuredApplication, exported, exported_name, measured
-from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
+from kstreams.metrics.catalogue import MetricKind, MetricTemplate
+from kstreams.metrics.export import MeasuredApplication, exported, exported_name, measured
 
 _SUFFIXES = {MetricKind.COUNTER: "_total", MetricKind.GAUGE: "", MetricKind.TEXT: "_info"}
 _TYPES = {MetricKind.COUNTER: "counter", MetricKind.GAUGE: "gauge", MetricKind.TEXT: "info"}

@@ -13,8 +13,8 @@ import promql_parser
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kstreams.metrics.catalogue import TEMPLATES, MetricName
 from kstreams.metrics.prometheus import PrometheusCollector
-from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricName
 from tests.docs.pages import ROOT
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text())

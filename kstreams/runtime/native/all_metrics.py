@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from kstreams.errors import LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
-from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
+from kstreams.metrics.catalogue import CLIENT, CONSUMER, MetricName
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, Value
 from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task, of_updater, of_updating

@@ -19,6 +19,8 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.metrics.samples import SampleWindows
+from kstreams.metrics.sensors import UpdaterSensors
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
@@ -26,10 +28,8 @@ from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
-from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.deletions import refuse_half_forgotten
 from kstreams.runtime.native.state.global_tables import GlobalTables

@@ -140,4 +140,4 @@ def _look_at_operators(threads: Callable[[], Sequence[StreamThread]], stopping: 
     while not stopping.wait(_OPERATORS_S):
         for thread in threads():
             place = thread.place()
-            thread.sensors.seen_in(None if place is None else place[1])
+            thread.sensors.record_operator(None if place is None else place[1])

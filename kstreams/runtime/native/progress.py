@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kstreams.errors import UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
-from kstreams.runtime.native.metrics.task_sensors import StoreExtent
+from kstreams.metrics.sensors import StoreExtent
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 

@@ -10,11 +10,11 @@ from kstreams.errors import ConfigError, StateError
 from kstreams.kernel.advice import Advising
 from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Log
+from kstreams.metrics.catalogue import MetricName
 from kstreams.os.forks import of_one_process
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.feeds import refuse_feeds
 from kstreams.processor.topology.topology import Topology, built
-from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.native.all_metrics import gathered
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client

@@ -19,9 +19,9 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.naming import did_you_mean
 from kstreams.log.schema_registries import ApplicationRegistry
+from kstreams.metrics.catalogue import MetricName
 from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.topology import Topology, built
-from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.running_here import LocalRun, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable

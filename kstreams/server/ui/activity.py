@@ -14,7 +14,7 @@ from starlette.responses import Response
 from kstreams.diagram.data import as_data
 from kstreams.diagram.svg import as_svg
 from kstreams.kernel.decoders import decode_json
-from kstreams.runtime.metrics.catalogue import CONSUMER, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
+from kstreams.metrics.catalogue import CONSUMER, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.page import JSON

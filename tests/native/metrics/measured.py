@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any
 
 import kstreams as ks
-from kstreams.runtime.metrics.catalogue import THREAD
+from kstreams.metrics.catalogue import THREAD
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import World, until

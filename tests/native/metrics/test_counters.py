@@ -9,7 +9,7 @@ from typing import Any
 
 import kstreams as ks
 from kstreams import StreamThreadExceptionResponse as Response
-from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, TOPIC, UPDATER, MetricKind, MetricName
+from kstreams.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, TOPIC, UPDATER, MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 import kstreams as ks
+from kstreams.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD
 from kstreams.metrics.prometheus import PrometheusCollector
-from kstreams.runtime.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD
 from kstreams.runtime.native.lifecycle import State
 from tests.docs.test_dashboard import IN_ALERTS, IN_PANELS, metrics_in
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly

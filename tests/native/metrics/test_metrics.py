@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
-from kstreams.metrics.measured import exported, exported_name
+from kstreams.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, UPDATER, MetricKind, MetricName
+from kstreams.metrics.export import exported, exported_name
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
-from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, UPDATER, MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly

@@ -8,11 +8,11 @@ import pytest
 
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
+from kstreams.metrics.samples import SampleWindows
+from kstreams.metrics.sensors import TaskSensors
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.metrics.activity import SampleWindows
-from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
 from kstreams.runtime.native.thread.stream_thread import StallDetector
 

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
+from kstreams.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, TEMPLATES, THREAD, TOPIC
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
-from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, TEMPLATES, THREAD, TOPIC
 from tests.spark.running import Application, Row
 from tests.spark.word_count import WORD_TYPES
 

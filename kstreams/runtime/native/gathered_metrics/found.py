@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from kstreams.runtime.metrics.activity import Activity
-from kstreams.runtime.metrics.catalogue import MetricName
-from kstreams.runtime.metrics.samples import Samples
+from kstreams.metrics.catalogue import MetricName
+from kstreams.metrics.samples import Activity, Samples
 
 Value: TypeAlias = float | str
 Tags: TypeAlias = tuple[tuple[str, str], ...]

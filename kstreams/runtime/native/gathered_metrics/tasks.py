@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from time import monotonic
 
+from kstreams.metrics.catalogue import CACHE, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
+from kstreams.metrics.debug_sensors import DebugSensors
+from kstreams.metrics.sensors import RecordAges, TaskSensors, UpdaterSensors
 from kstreams.processor.context.forwarded import NOBODY
 from kstreams.processor.task.task import Task
-from kstreams.runtime.metrics.catalogue import CACHE, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, amounts, extremes, latency, occurrences, turns
-from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
-from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
-from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -118,7 +117,7 @@ def of_task(thread: StreamThread, active: ActiveTask) -> Found:
 
 def _seconds_in_tasks(thread: StreamThread, now: float) -> float:
     debug = [task.sensors.debug for task in list(thread.tasks)]
-    return sum(sensors.process.seconds.sum(now) for sensors in debug if sensors is not None)
+    return sum(sensors.process.seconds.recent_total(now) for sensors in debug if sensors is not None)
 
 
 def _of_sources(active: ActiveTask, tags: Tags) -> Found:
@@ -142,7 +141,9 @@ def _of_runs(debug: DebugSensors, busy: float, tags: Tags) -> Found:
     yield from occurrences(TASK, "commit", debug.commits, tags, now)
     yield from extremes(TASK, "record-lateness", debug.lateness, tags, now)
     yield from occurrences(TASK, "enforced-processing", debug.enforced, tags, now)
-    share = min(1.0, debug.process.seconds.sum(now) / busy) if busy else None  # the thread works on between both sums
+    share = (
+        min(1.0, debug.process.seconds.recent_total(now) / busy) if busy else None
+    )  # the thread works on between both sums
     yield MetricName(TASK, "active-process-ratio", tags), share
     for (node, name), emitted in debug.emissions.by_operator.items():
         of_node = (*tags, ("processor-node-id", node))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
-from kstreams.runtime.metrics.catalogue import NODE, TEMPLATES, THREAD, TOPIC, MetricKind, MetricName
+from kstreams.metrics.catalogue import NODE, TEMPLATES, THREAD, TOPIC, MetricKind, MetricName
 from kstreams.runtime.native.gathered_metrics.found import Found, Value, amounts, extremes, latency, occurrences, turns
 from kstreams.runtime.native.gathered_metrics.tasks import of_task
 from kstreams.runtime.native.progress import Progress, progress_of
@@ -89,7 +89,7 @@ def of_thread(thread: StreamThread) -> Found:
     yield MetricName(THREAD, "blocked-time-ns-total", tags), int(blocked_s * 1e9)
     yield MetricName(THREAD, "thread-start-time", tags), sensors.started_ms
     yield MetricName(THREAD, "state", tags), thread.state.value
-    for operator, share in thread.sensors.shares(now).items():
+    for operator, share in thread.sensors.operator_ratios(now).items():
         yield MetricName(NODE, "active-ratio", (*tags, ("processor-node-id", operator))), share
     yield from _of_topics(thread)
 

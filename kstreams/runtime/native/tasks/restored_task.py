@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
+from kstreams.metrics.debug_sensors import records_debug
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.debug_sensors import records_debug
 from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata, metadata_places
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset

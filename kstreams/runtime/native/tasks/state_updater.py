@@ -141,7 +141,7 @@ class StateUpdater:
         if plan is not None:
             started_at = monotonic()
             self._restore(plan)
-            self.sensors.worked(self.sensors.restoring, started_at)
+            self.sensors.record_seconds(self.sensors.restoring, started_at)
         elif self._standbys.keys() != standbys.keys():
             self._change_standbys({task: plan for task, plan in standbys.items() if plan is not None})
         elif self._standbys:
@@ -256,14 +256,14 @@ class StateUpdater:
                 self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
                 raise
         if batches:
-            self.sensors.worked(self.sensors.updating, started_at)
-            self.sensors.followed(records)
+            self.sensors.record_seconds(self.sensors.updating, started_at)
+            self.sensors.record_updated(records)
         if monotonic() - self._looked_s > _LAGS_S:
             self._look_at_inputs()
             self._look_at_lags()
 
     def _restored_to(self, progress: RestoreProgress) -> None:
-        self.sensors.restored_to(progress.task, progress.store, progress.restored)
+        self.sensors.record_restored(progress.task, progress.store, progress.restored)
         self._job.on_restore(progress)
 
     def _processed(self, batch: Batch) -> Batch:

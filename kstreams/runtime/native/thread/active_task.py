@@ -13,11 +13,11 @@ import numpy as np
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
+from kstreams.metrics.sensors import TaskSensors
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
 from kstreams.state.api import TaskState
@@ -295,16 +295,16 @@ class ActiveTask:
         debug = self.sensors.debug
         started_at = monotonic()
         if debug is not None:
-            debug.before_run(runs, self.task.stream_time, enforced=is_enforced)
+            debug.record_lateness(runs, self.task.stream_time, enforced=is_enforced)
         counts = self.task.process_interleaved(runs)
         now_ms = self._clock.wall_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
-                self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)
+                self.sensors.read.record(part.source.topic, part.timestamps[:count], now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
-        self.sensors.after_run(self.task)
+        self.sensors.record_run(self.task)
         if debug is not None:
-            debug.after_run(self.task, started_at, sum(counts))
+            debug.record_run(self.task, started_at, sum(counts))
         return sum(counts)
 
     def interrupt(self) -> None:
@@ -316,7 +316,7 @@ class ActiveTask:
         started_at = monotonic()
         fired = self.task.punctuate()
         if fired and self.sensors.debug is not None:
-            self.sensors.debug.punctuate.took(started_at)
+            self.sensors.debug.punctuate.record(started_at)
         self.uncommitted |= fired
         return fired
 
@@ -372,7 +372,7 @@ class ActiveTask:
         """Note that all it did is committed."""
         self.uncommitted = False
         self.bytes_pending = 0
-        self.sensors.committed(self.task, self.state)
+        self.sensors.record_commit(self.task, self.state)
 
     def close(self) -> None:
         """Close processors and stores; what is not committed is dropped."""

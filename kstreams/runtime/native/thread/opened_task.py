@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from kstreams.errors import LogError
 from kstreams.kernel.clock import Clock
+from kstreams.metrics.sensors import RecordAges, TaskSensors
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, Partitions
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.task_sensors import RecordAges, TaskSensors
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
@@ -42,7 +42,7 @@ class TaskCollector:
 
     def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
         """Take encoded rows of one topic, in order, with the partition of each row."""
-        self._ages.seen(topic, rows.timestamps, self._clock.wall_ms())
+        self._ages.record(topic, rows.timestamps, self._clock.wall_ms())
         self._sink_buffer.add(topic, PartitionedRows(rows, partitions), self._partition)
 
 

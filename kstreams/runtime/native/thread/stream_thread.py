@@ -16,15 +16,15 @@ from time import monotonic
 
 from kstreams.errors import LogError
 from kstreams.kernel.clock import Clock
+from kstreams.metrics.samples import SampleWindows
+from kstreams.metrics.sensors import ThreadSensors
 from kstreams.os.forks import end_child_of, in_child
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
-from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
-from kstreams.runtime.native.metrics.thread_sensors import ThreadSensors
 from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
@@ -304,7 +304,7 @@ class StreamThread:
         self.round_ms = self._job.clock.uptime_ms()
         started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
-        self.sensors.poll.took(started_at, polled)
+        self.sensors.poll.record(started_at, polled)
         self._slices.begin(self.tasks, self._input.is_all_buffered)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
@@ -362,7 +362,7 @@ class StreamThread:
         self._job.rebuilds.committed(worked)
         self._schedule.committed(started_ms)
         self._purge.after_commit(self.tasks)
-        self.sensors.commit.took(started_at)
+        self.sensors.commit.record(started_at)
 
     def done(self) -> bool:
         """Whether a bounded run has nothing more to do here."""
@@ -430,14 +430,14 @@ class StreamThread:
     def _pass_time(self, task: ActiveTask) -> None:
         started_at = monotonic()
         if task.punctuate():
-            self.sensors.punctuate.took(started_at)
+            self.sensors.punctuate.record(started_at)
         if self._job.bounds is None:
             task.pass_time()
 
     def _run_once(self, task: ActiveTask) -> bool:
         started_at = monotonic()
         if processed := task.run_once():
-            self.sensors.process.took(started_at, processed)
+            self.sensors.process.record(started_at, processed)
         return processed > 0
 
     def _complete(self) -> None:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from kstreams.config import Config
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.metrics.activity import Activity, SampleWindows
-from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, THREAD, TOPIC, MetricName
+from kstreams.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, THREAD, TOPIC, MetricName
+from kstreams.metrics.samples import Activity, SampleWindows
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport
 from kstreams.runtime.spark.progress import SparkProgress
 
@@ -38,7 +38,7 @@ def gathered(
 
     Examples
     --------
-    >>> from kstreams.runtime.metrics.activity import SampleWindows
+    >>> from kstreams.metrics.samples import SampleWindows
     >>> sensors = StepSensors(SampleWindows(30, 2))
     >>> found = gathered("shop", "RUNNING", SparkProgress(records_in=7), sensors, {})
     >>> found[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
@@ -139,8 +139,8 @@ class StepSensors:
     def applied(self, started_at: float, committing: float, reports: Iterable[TaskReport]) -> None:
         """A step is committed now; it began, and its commit began, at these seconds of the monotonic clock."""
         all_reports = list(reports)
-        self.commit.took(committing)
-        self.process.took(started_at, sum(report.records_in for report in all_reports))
+        self.commit.record(committing)
+        self.process.record(started_at, sum(report.records_in for report in all_reports))
         for report in all_reports:
             self.stream_times |= report.stream_times
             self.sizes |= {(task, store): size for task in report.states for store, size in report.stores.items()}

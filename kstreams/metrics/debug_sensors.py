@@ -1,4 +1,4 @@
-"""`DebugSensors`: what a task measures of itself with `metrics.recording.level=DEBUG`."""
+"""The sensors of a task at `metrics.recording.level=DEBUG`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from time import monotonic
 import numpy as np
 
 from kstreams.config import Config
+from kstreams.metrics.samples import Activity, Growth, Samples, SampleWindows
 from kstreams.processor.operators.suppress import SuppressOperator
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
-from kstreams.runtime.metrics.activity import Activity, SampleWindows
-from kstreams.runtime.metrics.growth import Growth
-from kstreams.runtime.metrics.samples import Samples
 from kstreams.state.api import TaskState, TimeOrderedBuffer
 from kstreams.state.column_family import Statistic
 from kstreams.state.rows.operation_time import OperationTime
@@ -22,7 +20,7 @@ from kstreams.state.rows.read_counts import ReadCounts
 
 
 def records_debug(config: Config) -> bool:
-    """Whether also that is measured which takes time with every record or look-up.
+    """Return whether the configuration asks for the metrics that cost time for every record or look-up.
 
     Examples
     --------
@@ -33,41 +31,35 @@ def records_debug(config: Config) -> bool:
 
 
 class SuppressSensors:
-    """The measurements of one suppress operator.
+    """The sensors of a suppress operator.
 
     Parameters
     ----------
     windows : SampleWindows
     store : str
-        Its buffer's name.
+        The name of the buffer.
     buffer : TimeOrderedBuffer
 
     Attributes
     ----------
-    records, bytes : Samples
-        What was in the buffer at each look.
+    extents : dict of str to Samples
+        The records (`count`) and bytes (`size`) in the buffer at each update.
     """
 
     def __init__(self, windows: SampleWindows, store: str, buffer: TimeOrderedBuffer) -> None:
         self.store = store
         self._buffer = buffer
-        self.records = windows.samples()
-        self.bytes = windows.samples()
+        self.extents = {"count": windows.samples(), "size": windows.samples()}
 
-    def look(self) -> None:
-        """See what is there now."""
+    def update(self) -> None:
+        """Record what the buffer holds now."""
         now = monotonic()
-        self.records.record(self._buffer.num_records(), now)
-        self.bytes.record(self._buffer.num_bytes(), now)
-
-    @property
-    def extents(self) -> dict[str, Samples]:
-        """What is in the buffer, by what it is called in metrics."""
-        return {"count": self.records, "size": self.bytes}
+        self.extents["count"].record(self._buffer.num_records(), now)
+        self.extents["size"].record(self._buffer.num_bytes(), now)
 
 
 def suppress_sensors(windows: SampleWindows, sub_topology: SubTopology, state: TaskState) -> list[SuppressSensors]:
-    """One for each suppress operator."""
+    """Return the sensors of the suppress operators of a sub-topology."""
     operators = (node.operator for node in sub_topology.nodes if isinstance(node, ProcessorNode))
     return [
         SuppressSensors(windows, operator.store, state.stores[operator.store])
@@ -77,13 +69,18 @@ def suppress_sensors(windows: SampleWindows, sub_topology: SubTopology, state: T
 
 
 class OperationSensors:
-    """The times of the stores' operations, look by look.
+    """The durations of the operations of stores.
 
     Parameters
     ----------
     windows : SampleWindows
     times : mapping of str to mapping of str to OperationTime
-        By store and operation, as they go on.
+        The running times by store and operation.
+
+    Attributes
+    ----------
+    by_operation : dict of (str, str) to Samples
+        The durations in seconds, by store and operation.
 
     Examples
     --------
@@ -91,9 +88,9 @@ class OperationSensors:
     >>> operations = OperationSensors(SampleWindows(30, 2), {"counts": {"get": time}})
     >>> time.took(0.25), time.took(0.75)
     (None, None)
-    >>> operations.look()
-    >>> found = operations.by_operation["counts", "get"]
-    >>> found.count, found.average(monotonic()), found.highest(monotonic())
+    >>> operations.update()
+    >>> durations = operations.by_operation["counts", "get"]
+    >>> durations.count, durations.average(monotonic()), durations.highest(monotonic())
     (2, 0.5, 0.75)
     """
 
@@ -105,8 +102,8 @@ class OperationSensors:
         self._before = dict.fromkeys(self._times, (0, 0.0))
         self.by_operation: dict[tuple[str, str], Samples] = {}
 
-    def look(self) -> None:
-        """Take what came since the last time."""
+    def update(self) -> None:
+        """Record the operations since the last update."""
         now = monotonic()
         for operation, time in self._times.items():
             count, seconds = self._before[operation]
@@ -118,7 +115,7 @@ class OperationSensors:
 
 
 class Emissions:
-    """What each of these operators has passed on.
+    """The records that suppress operators and windowed aggregations with emit on close have emitted.
 
     Parameters
     ----------
@@ -128,26 +125,26 @@ class Emissions:
     Attributes
     ----------
     by_operator : dict of (str, str) to Growth
-        By the operator's name and what the metric is called.
+        By the name of the operator and the name of the metric.
     """
 
     def __init__(self, windows: SampleWindows, sub_topology: SubTopology) -> None:
-        named = ((node.name, _metric(node)) for node in sub_topology.nodes if isinstance(node, ProcessorNode))
-        self.by_operator = {(node, metric): Growth(windows) for node, metric in named if metric is not None}
+        metrics = ((node.name, _emit_metric(node)) for node in sub_topology.nodes if isinstance(node, ProcessorNode))
+        self.by_operator = {(node, metric): Growth(windows) for node, metric in metrics if metric is not None}
 
-    def look(self, forwarded: Mapping[tuple[str, str], int]) -> None:
-        """See how many records were passed from each operator to each other one by now."""
+    def update(self, forwarded: Mapping[tuple[str, str], int]) -> None:
+        """Record the numbers of forwarded records so far, by operator and child."""
         if not self.by_operator:
             return
-        passed: dict[str, int] = {}
+        emitted: dict[str, int] = {}
         for (node, _), count in forwarded.items():
-            passed[node] = max(count, passed.get(node, 0))
+            emitted[node] = max(count, emitted.get(node, 0))
         for (node, _), growth in self.by_operator.items():
-            growth.reached(passed.get(node, 0))
+            growth.update(emitted.get(node, 0))
 
 
-def _metric(node: ProcessorNode) -> str | None:
-    """What counts the results of an operator; None where it holds none back."""
+def _emit_metric(node: ProcessorNode) -> str | None:
+    """Return the metric that counts the results of an operator, or None if the operator delays no results."""
     if isinstance(node.operator, SuppressOperator):
         return "suppression-emit"
     return "window-aggregate-final-emit" if getattr(node.operator, "emits_on_close", False) else None
@@ -167,12 +164,12 @@ RATIOS = {
     "block-cache-filter-hit-ratio": ("block.cache.filter.hit", "block.cache.filter.miss"),
 }
 TIMES = {"memtable-flush-time": "db.flush.micros", "compaction-time": "compaction.times.micros"}
-_LOOK_S = 1.0  # reading all statistics takes half a millisecond
-_NONE = Statistic(0)
+_INTERVAL_S = 1.0  # reading all statistics takes half a millisecond
+_ZERO = Statistic(0)
 
 
 class DatabaseSensors:
-    """What a database says of itself, look by look; called by the thread that owns it.
+    """RocksDB's statistics of the database of a task. The thread that owns the database calls it.
 
     Parameters
     ----------
@@ -181,9 +178,9 @@ class DatabaseSensors:
     Examples
     --------
     >>> sensors = DatabaseSensors(SampleWindows(30, 2))
-    >>> sensors.look({"bytes.read": Statistic(70), "memtable.hit": Statistic(3), "memtable.miss": Statistic(1)})
-    >>> found = dict(sensors.values(monotonic()))
-    >>> found["bytes-read-total"], found["memtable-hit-ratio"]
+    >>> sensors.update({"bytes.read": Statistic(70), "memtable.hit": Statistic(3), "memtable.miss": Statistic(1)})
+    >>> values = dict(sensors.values(monotonic()))
+    >>> values["bytes-read-total"], values["memtable-hit-ratio"]
     (70, 0.75)
     """
 
@@ -195,58 +192,71 @@ class DatabaseSensors:
         self._due_s = 0.0
 
     def is_due(self) -> bool:
-        """Whether the last look is long ago."""
+        """Return whether the last update is a second old."""
         return monotonic() >= self._due_s
 
-    def look(self, statistics: Mapping[str, Statistic]) -> None:
-        """Take what the database says now."""
-        now, before, self._latest, self._due_s = monotonic(), self._latest, statistics, monotonic() + _LOOK_S
+    def update(self, statistics: Mapping[str, Statistic]) -> None:
+        """Record the present statistics."""
+        now = monotonic()
+        before = self._latest
+        self._latest = statistics
+        self._due_s = now + _INTERVAL_S
 
-        def grown(name: str) -> int:
-            return statistics.get(name, _NONE).times - before.get(name, _NONE).times
+        def growth(name: str) -> int:
+            return statistics.get(name, _ZERO).times - before.get(name, _ZERO).times
 
         for name, ticker in RATES.items():
-            self._rates[name].record(grown(ticker), now)
-        for name, (hit, missed) in RATIOS.items():
-            hits = grown(hit)
-            lookups = grown(hit) + grown(missed)
-            if lookups:
-                self._ratios[name].record_many(lookups, hits, hits / lookups, hits / lookups, now)
-        for name, timed in TIMES.items():
-            count = grown(timed)
-            total = statistics.get(timed, _NONE).total - before.get(timed, _NONE).total
+            self._rates[name].record(growth(ticker), now)
+        for name, (hit, miss) in RATIOS.items():
+            hits = growth(hit)
+            _record_ratio(self._ratios[name], hits, hits + growth(miss), now)
+        for name, histogram in TIMES.items():
+            count = growth(histogram)
+            total = statistics.get(histogram, _ZERO).total - before.get(histogram, _ZERO).total
             if count:
-                self._times[name].record_many(count, total / 1000, 0, statistics[timed].highest / 1000, now)
+                self._times[name].record_many(count, total / 1000, 0, statistics[histogram].highest / 1000, now)
 
     def values(self, now: float) -> Iterator[tuple[str, float | None]]:
-        """Metrics by name."""
+        """Return the values of metrics, by name."""
         for name, ticker in RATES.items():
             yield f"{name}-rate", self._rates[name].sum_rate(now)
-            yield f"{name}-total", self._latest.get(ticker, _NONE).times
+            yield f"{name}-total", self._latest.get(ticker, _ZERO).times
         for name, ratio in self._ratios.items():
             yield name, ratio.average(now)
         for name, times in self._times.items():
             yield f"{name}-avg", times.average(now)
             yield f"{name}-max", times.highest(now)
-        yield "write-stall-duration-total", self._latest.get("stall.micros", _NONE).times / 1000
-        yield "number-file-errors-total", self._latest.get("no.file.errors", _NONE).times
+        yield "write-stall-duration-total", self._latest.get("stall.micros", _ZERO).times / 1000
+        yield "number-file-errors-total", self._latest.get("no.file.errors", _ZERO).times
+
+
+def _record_ratio(ratios: Samples, hits: int, lookups: int, now: float) -> None:
+    """Record the hit ratio of look-ups, weighted by their number."""
+    if lookups:
+        ratio = hits / lookups
+        ratios.record_many(lookups, hits, ratio, ratio, now)
 
 
 class CacheHits:
-    """The hit ratios of the stores of one task, run by run.
+    """The hit ratios of the stores of a task.
 
     Parameters
     ----------
     windows : SampleWindows
-    reads : mapping of str to StoreReads
-        By store, as they go on.
+    reads : mapping of str to ReadCounts
+        The running counts by store.
+
+    Attributes
+    ----------
+    by_store : dict of str to Samples
+        The hit ratios of runs.
 
     Examples
     --------
     >>> reads = ReadCounts()
     >>> hits = CacheHits(SampleWindows(30, 2), {"counts": reads})
     >>> reads.look_ups, reads.misses = 8, 2
-    >>> hits.after_run()
+    >>> hits.update()
     >>> hits.by_store["counts"].average(monotonic())
     0.75
     """
@@ -259,31 +269,31 @@ class CacheHits:
         self._before = {store: of_store.copy() for store, of_store in reads.items()}
         self.by_store: dict[str, Samples] = {}
 
-    def after_run(self) -> None:
-        """Records were processed."""
+    def update(self) -> None:
+        """Record the look-ups since the last update."""
         for store, reads in self._reads.items():
             lookups, hits = reads.hits_since(self._before[store])
             if lookups:
                 self._before[store] = reads.copy()
-                samples = self.by_store.setdefault(store, self._windows.samples())
-                samples.record_many(lookups, hits, hits / lookups, hits / lookups, monotonic())
+                _record_ratio(self.by_store.setdefault(store, self._windows.samples()), hits, lookups, monotonic())
 
 
 class DebugSensors:
-    """The measurements of one task that take time with every record, look-up or run.
+    """The sensors of a task that cost time for every record, look-up or run.
 
     Parameters
     ----------
     windows : SampleWindows
     sub_topology : SubTopology
     state : TaskState
-        Measured (see `open_task_state`).
+        Opened with measured stores (see `open_task_state`).
 
     Attributes
     ----------
     process, punctuate : Activity
-    commits, lateness : Samples
-        `lateness`: by how many milliseconds records are behind stream time.
+    commits : Samples
+    lateness : Samples
+        How many milliseconds records are behind stream time.
     enforced : Samples
         Runs although an input was empty.
     """
@@ -300,8 +310,8 @@ class DebugSensors:
         self.emissions = Emissions(windows, sub_topology)
         self.database = DatabaseSensors(windows)
 
-    def before_run(self, runs: Interleaved, stream_time: int, *, enforced: bool) -> None:
-        """Records are about to be processed; `enforced`: although an input is empty."""
+    def record_lateness(self, runs: Interleaved, stream_time: int, *, enforced: bool) -> None:
+        """Record the lateness of records that are about to be processed, and whether an input is empty."""
         now = monotonic()
         times = runs.timestamps()
         late = np.maximum(np.maximum.accumulate(times), stream_time) - times
@@ -309,21 +319,21 @@ class DebugSensors:
         if enforced:
             self.enforced.record(1, now)
 
-    def after_run(self, task: Task, since: float, records: int) -> None:
-        """They were processed, from this second of the monotonic clock on."""
-        self.process.took(since, records)
-        self.hits.after_run()
-        self._look(task)
+    def record_run(self, task: Task, started_at: float, records: int) -> None:
+        """Record a run of records that ends now and started at a second of the monotonic clock."""
+        self.process.record(started_at, records)
+        self.hits.update()
+        self._update(task)
 
-    def committed(self, task: Task, state: TaskState) -> None:
-        """What the stores hold is on disk; called by the thread that owns them."""
+    def record_commit(self, task: Task, state: TaskState) -> None:
+        """Record a commit, after the stores have written it to disk. The thread that owns the stores calls it."""
         self.commits.record(1, monotonic())
-        self._look(task)
+        self._update(task)
         if self.database.is_due():
-            self.database.look(state.database_statistics())
+            self.database.update(state.database_statistics())
 
-    def _look(self, task: Task) -> None:
-        self.operations.look()
-        self.emissions.look(task.forwarded)
+    def _update(self, task: Task) -> None:
+        self.operations.update()
+        self.emissions.update(task.forwarded)
         for sensors in self.suppress:
-            sensors.look()
+            sensors.update()

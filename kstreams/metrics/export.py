@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Protocol
 
-from kstreams.runtime.metrics.catalogue import NODE, TEMPLATES, MetricKind, MetricName, MetricTemplate
+from kstreams.metrics.catalogue import NODE, TEMPLATES, MetricKind, MetricName, MetricTemplate
 
 _SENSORS = {
     statistic: MetricTemplate(

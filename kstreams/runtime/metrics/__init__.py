@@ -1,1 +1,0 @@
-"""What engines measure, under the names of Kafka Streams, and how it is averaged."""

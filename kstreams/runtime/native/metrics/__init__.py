@@ -1,1 +1,0 @@
-"""What a running application measures: recorded by its threads, under the names of Kafka Streams."""
