@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, get_args
 
 from typer.models import ArgumentInfo, OptionInfo
 
+from kstreams.metrics.catalogue import MetricTemplate
+
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/reference.py (`make docs`) from the code: change it there. -->\n"
 
@@ -254,11 +256,13 @@ def metrics() -> Page:
     from kstreams.metrics.catalogue import TEMPLATES
 
     yield METRICS_INTRODUCTION
-    rows = (
-        (f"`{each.group}`", f"`{each.name}`", each.kind.value, each.description + " *" * each.ours)
-        for each in TEMPLATES.values()
-    )
-    yield from table(("Group", "Name", "Kind", "Meaning"), rows)
+    yield from table(("Group", "Name", "Kind", "Labels", "Level", "Meaning"), map(metric_row, TEMPLATES.values()))
+
+
+def metric_row(metric: MetricTemplate) -> tuple[str, ...]:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    meaning = metric.description + " *" * metric.ours
+    return f"`{metric.group}`", f"`{metric.name}`", metric.kind.value, labels, metric.level.value, meaning
 
 
 METRICS_INTRODUCTION = """# Metrics
@@ -268,8 +272,8 @@ Streams names them. Those marked * have no counterpart there. Sensors of process
 `stream-processor-node-metrics`, names `<sensor>-total`, `-count` and `-max`.
 
 Rates, averages and extremes go over the last `metrics.num.samples` windows of `metrics.sample.window.ms`, and are left
-out while there is nothing to average; counters begin at the start of the process. `metrics.recording.level=DEBUG` adds
-those that say so. A call asks the home of topics where partitions end; stream threads do not wait for it.
+out while there is nothing to average; counters begin at the start of the process. Metrics of the level DEBUG need
+`metrics.recording.level=DEBUG`. A call asks the home of topics where partitions end; stream threads do not wait for it.
 
 Metrics of Kafka Streams that are not there, and why:
 

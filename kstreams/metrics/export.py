@@ -1,29 +1,15 @@
-"""`MeasuredApplication`: whose metrics can be read: an application that runs natively, or on Spark."""
+"""The metrics of applications as exporters need them: names, labels and values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from kstreams.metrics.catalogue import NODE, TEMPLATES, MetricKind, MetricName, MetricTemplate
-
-_SENSORS = {
-    statistic: MetricTemplate(
-        NODE, f"sensor-{statistic}", MetricKind.GAUGE, f"A sensor of a processor: {meaning}.", ours=True
-    )
-    for statistic, meaning in {"total": "the sum", "count": "how many values", "max": "the greatest value"}.items()
-}
-"""Whatever sensors are called, these are their names outside: not every name of a sensor may be one of a metric."""
-
-
-def exported_templates() -> Iterator[MetricTemplate]:
-    """All metrics that there are outside."""
-    return chain(TEMPLATES.values(), _SENSORS.values())
+from kstreams.metrics.catalogue import TEMPLATES, MetricName, MetricTemplate
 
 
 def exported(metric: MetricName) -> tuple[MetricTemplate, dict[str, str]]:
-    """The metric that a value is one of outside, and its labels; the name of a sensor is one of them.
+    """Return the template and the labels of a value. The name of a sensor is one of the labels.
 
     Examples
     --------
@@ -32,13 +18,14 @@ def exported(metric: MetricName) -> tuple[MetricTemplate, dict[str, str]]:
     >>> template.name, labels
     ('sensor-total', {'sensor': 'till: €'})
     """
-    is_sensor = metric.tag("sensor") is not None
-    template = _SENSORS[metric.name.rpartition("-")[2]] if is_sensor else TEMPLATES[metric.group, metric.name]
-    return template, labels_of(metric)
+    name = metric.name
+    if metric.tag("sensor") is not None:
+        name = f"sensor-{name.rpartition('-')[2]}"
+    return TEMPLATES[metric.group, name], labels_of(metric)
 
 
 def exported_name(group: str, name: str) -> str:
-    """The name of a metric, without its tags.
+    """Return the name of a metric outside of Python, without its tags.
 
     Examples
     --------
@@ -49,7 +36,7 @@ def exported_name(group: str, name: str) -> str:
 
 
 def labels_of(name: MetricName) -> dict[str, str]:
-    """Its tags, under names that may be labels.
+    """Return the tags of a metric, with names that are valid for labels.
 
     Examples
     --------
@@ -60,26 +47,28 @@ def labels_of(name: MetricName) -> dict[str, str]:
 
 
 def _as_utf8(text: str) -> str:
-    """Without surrogates, as bytes of the environment may have left: one would make all metrics unreadable."""
+    """Replace surrogates, which come from bytes of the environment: a single one would make all metrics unreadable."""
     return text.encode(errors="replace").decode()
 
 
 class MeasuredApplication(Protocol):
-    """A `KafkaStreams`, or the handle of a run on Spark (`ks.spark.start`)."""
+    """An application with metrics: a `KafkaStreams`, or the handle of a run on Spark (`ks.spark.start`)."""
 
     def metrics(self) -> Mapping[MetricName, float | str]:
-        """The values of all metrics now."""
+        """Return the present values of all metrics."""
         ...
 
 
 def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, float | str]:
-    """The metrics of several; of two that bear the same names, as after a restart in one process, those of the later.
+    """Return the metrics of several applications.
+
+    If two have the same names, as after a restart in one process, the later application wins.
 
     Examples
     --------
     >>> import kstreams as ks
-    >>> two = [ks.KafkaStreams(ks.Topology(), {"application.id": name}) for name in ("shop", "till")]
-    >>> [dict(name.tags)["client-id"] for name in measured(two) if name.name == "state"]
+    >>> applications = [ks.KafkaStreams(ks.Topology(), {"application.id": name}) for name in ("shop", "till")]
+    >>> [dict(name.tags)["client-id"] for name in measured(applications) if name.name == "state"]
     ['shop', 'till']
     """
     values: dict[MetricName, float | str] = {}

@@ -8,16 +8,16 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from kstreams.metrics.catalogue import MetricKind, MetricTemplate
-from kstreams.metrics.export import MeasuredApplication, exported, exported_name, exported_templates, measured
+from kstreams.metrics.catalogue import TEMPLATES, MetricKind, MetricTemplate
+from kstreams.metrics.export import MeasuredApplication, exported, exported_name, measured
 
-_FRESH_S = 0.5  # one collection asks every instrument
+_MAX_AGE_S = 0.5  # one collection calls every instrument
 
 
 def observe(application: MeasuredApplication, meter: Meter) -> None:
-    """Let a meter have an instrument for each metric; texts, such as the state, are attributes of a gauge that is 1.
+    """Create an instrument for each metric. Texts, such as the state, are attributes of a gauge whose value is 1.
 
-    Needs the extra `metrics`; an exporter is the caller's choice. Several applications may share a meter.
+    Needs the extra `metrics`. The caller chooses the exporter. Several applications may share a meter.
 
     Parameters
     ----------
@@ -32,16 +32,16 @@ def observe(application: MeasuredApplication, meter: Meter) -> None:
     >>> reader = InMemoryMetricReader()
     >>> streams = ks.KafkaStreams(ks.Topology(), {"application.id": "shop"})
     >>> observe(streams, MeterProvider([reader]).get_meter("kstreams"))
-    >>> [found] = reader.get_metrics_data().resource_metrics[0].scope_metrics
-    >>> [state] = [each for each in found.metrics if each.name == "kafka_streams_stream_metrics_state"]
+    >>> [scope] = reader.get_metrics_data().resource_metrics[0].scope_metrics
+    >>> [state] = [each for each in scope.metrics if each.name == "kafka_streams_stream_metrics_state"]
     >>> dict(state.data.data_points[0].attributes)
     {'client_id': 'shop', 'state': 'CREATED'}
     """
-    if meter in _OBSERVED:
-        _OBSERVED[meter].applications.append(application)
+    if meter in _METERS:
+        _METERS[meter].applications.append(application)
         return
-    latest = _OBSERVED[meter] = _Latest(application)
-    for template in exported_templates():
+    latest = _METERS[meter] = _Latest(application)
+    for template in TEMPLATES.values():
         create = (
             meter.create_observable_counter if template.kind is MetricKind.COUNTER else meter.create_observable_gauge
         )
@@ -50,18 +50,18 @@ def observe(application: MeasuredApplication, meter: Meter) -> None:
 
 
 class _Latest:
-    """The metrics of this moment, gathered once for all instruments."""
+    """The present metrics of applications, gathered once for all instruments."""
 
     def __init__(self, application: MeasuredApplication) -> None:
         self.applications = [application]
-        self._until = 0.0
-        self._found: dict[MetricTemplate, list[Observation]] = {}
+        self._expires_at = 0.0
+        self._observations: dict[MetricTemplate, list[Observation]] = {}
 
     def of(self, template: MetricTemplate) -> list[Observation]:
-        if monotonic() > self._until:
-            self._found = self._gathered()
-            self._until = monotonic() + _FRESH_S
-        return self._found.get(template, [])
+        if monotonic() > self._expires_at:
+            self._observations = self._gathered()
+            self._expires_at = monotonic() + _MAX_AGE_S
+        return self._observations.get(template, [])
 
     def _gathered(self) -> dict[MetricTemplate, list[Observation]]:
         observations: dict[MetricTemplate, list[Observation]] = {}
@@ -71,8 +71,8 @@ class _Latest:
         return observations
 
 
-_OBSERVED: WeakKeyDictionary[Meter, _Latest] = WeakKeyDictionary()
-"""A meter takes each instrument once, and drops a second one without an error."""
+_METERS: WeakKeyDictionary[Meter, _Latest] = WeakKeyDictionary()
+"""Meters with instruments. A meter ignores a second instrument of the same name without an error."""
 
 
 def _callback(latest: _Latest, template: MetricTemplate) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -15,16 +15,16 @@ _TYPES = {MetricKind.COUNTER: "counter", MetricKind.GAUGE: "gauge", MetricKind.T
 
 
 class PrometheusCollector(Collector):
-    """The metrics of applications at each scrape, named as JMX exporters name those of Kafka Streams.
+    """Reads the metrics of applications at each scrape. The names are those of JMX exporters for Kafka Streams.
 
-    `process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there; tags are
-    labels. Needs the extra `metrics`.
+    `process-total` of `stream-thread-metrics` becomes `kafka_streams_stream_thread_metrics_process_total`, and tags
+    become labels. Needs the extra `metrics`.
 
     Parameters
     ----------
     *applications : MeasuredApplication
-        Those of one registry go into one collector: a metric may be described once. Their `client.id`, which is the
-        application id where it is not set, tells their values apart.
+        All applications of a registry go into one collector, because a metric may be described once. The label
+        `client_id` distinguishes their values: it is `client.id`, or the application id if `client.id` is not set.
 
     Examples
     --------
@@ -41,11 +41,11 @@ class PrometheusCollector(Collector):
         self._applications = applications
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing before the first scrape: a registry need not ask a home of topics when it takes the collector."""
+        """Return nothing, so that registering the collector does not read metrics."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
+        """Return the present metrics."""
         families: dict[MetricTemplate, Metric] = {}
         for name, value in measured(self._applications).items():
             template, labels = exported(name)
@@ -55,14 +55,28 @@ class PrometheusCollector(Collector):
         yield from families.values()
 
 
+def sample_name(template: MetricTemplate) -> str:
+    """Return the name of a metric's samples.
+
+    Examples
+    --------
+    >>> from kstreams.metrics.catalogue import TEMPLATES
+    >>> sample_name(TEMPLATES["stream-metrics", "failed-stream-threads"])
+    'kafka_streams_stream_metrics_failed_stream_threads_total'
+    """
+    return _family_name(template) + _SUFFIXES[template.kind]
+
+
+def _family_name(template: MetricTemplate) -> str:
+    return exported_name(template.group, template.name).removesuffix(_SUFFIXES[template.kind])
+
+
 def _family(template: MetricTemplate) -> Metric:
-    plain = exported_name(template.group, template.name).removesuffix(_SUFFIXES[template.kind])
-    return Metric(plain, template.description, _TYPES[template.kind])
+    return Metric(_family_name(template), template.description, _TYPES[template.kind])
 
 
 def _add(family: Metric, template: MetricTemplate, labels: dict[str, str], value: float | str) -> None:
-    sample = family.name + _SUFFIXES[template.kind]
     if template.kind is MetricKind.TEXT:
-        family.add_sample(sample, {**labels, template.name.replace("-", "_"): str(value)}, 1)
+        family.add_sample(sample_name(template), {**labels, template.name.replace("-", "_"): str(value)}, 1)
     else:
-        family.add_sample(sample, labels, float(value))
+        family.add_sample(sample_name(template), labels, float(value))

@@ -68,8 +68,9 @@ def test_what_is_measured_adds_up(ended: Any) -> None:
     assert one(ended, STATE, "estimate-live-data-size", task_id="0_0", rocksdb_state_id="per-window") >= 0
 
 
-def test_every_name_is_one_of_the_native_engine(ended: Any) -> None:
-    assert {name[:2] for name in ended.metrics()} <= TEMPLATES.keys()
+def test_every_name_and_label_is_one_of_the_native_engine(ended: Any) -> None:
+    for name in ended.metrics():
+        assert {label for label, _ in name.tags} <= {*TEMPLATES[name[:2]].labels}
 
 
 def test_prometheus_and_opentelemetry_read_them(ended: Any) -> None:
