@@ -1,4 +1,4 @@
-"""Spark beside DataFrames, as `ks.spark`: runs of topologies in notebooks and jobs, sessions, tables to read."""
+"""`ks.spark`: functions that run a topology in a Spark session, create a session, and read tables as input."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_idle_sources_are_named_in_a_warning(
     layout = lay_out(topology, "app", {"in": 1})
     with caplog.at_level(logging.WARNING):
         program_of(topology, config, SparkSettings.of(config), layout, {"in": 1}, str(tmp_path))
-    said = "KSTREAM-SOURCE-0000000000: idle input closes nothing on Spark before the next record"
+    said = "KSTREAM-SOURCE-0000000000: on Spark, idle input closes windows only when the next record"
     assert (said in caplog.text) == (idle is not None)
 
 

@@ -1,4 +1,4 @@
-"""The checkpoint of an application: whose it is, and whether it fits the topology that runs."""
+"""`Checkpoint`: the id of an application's checkpoint, and the check that it fits the topology."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ logger = logging.getLogger(__name__)
 
 
 class Checkpoint:
-    """One place per application: Spark's own checkpoint, plans and manifests of steps, state files.
+    """The checkpoint of one application: Spark's own checkpoints, plans and manifests of steps, state files.
 
     Parameters
     ----------
     storage : CheckpointStorage
         Shared by driver and executors.
     topology : Topology
-        State belongs to sub-topologies by number: where its numbers have changed, it cannot go on.
+        Must give the same numbers to sub-topologies as before, since state is stored by these numbers.
     queries : mapping of int to str
-        The sub-topologies that are queries of Spark, which keeps their state, and what they are: they must stay so.
+        The sub-topologies that run as queries of Spark, with a description of each query. They must stay the same,
+        since Spark keeps their state.
 
     Raises
     ------
     TopologyError
-        When the topology cannot go on with the state that is there: lists what has changed.
+        If the topology cannot continue the existing state; the message lists the changes.
     """
 
     def __init__(self, storage: CheckpointStorage, topology: Topology, queries: Mapping[int, str]) -> None:
         self.storage = storage
         self.id = storage.publish(CHECKPOINT_ID, uuid.uuid4().hex.encode()).decode()
-        _recognise(storage, fingerprint_of(topology, (_NOTE.format(*query) for query in sorted(queries.items()))))
+        _check_topology(storage, fingerprint_of(topology, (_NOTE.format(*query) for query in sorted(queries.items()))))
 
 
-def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
-    """Compare a topology with the one that the checkpoint was written for, and remember it.
+def _check_topology(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
+    """Compare a topology with the one that the checkpoint was written for, and write the new fingerprint.
 
-    A checkpoint says nothing as long as nothing was processed.
+    A checkpoint without a committed step fits every topology.
     """
     old = decode_fingerprint(storage.read(_TOPOLOGY), storage.place(_TOPOLOGY)) if _has_topology(storage) else new
     if _has_begun(storage, old):
@@ -71,6 +72,6 @@ def _has_topology(storage: CheckpointStorage) -> bool:
 
 
 def _has_begun(storage: CheckpointStorage, topology: TopologyFingerprint) -> bool:
-    """Whether there is the state of a step, or a batch of one of the queries that there were."""
+    """Return True if a step, or a batch of one of the topology's queries, was committed."""
     queries = (query for note in topology.notes if (query := _QUERY.match(note)))
     return bool(storage.names(MANIFESTS)) or any(storage.names(f"query-{query[1]}/commits") for query in queries)

@@ -1,4 +1,4 @@
-"""`dataframe_of`: a stream of the DSL as a DataFrame, by Spark's own operators: a part of a query of the user's."""
+"""`dataframe_of`: the plan of a stream of the DSL as a DataFrame of Spark's operators, for the user's own queries."""
 
 from __future__ import annotations
 
@@ -26,26 +26,21 @@ from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
-from kstreams.runtime.spark.relational.windowed_query import (
-    follows_time,
-    keeps_state,
-    takes_one_by_one,
-)
+from kstreams.runtime.spark.relational.windowed_query import follows_time, keeps_state, takes_one_by_one
 from kstreams.runtime.spark.settings import SparkSettings
 
 
 def dataframe_of(
     builder: GraphBuilder, node: Node, session: SparkSession | None, config: Mapping[str, object] | None
 ) -> DataFrame:
-    """See `KStream.to_dataframe`."""
+    """Return the DataFrame of a node; see `KStream.to_dataframe`."""
     settings = Config.of(config)
-    declared = builder.graph()
-    before = {upstream.name for upstream in declared.upstream(declared[node.name])}
-    graph = source_defaults(LogicalGraph(upstream for upstream in declared if upstream.name in before), settings)
+    full_graph = builder.graph()
+    upstream = {parent.name for parent in full_graph.upstream(full_graph[node.name])}
+    graph = source_defaults(LogicalGraph(parent for parent in full_graph if parent.name in upstream), settings)
     typed = TypedGraph(graph)
-    nodes = tuple(
-        upstream for upstream in graph if not isinstance(upstream, g.GlobalTableSource)
-    )  # read by those who join it
+    # a join with a global table reads that table's topic itself
+    nodes = tuple(parent for parent in graph if not isinstance(parent, g.GlobalTableSource))
     delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
     sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
@@ -57,7 +52,7 @@ def dataframe_of(
 
 
 def _before_exchanges(graph: LogicalGraph, node: Node) -> Node:
-    """The node whose rows a repartition would give on: where nothing follows, there is nothing to exchange them for."""
+    """Return the node before any final repartition: no operator follows that would need the partitions."""
     while isinstance(node, g.Repartition):
         [node] = graph.parents(node)
     return node
@@ -70,7 +65,7 @@ def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | N
         if reason is None and has_state:
             reason = unsupported_in_query(node, nodes, typed)
         if reason is None and takes_one_by_one(node, typed) and not is_stream:
-            reason = "Spark keeps state for it in streaming queries only, and its sources are static"
+            reason = "Spark keeps its state in streaming queries only, and its sources are static"
         if reason is not None:
             raise TopologyError(
                 f"{node} cannot be part of a DataFrame: {reason}. Write the stream to a topic, run it by "
@@ -78,27 +73,27 @@ def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | N
             )
 
 
-class _Fed(NamedTuple):
-    """A DataFrame that stands for a topic."""
+class _FeedRows(NamedTuple):
+    """The DataFrame of a feed."""
 
     feed: Feed
     rows: DataFrame
 
 
 class _Sources:
-    """The rows of topics and DataFrames, in the columns of a topic, with a watermark where windows need one.
+    """The rows of topics and DataFrames in the columns of a topic, with a watermark if windows need one.
 
     Parameters
     ----------
     session : SparkSession or None
-        None: one is started as the settings say.
+        None: a session is started by the settings.
     config : Config
     feeds : sequence of Feed
-        The DataFrames that stand for topics.
+        The DataFrames that are read in place of topics.
     nodes : sequence of Node
-        The operators that read them.
+        The operators of the DataFrame.
     delay_ms : int or None
-        How far the watermark stays behind the greatest time seen. None: no operator follows time.
+        The distance of the watermark to the latest time. None: no operator needs a watermark.
     """
 
     def __init__(
@@ -117,30 +112,32 @@ class _Sources:
         streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
         tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
         self.topics = tuple(dict.fromkeys([*streams, *tables]))
-        self._frames = {feed.topic: _Fed(feed, feed.of(self._session)) for feed in feeds if feed.topic in self.topics}
+        self._feeds = {
+            feed.topic: _FeedRows(feed, feed.of(self._session)) for feed in feeds if feed.topic in self.topics
+        }
 
     @property
     def is_stream(self) -> bool:
-        """Whether any of them goes on."""
-        return any(topic not in self._frames or self._frames[topic].rows.isStreaming for topic in self.topics)
+        """True if any source is a topic or a streaming DataFrame."""
+        return any(topic not in self._feeds or self._feeds[topic].rows.isStreaming for topic in self.topics)
 
     def rows(self, topics: list[str]) -> DataFrame:
-        """The records of some topics."""
-        fed = self._frames.get(topics[0])
-        rows = self._of_topics(topics) if fed is None else frame_source(fed.rows, fed.feed)
-        placed = rows.withColumn("origin", origin_column(0, self.topics))
+        """Return the records of some topics."""
+        feed_rows = self._feeds.get(topics[0])
+        rows = self._of_topics(topics) if feed_rows is None else frame_source(feed_rows.rows, feed_rows.feed)
+        with_origin = rows.withColumn("origin", origin_column(0, self.topics))
         if self._delay_ms is None:
-            return placed
-        timed = placed.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        return timed.withWatermark(EVENT_TIME, f"{self._delay_ms} milliseconds")
+            return with_origin
+        with_event_time = with_origin.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
+        return with_event_time.withWatermark(EVENT_TIME, f"{self._delay_ms} milliseconds")
 
     def whole(self, topic: str) -> DataFrame:
-        """All records that a topic holds when a plan runs."""
+        """Return all records that a topic holds when the plan runs."""
         register(self._session)
         return rows_until_now(self._session, self._home, topic)
 
     def _of_topics(self, topics: list[str]) -> DataFrame:
         register(self._session)
-        cut = [Admission(tuple(topics))]
-        most = share_of(self._max_records, topics, [topic for topic in self.topics if topic not in self._frames])
-        return read_stream(self._session, self._home, topics, most, {}, admissions=cut)
+        admissions = [Admission(tuple(topics))]
+        max_rows = share_of(self._max_records, topics, [topic for topic in self.topics if topic not in self._feeds])
+        return read_stream(self._session, self._home, topics, max_rows, {}, admissions=admissions)

@@ -1,4 +1,4 @@
-"""What `kstreams run`, `explain` and `reset` call. Nothing of Spark is imported before it is asked for."""
+"""The functions behind `kstreams run`, `explain`, `reset` and more; each imports pyspark only when it is called."""
 
 from __future__ import annotations
 
@@ -27,64 +27,65 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.coupling import admissions
 
 SHARES = (
-    "a function tells the times of these records, or of some that they meet: each step takes a share of every "
-    "partition, in order of time within the step only"
+    "a function extracts the times of these records, or of records that they meet: each step takes a share of every "
+    "partition, and only the records within a step are in order of time"
 )
 AFTER_OTHERS = (
-    "it takes what comes from a foreign-key join, or from a topic of yours that the topology writes, beside records of "
-    "another topic, or repartitioned again: these are in no order across tasks, and a step may have taken later ones "
-    "already"
+    "it reads records of a foreign-key join, or of a topic that your topology writes, next to records of another topic "
+    "or after another repartition: such records have no order across tasks, and an earlier step may have taken later "
+    "ones"
 )
 
 
 def step_differences(topology: Topology, default: TimestampExtractor | None) -> dict[str, str]:
-    """What is not exact, by the name of the operator.
+    """Return the differences that cutting the input into steps makes, by the name of the operator.
 
     Parameters
     ----------
     topology : Topology
     default : callable or None
-        The timestamp extractor of sources that have none.
+        The timestamp extractor of sources without one.
     """
     subs = [sub for sub in topology.sub_topologies if not sub.is_global]
     read = {sub.id: {topic for source in sub.sources for topic in _topics(source)} for sub in subs}
     written = {sub.id: {str(sink.topic) for sink in sub.sinks} for sub in subs}
-    within = set().union(*read.values()) & set().union(*written.values())
-    upstream = {number: {w for w in written if written[w] & topics & within} for number, topics in read.items()}
-    differences = _cut_by_shares(subs, admissions(subs, read, upstream, within, default))
-    unordered = within - _ordered(topology, written, upstream)
-    twice = within & set().union(*(written[sub.id] for sub in subs if read[sub.id] & unordered))
-    differences |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, twice)}
+    internal = set().union(*read.values()) & set().union(*written.values())
+    upstream = {number: {w for w in written if written[w] & topics & internal} for number, topics in read.items()}
+    differences = _cut_by_shares(subs, admissions(subs, read, upstream, internal, default))
+    unordered = internal - _ordered(topology, written, upstream)
+    rewritten = internal & set().union(*(written[sub.id] for sub in subs if read[sub.id] & unordered))
+    differences |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, rewritten)}
     return {topology.origin.get(name, name): difference for name, difference in differences.items()}
 
 
 def _cut_by_shares(subs: Sequence[SubTopology], cut: Iterable[Admission]) -> dict[str, str]:
-    """Return the difference of the sources whose topics are cut by shares of the backlog, not by time."""
+    """Return the difference of each source whose topics are cut by shares of the backlog, not by time."""
     shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
     return {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
 
 
 def _ordered(topology: Topology, written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:
-    """The repartition topics whose records stand in the order of their times: no circle writes them."""
-    circles = in_cycles(upstream)
-    straight = {topic for sub, topics in written.items() if sub not in circles for topic in topics}
-    return straight.intersection(topic.name for topic in topology.repartition_topics)
+    """Return the repartition topics that no cycle of sub-topologies writes: their records are in order of time."""
+    cyclic = in_cycles(upstream)
+    acyclic_topics = {topic for sub, topics in written.items() if sub not in cyclic for topic in topics}
+    return acyclic_topics.intersection(topic.name for topic in topology.repartition_topics)
 
 
-def _after_others(sub: SubTopology, unordered: Collection[str], twice: Collection[str]) -> Iterator[str]:
-    """The nodes with stores that take records of a topic without an order across tasks, and of another topic.
+def _after_others(sub: SubTopology, unordered: Collection[str], rewritten: Collection[str]) -> Iterator[str]:
+    """Yield the stateful nodes that read an unordered topic next to another topic, or a rewritten topic.
 
-    And those that take records of a topic in `twice`, which follow from those of such a topic.
+    Records of an unordered topic have no order across tasks. A rewritten topic is one whose writers read an unordered
+    topic.
     """
     topics = {source.name: set(_topics(source)) for source in sub.sources}
     for node in (node for node in sub.nodes if getattr(node, "stores", ())):
         topics_read = {topic for source in feeding(sub, node.name) for topic in topics[source]}
-        if not topics_read.isdisjoint(unordered if len(topics_read) > 1 else twice):
+        if not topics_read.isdisjoint(unordered if len(topics_read) > 1 else rewritten):
             yield node.name
 
 
 def _topics(source: SourceNode) -> list[str]:
-    """The topics of a source; a pattern stands for all that it matches."""
+    """Return the topics of a source. A pattern is one item, in place of the topics that it matches."""
     return [*source.topics, *([] if source.pattern is None else [source.pattern.pattern])]
 
 
@@ -109,22 +110,23 @@ def run(
     ----------
     topology : Topology
     config : Config
-        `application.id` and a home of topics are needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
+        Must have `application.id` and a home of topics. Keys `spark.kstreams.*` are settings of this engine; other
+        keys `spark.*` are passed to Spark.
     once, until_end : bool
-        Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
+        Stop when all records that the topics hold now are processed; with `until_end`, also close open windows.
     on_progress : callable, optional
-        Called after every step with `records_in`, `records_out`, `dropped`, `commits`, `lag`.
+        Called after every step with a `SparkProgress`.
     stop : threading.Event, optional
-        Ends a run that has no end.
+        Ends the run when it is set.
     say : callable
-        Gets a line for what takes seconds before the first row.
+        Called with a line of text before each part of the start that takes seconds.
 
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or jars are missing.
+        If Java, PySpark or jars are missing.
     KStreamsError
-        Whatever ended the run, as on the native engine.
+        The error that ended the run, as on the native engine.
     """
     require_pyspark()
     from kstreams.runtime.spark.run import start
@@ -140,22 +142,22 @@ def run(
 
 
 def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Deletion]:
-    """Forget checkpoint, state and positions of an application: its next run processes everything again.
+    """Delete checkpoint, state and positions of an application, so that its next run processes all input again.
 
-    The result tells what was deleted, or with `dry_run` what would be.
+    Return what was deleted, or with `dry_run` what would be deleted.
     """
     from kstreams.log import home_of
-    from kstreams.runtime.spark.reset import forget, remains
+    from kstreams.runtime.spark.reset import delete_application, planned_deletions
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        return remains(config, log) if dry_run else forget(config, log)
+        return planned_deletions(config, log) if dry_run else delete_application(config, log)
 
 
 def explain(topology: Topology, config: Config) -> list[object]:
-    """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed.
+    """Return the path of every operator on Spark and the reason, as named tuples. Needs neither Spark nor topics.
 
-    What is not exact when input is cut into steps is said behind the reason. Raises TopologyError when a function holds
-    what cannot be sent to workers.
+    The reason also says what is not exact if the input is cut into steps. Raises TopologyError if a function refers to
+    an object that cannot be sent to workers.
     """
     from kstreams.kernel.timestamps import extractor_of
     from kstreams.runtime.spark.cluster.unshippable import require_shippable
@@ -172,7 +174,7 @@ def explain(topology: Topology, config: Config) -> list[object]:
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
-    """Write the state of an application as of its last step into a folder; raises StateError while it runs."""
+    """Write the state of an application after its last step to a folder. Raises StateError while it runs."""
     from kstreams.log import home_of
     from kstreams.runtime.spark.saved_state.bundles import write
 
@@ -181,7 +183,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
 
 
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
-    """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
+    """Let an application continue from a state that any engine has exported; `replace` deletes its present state."""
     from kstreams.log import home_of
     from kstreams.runtime.spark.saved_state.bundles import take
     from kstreams.state.bundle import Bundle
@@ -193,7 +195,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
-    """What the stores answered after a step (by default the last); the application may run."""
+    """Query the stores as they were after a step, by default the last. The application may run meanwhile."""
     from kstreams.runtime.spark.saved_state.step_stores import StepStores
 
     with StepStores(topology, config, step) as stores:

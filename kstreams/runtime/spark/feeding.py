@@ -1,15 +1,15 @@
-"""`Feeding`: the DataFrames that fill topics of an application, each by a query of its own whose steps count once.
+"""`DataFrameFeeds`: the queries that write the rows of DataFrames to topics of an application, exactly once.
 
-A topic keeps what a DataFrame gave: what reads it has offsets that can be repeated, whatever the DataFrame gives when
-it is asked again. A streaming DataFrame has its offsets (versions of a Delta table, files that were seen) in the
-checkpoint, batch by batch; a batch is a step, and the number of the last one is committed with its records.
+The rows of a DataFrame are stored in a topic, so that the readers of the topic can repeat their offsets even if the
+DataFrame returns other rows when it is evaluated again. Spark's checkpoint holds the offsets of a streaming DataFrame
+(versions of a Delta table, names of files) batch by batch. Each batch is a step, and the number of the last step is
+committed together with its records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import OutputTopics, StepOutput
 from kstreams.runtime.spark.io.sink import LogSink, StepCommits
 from kstreams.runtime.spark.program import Program, feed_group_of
-from kstreams.runtime.spark.query import AppliedOnce, StepQuery
+from kstreams.runtime.spark.query import ExactlyOnceSteps, StepQuery
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.steps import AppliedStep
@@ -51,17 +51,17 @@ from kstreams.serdes import type_name
 
 
 class FeedSteps:
-    """See `StepExecutor`.
+    """The `StepExecutor` that writes the rows of one feed to its topic.
 
     Parameters
     ----------
     feed : Feed
     topic : str
-        The real name of its topic.
+        The topic's name in the log.
     partitions : int
-        Of that topic.
+        The number of partitions of the topic.
     clock : Clock
-        The time of rows that tell none.
+        Returns the timestamp of rows without a time column.
     """
 
     def __init__(self, feed: Feed, topic: str, partitions: int, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class FeedSteps:
         self._clock = clock
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
-        """Write the rows."""
+        """Write the rows of the step to the topic."""
         rows = step_input.required_rows()
         records = records_of(
             rows,
@@ -80,11 +80,11 @@ class FeedSteps:
             self._clock.wall_ms(),
             task_slots(rows.sparkSession),
         )
-        written = records.mapInArrow(_written(self._topic, step_input.output), BLOCK_SCHEMA)
+        written = records.mapInArrow(_writer(self._topic, step_input.output), BLOCK_SCHEMA)
         return written, taken_reports(written), AppliedStep(step_input.number)
 
 
-def _written(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _writer(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         context = TaskContext.get()
         with output.writer(f"feed_r{context.partitionId() if context else 0}") as writer:
@@ -101,47 +101,53 @@ def _written(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatc
 
 
 def _by_partition(topic: str, records: pa.RecordBatch) -> Iterator[Batch]:
-    """The records of each partition: they lie together."""
+    """Yield one batch per run of records of the same partition; the rows are sorted by partition."""
     partitions = records["partition"].to_numpy()
     starts = np.flatnonzero(np.diff(partitions, prepend=-1))
     for start, end in zip(starts, [*starts[1:], len(partitions)], strict=True):
-        part = records.slice(start, end - start)
-        source = TopicPartition(topic, int(partitions[start]))
-        yield Batch(source, np.arange(len(part)), part["key"], part["value"], part["timestamp"], None)
+        rows = records.slice(start, end - start)
+        target = TopicPartition(topic, int(partitions[start]))
+        yield Batch(target, np.arange(len(rows)), rows["key"], rows["value"], rows["timestamp"], None)
 
 
-Commits = Callable[[CommittedSteps, OutputTopics, Sequence[TopicPartition], str], StepCommits]
-"""How steps are committed, with the place for what is staged."""
+CommitsFactory = Callable[[CommittedSteps, OutputTopics, Sequence[TopicPartition], str], StepCommits]
+"""Creates the commits of a query's steps; the string is the folder of staged rows."""
 
-_KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
+_UNLIMITED_RETENTION = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 
-class Feeding:
+class DataFrameFeeds:
     """The feeds of one application.
 
     Parameters
     ----------
     session : SparkSession
-        For feeds that ask for one.
+        Passed to feeds that are declared as functions of a session.
     feeds : sequence of Feed
     program : Program
     log : Log
     clock : Clock
-    commits : callable
+    create_commits : callable
     """
 
     def __init__(
-        self, session: SparkSession, feeds: Sequence[Feed], program: Program, log: Log, clock: Clock, commits: Commits
+        self,
+        session: SparkSession,
+        feeds: Sequence[Feed],
+        program: Program,
+        log: Log,
+        clock: Clock,
+        create_commits: CommitsFactory,
     ) -> None:
         self._session = session
         self._feeds = feeds
         self._program = program
         self._log = log
         self._clock = clock
-        self._commits = commits
+        self._create_commits = create_commits
 
     def create_topics(self) -> None:
-        """Make the topics that are not there yet."""
+        """Create the topics of the feeds that do not exist yet."""
         with self._log.admin() as admin:
             existing = admin.topics()
             for feed in self._feeds:
@@ -149,96 +155,97 @@ class Feeding:
                 (key, value) = feed.serdes
                 if topic not in existing:
                     types = TopicTypes(type_name(key), type_name(value))
-                    create_typed(admin, topic, self._program.partitions[topic], _KEPT, types)
+                    create_typed(admin, topic, self._program.partitions[topic], _UNLIMITED_RETENTION, types)
 
     def queries(self) -> tuple[list[StepLoop], list[StepQuery]]:
-        """Those of static DataFrames, which end, and those of streaming ones."""
+        """Create the queries: those of static DataFrames, which end, and those of streaming DataFrames."""
         static = list[StepLoop]()
         streaming = list[StepQuery]()
         for feed in self._feeds:
             try:
                 frame = feed.of(self._session)
             except Exception as error:
-                raise unreadable(feed, error) from error
+                raise feed_error(feed, error) from error
             if frame.isStreaming:
                 streaming.append(self._streaming(feed, frame))
             else:
                 static.append(self._static(feed, frame))
         return static, streaming
 
-    def _streaming(self, feed: Feed, frame: object) -> StepQuery:
-        mark = self._mark(feed)
-        storage = self._program.storage
-        called = f"{self._program.application_id}, {feed.name}"
-        steps = self._steps(feed)
-        explained = partial(unreadable, feed)
-        name = f"feed-{feed.topic}"
+    def _streaming(self, feed: Feed, frame: DataFrame) -> StepQuery:
+        batch_counter = self._batch_counter(feed)
         return StepQuery(
-            storage, name, frame, steps, lambda batch: {mark: batch + 1}, called=called, explained=explained
+            self._program.storage,
+            f"feed-{feed.topic}",
+            frame,
+            self._steps(feed),
+            lambda batch_id: {batch_counter: batch_id + 1},
+            query_name=f"{self._program.application_id}, {feed.name}",
+            translate_error=partial(feed_error, feed),
         )
 
-    def _static(self, feed: Feed, frame: Any) -> StepLoop:
-        reader = OneOffset(self._mark(feed))
+    def _static(self, feed: Feed, frame: DataFrame) -> StepLoop:
+        reader = StaticOffsets(self._batch_counter(feed))
         limit = ReadAllAvailable()
         return StepLoop(
             frame.sparkSession, reader, limit, lambda step, last: None, lambda start, end: frame, self._steps(feed)
         )
 
-    def _described(self, feed: Feed, step: int, ranges: OffsetRanges) -> None:
+    def _describe(self, feed: Feed, step: int, ranges: OffsetRanges) -> None:
         description = f"{self._program.application_id}, rows of {feed}: batch {step // 2}"
         self._session.sparkContext.setJobDescription(description)
 
-    def _mark(self, feed: Feed) -> TopicPartition:
-        """What the batches that are done are counted at: the group of a feed has no other positions."""
+    def _batch_counter(self, feed: Feed) -> TopicPartition:
+        """Return the partition whose committed position counts the feed's batches; the group has no other positions."""
         return TopicPartition(self._program.feeds[feed.topic], 0)
 
-    def _steps(self, feed: Feed) -> AppliedOnce:
+    def _steps(self, feed: Feed) -> ExactlyOnceSteps:
         program = self._program
-        mark = self._mark(feed)
+        batch_counter = self._batch_counter(feed)
+        topic = batch_counter.topic
         group = feed_group_of(program.application_id, feed.topic)
-        committed = CommittedSteps(self._log, group, [mark], program.checkpoint_id)
-        count = program.partitions[mark.topic]
-        output = OutputTopics(HomePlace.of(program.config), "", program.partitions, count)
-        commits = self._commits(committed, output, [mark], below(program.checkpoint, f"feeds/{feed.topic}"))
-        work = FeedSteps(feed, mark.topic, count, self._clock)
-        return AppliedOnce(
-            work, LogSink(committed, commits), None, NothingDeleted(), _nothing, partial(self._described, feed)
-        )
+        committed = CommittedSteps(self._log, group, [batch_counter], program.checkpoint_id)
+        partitions = program.partitions[topic]
+        output = OutputTopics(HomePlace.of(program.config), "", program.partitions, partitions)
+        staging = below(program.checkpoint, f"feeds/{feed.topic}")
+        sink = LogSink(committed, self._create_commits(committed, output, [batch_counter], staging))
+        work = FeedSteps(feed, topic, partitions, self._clock)
+        return ExactlyOnceSteps(work, sink, None, NothingDeleted(), _ignore_reports, partial(self._describe, feed))
 
 
-def unreadable(feed: Feed, error: Exception) -> KStreamsError:
-    """What ended a feed: an error of ours as it is, else that the DataFrame cannot be read, and the cure if known."""
+def feed_error(feed: Feed, error: Exception) -> KStreamsError:
+    """Return the error that ends a feed: a KStreamsError as it is, or the feed's name, Spark's message and a remedy."""
     kstreams_error = as_kstreams_error(error)
     if type(kstreams_error) is not KStreamsError:
         return kstreams_error
-    cure = next((cure for sign, cure in _CURES.items() if sign in str(error)), "")
-    return KStreamsError(f"{feed} cannot read its DataFrame: {str(kstreams_error).removeprefix(ENDED)}{cure}")
+    remedy = next((remedy for error_class, remedy in _REMEDIES.items() if error_class in str(error)), "")
+    return KStreamsError(f"{feed} cannot read its DataFrame: {str(kstreams_error).removeprefix(ENDED)}{remedy}")
 
 
-_NOT_APPENDED = " Read its change data feed (changes=True), or pass over such versions (skipChangeCommits='true')."
-_CURES = {
-    "DELTA_SOURCE_IGNORE_DELETE": _NOT_APPENDED,
-    "DELTA_SOURCE_TABLE_IGNORE_CHANGES": _NOT_APPENDED,
+_READ_CHANGES = " Read its change data feed (changes=True), or pass over such versions (skipChangeCommits='true')."
+_REMEDIES = {
+    "DELTA_SOURCE_IGNORE_DELETE": _READ_CHANGES,
+    "DELTA_SOURCE_TABLE_IGNORE_CHANGES": _READ_CHANGES,
     "DELTA_MISSING_CHANGE_DATA": " Let the table keep one: set its property delta.enableChangeDataFeed to true.",
 }
-"""By what Spark's exceptions say."""
+"""Remedies by the error class that Spark's exceptions contain."""
 
 
-class OneOffset:
-    """The offsets of a static DataFrame: before it was read, and after. See `StepOffsets`."""
+class StaticOffsets:
+    """The `StepOffsets` of a static DataFrame: its only step ends at offset 1."""
 
-    def __init__(self, mark: TopicPartition) -> None:
-        self._after = offsets_of({mark: 1})
+    def __init__(self, batch_counter: TopicPartition) -> None:
+        self._end = offsets_of({batch_counter: 1})
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """It does not grow."""
+        """Do nothing: a static DataFrame does not grow."""
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        return self._after
+        return self._end
 
     def stop(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there are no resources to release."""
 
 
-def _nothing(reports: list[TaskReport]) -> None:
-    """Its records are counted where they are processed."""
+def _ignore_reports(reports: list[TaskReport]) -> None:
+    """Ignore the records of a feed: they are counted where the topology processes them."""

@@ -1,4 +1,4 @@
-"""`Prepared`: an application laid out on the topics there are, with its checkpoint, before a session runs it."""
+"""`PreparedApplication`: an application with its layout on the existing topics and its checkpoint, before it runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from kstreams.runtime.spark.storage.opening import open_storage
 
 
 class PlannedApplication(NamedTuple):
-    """An application on the topics there are.
+    """The layout of an application on the existing topics.
 
     Parameters
     ----------
     layout : Layout
     plan : PathPlan
-        The path that every operator takes.
+        The path of every operator.
     existing : mapping of str to int
-        Number of partitions of every topic there is.
+        The number of partitions of each existing topic.
     """
 
     layout: Layout
@@ -36,15 +36,15 @@ class PlannedApplication(NamedTuple):
     existing: Mapping[str, int]
 
 
-class Prepared(NamedTuple):
-    """The same with its checkpoint.
+class PreparedApplication(NamedTuple):
+    """An application whose checkpoint is open.
 
     Parameters
     ----------
     plan : PathPlan
     checkpoint : Checkpoint
     program : Program
-        What the workers need.
+        The data that is sent to the workers.
     """
 
     plan: PathPlan
@@ -53,22 +53,22 @@ class Prepared(NamedTuple):
 
     @property
     def in_tasks(self) -> Set[int]:
-        """The sub-topologies that run as tasks, or beside them."""
+        """The sub-topologies that do not run as streaming queries of their own."""
         return self.program.tasks.keys() - self.plan.in_queries
 
     @property
     def sources(self) -> list[TopicPartition]:
-        """What these read."""
+        """The partitions that these sub-topologies read."""
         return source_partitions(self.program, self.in_tasks)
 
     @property
     def group(self) -> str:
-        """The consumer group that holds their positions."""
+        """The consumer group that holds the positions of these sub-topologies."""
         return group_of(self.program.application_id)
 
 
-def laid_out(topology: Topology, config: Config, log: Log) -> PlannedApplication:
-    """Lay an application out; nothing changes.
+def plan_application(topology: Topology, config: Config, log: Log) -> PlannedApplication:
+    """Lay an application out on the existing topics. This changes neither topics nor the checkpoint.
 
     Raises
     ------
@@ -84,20 +84,20 @@ def laid_out(topology: Topology, config: Config, log: Log) -> PlannedApplication
     return PlannedApplication(layout, plan_of(topology, settings.path, needs_tasks(config)), existing)
 
 
-def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
+def prepare(topology: Topology, config: Config, log: Log) -> PreparedApplication:
     """Lay an application out and open its checkpoint.
 
     Raises
     ------
     UnknownTopicError, TopologyError
-        As `laid_out`; and when the checkpoint belongs to another topology.
+        As `plan_application`, and if the checkpoint belongs to another topology.
     """
     settings = SparkSettings.of(config)
-    (layout, plan, existing) = laid_out(topology, config, log)
+    (layout, plan, existing) = plan_application(topology, config, log)
     storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
     checkpoint = Checkpoint(storage, topology, plan.described())
     program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint_id=checkpoint.id)
-    return Prepared(plan, checkpoint, program)
+    return PreparedApplication(plan, checkpoint, program)
 
 
 def _existing(log: Log, required: Collection[str]) -> Mapping[str, int]:

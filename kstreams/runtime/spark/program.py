@@ -1,4 +1,4 @@
-"""`Program` and `Step`: what the driver sends to Spark's workers, once per application and once per micro-batch."""
+"""`Program`: the description of an application that the driver sends to Spark's workers once."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ _LOAD_BYTES = 4 * 1024 * 1024
 
 
 class RowRoutes(NamedTuple):
-    """Where the rows go that an application writes.
+    """The destinations of the rows that an application writes: the log, Spark, or both.
 
     Parameters
     ----------
-    repartition, internal : frozenset of str
-        Repartition topics; and with them the topics of the user's that are written and read within a step.
+    repartition : frozenset of str
+        The repartition topics.
+    internal : frozenset of str
+        The topics that are written and read within a step: repartition topics, and topics of the user.
     delta : bool
-        Whether Delta tables take the rows too.
+        True if the rows are also written to Delta tables.
     """
 
     repartition: frozenset[str]
@@ -43,46 +45,47 @@ class RowRoutes(NamedTuple):
     delta: bool
 
     def to_log(self, topic: str) -> bool:
-        """Whether the rows of a topic are written to the log: those of repartition topics are not."""
+        """Return True if the rows of a topic are written to the log, as those of all but repartition topics are."""
         return topic not in self.repartition
 
     def to_spark(self, topic: str) -> bool:
-        """Whether the rows of a topic go to Spark: other tasks of the step read them, or Delta tables take them."""
+        """Return True if the rows of a topic go to Spark, for other tasks of the step or for Delta tables."""
         return self.delta or topic in self.internal
 
 
 @dataclass(frozen=True)
 class Program:
-    """An application as the workers need it.
+    """The data of an application that workers need.
 
     Parameters
     ----------
     config : Config
     sub_topologies : tuple of SubTopology
-        All of them, those of global tables too.
+        All sub-topologies, including those of global tables.
     inputs : mapping of int to tuple of str
-        Per sub-topology: real names of the topics it reads.
+        By sub-topology: the topics that it reads, by their names in the log.
     topic_names : mapping of str to str
-        Real names of repartition topics.
+        The names of repartition topics in the log, by their names in the topology.
     partitions : mapping of str to int
-        Number of partitions by real name, of all topics that are read or written.
+        The number of partitions of each topic that is read or written, by its name in the log.
     tasks : mapping of int to int
-        Number of tasks per sub-topology.
+        The number of tasks of each sub-topology.
     checkpoint : str
-        Absolute path or URI of the application's checkpoint.
+        The absolute path or URI of the application's checkpoint.
     checkpoint_id : str
-        Names it, wherever it lies.
+        The id of the checkpoint, which stays the same if the checkpoint is moved.
     internal : frozenset of str
-        Real names of topics that are written and read within a step: repartition topics, and whatever the topology
-        both writes and reads.
+        The topics that are written and read within a step, by their names in the log: repartition topics, and topics
+        that the topology both writes and reads.
     snapshot_every : int
-        Steps after which snapshots are thought of.
+        The number of steps after which a task checks whether a snapshot is due.
     delta : bool
-        Whether Delta tables take the results too: tasks then hand them to Spark besides writing them to topics.
+        True if tasks hand results to Spark for Delta tables in addition to writing them to topics.
     state_dir : str or None
-        Folder on each machine for what workers keep there; None for Spark's local ones.
+        The folder on each machine for the stores of workers; None for Spark's local folders.
     feeds : mapping of str to str
-        Real names of the topics that DataFrames fill. The sources of the sub-topologies have them already.
+        The names in the log of the topics that DataFrames fill. The sources of `sub_topologies` already use these
+        names.
     """
 
     config: Config
@@ -101,16 +104,16 @@ class Program:
 
     @property
     def default_partitions(self) -> int:
-        """Number of partitions of a topic that is chosen per record and does not exist yet."""
+        """The number of partitions of a dynamic topic that does not exist yet."""
         return max(self.tasks.values(), default=1)
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has, or will have."""
+        """Return the number of partitions that a topic has, or will have once it is created."""
         return self.partitions.get(topic, self.default_partitions)
 
     @cached_property
     def routes(self) -> RowRoutes:
-        """Where the rows of each topic go."""
+        """The destinations of the rows of each topic."""
         return RowRoutes(frozenset(self.topic_names.values()), self.internal, self.delta)
 
     @property
@@ -124,24 +127,25 @@ class Program:
 
     @cached_property
     def limits(self) -> StateLimits:
-        """Ceilings for the state of each worker process."""
+        """The limits of the state in each worker process."""
         return StateLimits.of(MemoryShares.of(self.config))
 
     @cached_property
     def limits_in_step(self) -> StateLimits:
-        """The same for stores that are open for one step only: of many rows few are read then."""
+        """The limits of stores that are open for one step only; such a step reads few of many rows."""
         return replace(self.limits, load_max_bytes=_LOAD_BYTES)
 
     @cached_property
     def upstream(self) -> dict[int, frozenset[int]]:
-        """By sub-topology (those of global tables aside): which ones feed it within a step."""
+        """By sub-topology: the sub-topologies whose output it reads within a step. Global tables are left out."""
         return {sub.id: self._writers_for(sub.id) for sub in self.sub_topologies if not sub.is_global}
 
     @cached_property
     def timed(self) -> frozenset[str]:
-        """The topics written within a step whose rows stand at the times at which they were written.
+        """The internal topics whose rows carry the stream time at which they were written.
 
-        Not those of sub-topologies that feed each other in a circle: these do not advance together in time.
+        Topics that sub-topologies in a cycle write are left out, since such sub-topologies do not advance together in
+        time.
         """
         circles = in_cycles(self.upstream)
         ordered = {self.topic_names.get(topic, topic) for topic in fixed_sinks(self._outside(circles))}
@@ -152,20 +156,20 @@ class Program:
 
     @cached_property
     def stateful(self) -> frozenset[int]:
-        """The sub-topologies that keep state, or whose records reach one that does."""
+        """The sub-topologies that have stores, or whose records reach one that has."""
         return leading_to({number for number in self.upstream if self.sub_topology(number).stores}, self.upstream)
 
     @cached_property
     def idle_sources(self) -> list[str]:
-        """The names of the sources that are idle after some time without records."""
+        """The names of the sources with an idle timeout."""
         sources = (source for number in self.upstream for source in self.sub_topology(number).sources)
         return sorted(source.name for source in sources if limit_of(source, self.config["idle.timeout.ms"]) >= 0)
 
     def awake(self, number: int, partition: int, behind: Collection[TopicPartition]) -> set[str]:
-        """The topics of a task of which more records may come, when some source partitions are behind.
+        """Return the topics of a task that may get more records, given the source partitions with a backlog.
 
-        Of one that is written within the step more may come as long as anything is behind that feeds it. A global table
-        is read to the end of its topics: of these no more may come.
+        An internal topic may get more records as long as any partition that feeds it has a backlog. The topics of a
+        global table are read to their ends, so they get no more.
         """
         if number not in self.upstream:
             return set()
@@ -178,13 +182,13 @@ class Program:
         }
 
     def admissions(self, numbers: Collection[int]) -> list[Admission]:
-        """How the topics that some sub-topologies read from the log are cut into steps, when these run together."""
+        """Return how the source topics of sub-topologies that run together are cut into steps."""
         subs = [sub for sub in self.sub_topologies if sub.id in numbers and not sub.is_global]
         default = extractor_of(self.config["default.timestamp.extractor"])
         return admissions(subs, self.inputs, self.upstream, self.internal, default)
 
     def read_within(self, number: int) -> list[str]:
-        """The topics that a sub-topology reads and that are written within the step."""
+        """Return the internal topics that a sub-topology reads."""
         return [topic for topic in self.inputs[number] if topic in self.internal]
 
     def _writers_for(self, number: int) -> frozenset[int]:
@@ -196,7 +200,7 @@ class Program:
         return frozenset(writer for writer, of_writer in written.items() if not of_writer.isdisjoint(topics))
 
     def sub_topology(self, number: int) -> SubTopology:
-        """The sub-topology with this id."""
+        """Return the sub-topology with this id."""
         return next(sub for sub in self.sub_topologies if sub.id == number)
 
 
@@ -210,12 +214,12 @@ def program_of(
     *,
     checkpoint_id: str = "",
 ) -> Program:
-    """The program of an application.
+    """Return the program of an application.
 
     Parameters
     ----------
     existing : mapping of str to int
-        Number of partitions of every topic there is.
+        The number of partitions of each existing topic.
     """
     tasks = Counter(task.id.sub_topology for task in layout.tasks)
     read = {topic for topics in layout.inputs.values() for topic in topics}
@@ -239,15 +243,15 @@ def program_of(
     )
     if program.idle_sources:
         logger.warning(
-            "%s: idle input closes nothing on Spark before the next record of any source comes: nothing runs there "
-            "between steps",
+            "%s: on Spark, idle input closes windows only when the next record of any source arrives, since nothing "
+            "runs between steps",
             ", ".join(program.idle_sources),
         )
     return program
 
 
 def _with_real_topics(sub: SubTopology, feeds: Mapping[str, str]) -> SubTopology:
-    """The sub-topology whose sources know the topics that DataFrames fill by their real names."""
+    """Return the sub-topology with the names in the log for the topics that DataFrames fill."""
     nodes = (
         replace(node, topics=tuple(feeds.get(topic, topic) for topic in node.topics))
         if isinstance(node, SourceNode)
@@ -258,22 +262,22 @@ def _with_real_topics(sub: SubTopology, feeds: Mapping[str, str]) -> SubTopology
 
 
 def group_of(application_id: str) -> str:
-    """The consumer group that holds the positions of an application on Spark."""
+    """Return the consumer group that holds the positions of an application on Spark."""
     return f"{application_id}-spark"
 
 
 def windowed_group_of(application_id: str, number: int) -> str:
-    """The same of a windowed sub-topology that is a query of its own."""
+    """Return the consumer group of a windowed sub-topology that is a query of its own."""
     return f"{group_of(application_id)}-{number}"
 
 
 def feed_group_of(application_id: str, topic: str) -> str:
-    """The same of a topic that a DataFrame fills, by its name in the topology."""
+    """Return the consumer group of the feed of a topic, by the topic's name in the topology."""
     return f"{group_of(application_id)}-feed-{topic}"
 
 
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:
-    """All partitions of the topics that some sub-topologies read from the log."""
+    """Return all partitions of the topics that these sub-topologies read from the log."""
     topics = {
         topic
         for sub in program.sub_topologies
@@ -285,5 +289,5 @@ def source_partitions(program: Program, sub_topologies: Collection[int]) -> list
 
 
 def fixed_sinks(sub_topologies: Iterable[SubTopology]) -> set[str]:
-    """The topics that are written to, by their names in the topology; those chosen per record aside."""
+    """Return the written topics by their names in the topology, without dynamic topics."""
     return {sink.topic for sub in sub_topologies for sink in sub.sinks if isinstance(sink.topic, str)}

@@ -1,4 +1,4 @@
-"""How a run on Spark is doing: counters of what it read, wrote and dropped, and how far it lags."""
+"""`SparkProgress`: counters of a run on Spark: records read, written and dropped, and its lag."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from kstreams.runtime.spark.exchange.reports import StoreSize
 
 @dataclass
 class SparkProgress:
-    """What a run did since its start, counted as on the native engine.
+    """The counters of a run since its start, as on the native engine.
 
     Parameters
     ----------
     records_in : int
-        Records of source topics that are done, those that were dropped among them.
+        The processed records of source topics, including dropped ones.
     records_out : mapping of str to int
-        Records written, by the topology's name of the topic: in the log it has `spark.kstreams.prefix` before it.
+        The written records, by the name of the topic in the topology, without `spark.kstreams.prefix`.
     dropped : mapping of (operator, reason) to int
-        Records skipped, late ones among them.
+        The skipped records, including late ones.
     commits : int
-        Steps that were applied.
+        The committed steps.
     lag : int
-        Records that exist and are not processed yet.
+        The records of the source topics that are not processed yet.
     stores : mapping of str to StoreSize
-        By store: how much it holds in all tasks together.
+        By store: its size in all tasks together.
     stream_time : int
-        The lowest stream time (ms) of the tasks that have one, which stands in for a watermark; else -1.
+        The lowest stream time (ms) of the tasks, in place of a watermark; -1 if no task has one.
     """
 
     records_in: int = 0

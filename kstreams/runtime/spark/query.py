@@ -1,7 +1,7 @@
-"""`AppliedOnce`: steps that count once; and `StepQuery`, a streaming query whose every micro-batch is such a step.
+"""`ExactlyOnceSteps`: steps that are committed exactly once; `StepQuery`: a streaming query whose batches are steps.
 
-A step counts when the log has committed what executors wrote in it, its positions and its number as one. Whatever
-happens before that, the step runs again from the same parent.
+The log commits the records that executors wrote in a step, its positions and its number as one. If a step fails before
+this commit, it runs again from the same parent.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from kstreams.runtime.spark.io.deleted_input import DeletedInput, NothingDeleted
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.measured.step_sensors import StepSensors
 from kstreams.runtime.spark.step_input import StepInput
+from kstreams.runtime.spark.step_sensors import StepSensors
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 logger = logging.getLogger(__name__)
 
-MOST_STARTS = 5
-_TOO_SLOW = "Python worker failed to connect back"
-"""What Spark says when the process that plans the input of a query took more than ten seconds to start."""
+MAX_STARTS = 5
+_WORKER_TIMED_OUT = "Python worker failed to connect back"
+"""Spark's message if the process that plans the input of a query took more than ten seconds to start."""
 
 
 class StepExecutor(Protocol):
-    """What runs a step: tasks, or a windowed relational query."""
+    """The work of a step: tasks, a windowed relational query, or a feed."""
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
-        """Have executors read, work and write.
+        """Run a step on the executors.
 
-        The rows that they hand to Spark, reports of what they did, and the step with the manifest of its state.
+        Return the rows that the executors hand to Spark, the reports of their tasks, and the step with the digest of
+        the manifest of its state.
         """
         ...
 
@@ -53,17 +54,17 @@ OnBegin = Callable[[int, OffsetRanges], None]
 """Called before every step with its number and its input."""
 
 
-class AppliedOnce:
-    """Applies steps: has executors work, brings the results into Delta tables, commits.
+class ExactlyOnceSteps:
+    """Applies the steps of one query: runs the work, writes Delta tables, commits.
 
     Parameters
     ----------
     work : StepExecutor
     sink : LogSink
-        Commits the steps, and knows which one was the last.
+        Commits the steps, and reads the last committed one.
     delta : DeltaSink or None
-        Takes the results too.
-    deleted : DeletedInput or AllThere
+        Also writes the results to Delta tables.
+    deleted : DeletedInput or NothingDeleted
     on_step : callable
     on_begin : callable
     sensors : StepSensors, optional
@@ -92,7 +93,7 @@ class AppliedOnce:
     def apply(
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
     ) -> None:
-        """Run a step that goes on from its parent and ends at these positions, and commit it."""
+        """Run the step that follows `parent` and ends at these positions, and commit it."""
         started_at = monotonic()
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
@@ -103,33 +104,33 @@ class AppliedOnce:
             raise_first(reports)
             if self._delta is not None:
                 self._delta.apply(step, frame, written_records(reports))
-        committing = monotonic()
+        commit_started_at = monotonic()
         self.sink.commit(applied, [name for report in reports for name in report.outputs], positions)
         if self._sensors is not None:
-            self._sensors.applied(started_at, committing, [*reports, missed])
+            self._sensors.applied(started_at, commit_started_at, [*reports, missed])
         self._on_step([*reports, missed])
 
 
 class StepQuery:
-    """A streaming query of Spark whose every micro-batch is a step.
+    """A streaming query of Spark whose micro-batches are steps.
 
     Parameters
     ----------
     storage : CheckpointStorage
-        Holds the checkpoint of the application.
+        The checkpoint of the application.
     name : str
-        Folder of Spark's own checkpoint in it.
+        The folder of Spark's own checkpoint in the application's checkpoint.
     rows : DataFrame
         The stream whose micro-batches are the steps.
-    steps : AppliedOnce
+    steps : ExactlyOnceSteps
     positions : callable
-        The positions to commit with a batch, by its id.
-    called : str
-        Its name for Spark.
-    mode : str
-        The output mode: which rows of a batch Spark hands over.
-    explained : callable
-        What an exception of Spark means.
+        Returns the positions to commit with the batch of an id.
+    query_name : str
+        The name of the query in Spark.
+    output_mode : str
+        Spark's output mode: which rows of a batch Spark passes on.
+    translate_error : callable
+        Converts an exception of Spark to a KStreamsError.
     """
 
     def __init__(
@@ -137,36 +138,36 @@ class StepQuery:
         storage: CheckpointStorage,
         name: str,
         rows: DataFrame,
-        steps: AppliedOnce,
+        steps: ExactlyOnceSteps,
         positions: Callable[[int], Mapping[TopicPartition, int]],
         *,
-        called: str,
-        mode: str = "append",
-        explained: Callable[[Exception], KStreamsError] = as_kstreams_error,
+        query_name: str,
+        output_mode: str = "append",
+        translate_error: Callable[[Exception], KStreamsError] = as_kstreams_error,
     ) -> None:
         self._storage = storage
         self._name = name
         self._rows = rows
         self._steps = steps
         self._positions = positions
-        self._called = called
-        self._mode = mode
-        self._explained = explained
+        self._query_name = query_name
+        self._output_mode = output_mode
+        self._translate_error = translate_error
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
         self._starts = 0
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
-        """Begin to run; a bounded query ends where its topics ended when it was started."""
+        """Start the query. A bounded query ends where its topics end now."""
         location = self._storage.for_spark(self._name)
         writer = (
-            self._rows.writeStream.queryName(self._called)
-            .outputMode(self._mode)
+            self._rows.writeStream.queryName(self._query_name)
+            .outputMode(self._output_mode)
             .foreachBatch(self._batch)
             .option("checkpointLocation", location)
         )
-        pace = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
-        self._writer = writer.trigger(**pace)
+        trigger = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
+        self._writer = writer.trigger(**trigger)
         self._begin()
 
     def _begin(self) -> None:
@@ -174,27 +175,27 @@ class StepQuery:
         self._query = self._writer.start()
 
     def ended(self, seconds: float) -> bool:
-        """Wait a little; whether the query has ended. Raises what ended it."""
+        """Wait at most `seconds`, and return True if the query has ended. Raises the error that ended it."""
         query = self._query
         if query is None:
             return False
         try:
             return bool(query.awaitTermination(seconds))
         except Exception as error:
-            if self._error is None and self._starts < MOST_STARTS and _TOO_SLOW in str(error):
-                logger.warning("%s; the query is started again", _TOO_SLOW)
+            if self._error is None and self._starts < MAX_STARTS and _WORKER_TIMED_OUT in str(error):
+                logger.warning("%s; the query is started again", _WORKER_TIMED_OUT)
                 self._begin()
                 return False
-            raise (self._error or self._explained(error)) from error
+            raise (self._error or self._translate_error(error)) from error
 
     def stop(self) -> None:
-        """End the query, in the middle of a step if need be, and release what it holds."""
+        """End the query, also within a step, and close its sink."""
         if self._query is not None:
             self._query.stop()
         self._steps.sink.close()
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
-        """What Spark calls for every micro-batch, again for one that it does not know to be done."""
+        """Apply a micro-batch unless it is committed. Spark calls this again for a batch that it did not see end."""
         step = batch_step(batch_id)
         last = self._steps.sink.last_step()
         try:

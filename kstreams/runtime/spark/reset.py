@@ -1,4 +1,4 @@
-"""What an application leaves on Spark when it is to begin anew: no checkpoint, no positions, none of what fed it."""
+"""Reset of an application on Spark: its checkpoint, its consumer groups and the topics of its DataFrames."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 
 
-def remains(config: Config, log: Log) -> list[Deletion]:
-    """The checkpoint and the committed positions that are there."""
+def planned_deletions(config: Config, log: Log) -> list[Deletion]:
+    """Return what a reset would delete: checkpoint, consumer groups and topics of DataFrames."""
     storage = _storage(config)
     checkpoint = [Deletion("checkpoint", storage.location)] if storage.names("") else []
     with log.admin() as admin:
@@ -24,12 +24,13 @@ def remains(config: Config, log: Log) -> list[Deletion]:
         return checkpoint + groups + [Deletion("topic", topic) for topic in _fed_topics(config, admin)]
 
 
-def forget(config: Config, log: Log) -> list[Deletion]:
-    """Delete checkpoint, state and positions of an application; what was there of them.
+def delete_application(config: Config, log: Log) -> list[Deletion]:
+    """Delete checkpoint, consumer groups and topics of DataFrames of an application, and return what was deleted.
 
-    Its id goes first. If the rest stays, the next run finds steps that are not its own, and is refused.
+    The id of the checkpoint is deleted first. If the reset is then interrupted, the next run has another id than the
+    committed steps and is refused.
     """
-    deletions = remains(config, log)
+    deletions = planned_deletions(config, log)
     storage = _storage(config)
     storage.delete([CHECKPOINT_ID])
     storage.clear()
@@ -47,13 +48,13 @@ def _storage(config: Config) -> CheckpointStorage:
 
 
 def _groups(config: Config, admin: Admin) -> list[str]:
-    """One for the tasks and one for each windowed query and each feed, each with those of its publishers."""
+    """Return the groups of the tasks, of each windowed query and of each feed, and the groups of their publishers."""
     base = re.escape(group_of(config.application_id))
     return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+|-feed-.+-feed)?({PUBLISHED})?", group)]
 
 
 def _fed_topics(config: Config, admin: Admin) -> list[str]:
-    """The topics that DataFrames have filled: a feed names its topic in its group."""
-    before = feed_group_of(config.application_id, "")
-    named = (group.removeprefix(before) for group in _groups(config, admin) if group.startswith(before))
-    return sorted({f"{config.application_id}-{topic}" for topic in named} & admin.topics().keys())
+    """Return the topics that DataFrames fill. The group of a feed contains the name of its topic."""
+    prefix = feed_group_of(config.application_id, "")
+    topics = (group.removeprefix(prefix) for group in _groups(config, admin) if group.startswith(prefix))
+    return sorted({f"{config.application_id}-{topic}" for topic in topics} & admin.topics().keys())

@@ -1,4 +1,4 @@
-"""`start`: runs a topology on Spark in the background; `SparkRun`: the handle by which it is asked and stopped."""
+"""`start`: runs a topology on Spark in the background; `SparkRun`: the handle of such a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
@@ -29,23 +29,23 @@ from kstreams.runtime.spark.cluster.unshippable import require_shippable
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import register
 from kstreams.runtime.spark.io.typed_rows import DELETED, Serdes, TypedRows, last_of_each_key, serdes_written
-from kstreams.runtime.spark.measured.step_sensors import Value, gathered
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.runner import SparkRunner, driver_lock
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.step_sensors import Value, metric_values
 
 
-class Results:
-    """What an application reads and writes.
+class TopicFrames:
+    """DataFrames of the topics that an application reads and writes.
 
     Parameters
     ----------
     session : SparkSession
-        Reads it.
+        The session that reads the topics.
     topology : Topology
     config : Config
     prefix : str
-        Stands before the names of the topics that it writes.
+        The prefix of the names of written topics.
     """
 
     def __init__(self, session: SparkSession, topology: Topology, config: Config, prefix: str) -> None:
@@ -84,15 +84,15 @@ Status = Literal["RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
 
 
 class SparkRun:
-    """A topology that runs on Spark in a thread of this process; `start` makes it. Usable as a context manager.
+    """A topology that runs on Spark in a thread of this process. `start` creates it. Usable as a context manager.
 
     Parameters
     ----------
     application_id : str
     runner : SparkRunner
-    results : Results
+    frames : TopicFrames
     resources : ExitStack
-        Closed when the run is over.
+        Closed at the end of the run.
     once, until_end : bool
     """
 
@@ -100,7 +100,7 @@ class SparkRun:
         self,
         application_id: str,
         runner: SparkRunner,
-        results: Results,
+        frames: TopicFrames,
         resources: ExitStack,
         *,
         once: bool,
@@ -108,7 +108,7 @@ class SparkRun:
     ) -> None:
         self._application_id = application_id
         self._runner = runner
-        self._results = results
+        self._frames = frames
         self._resources = resources
         self._stop = threading.Event()
         self._error = list[BaseException]()
@@ -119,35 +119,35 @@ class SparkRun:
 
     @property
     def status(self) -> Status:
-        """How it is, in the words of `KafkaStreams.state`: NOT_RUNNING after its end, ERROR when something ended it."""
+        """The state, named as in `KafkaStreams.state`: NOT_RUNNING after the end, ERROR if an error ended the run."""
         if self._thread.is_alive():
             return "PENDING_SHUTDOWN" if self._stop.is_set() else "RUNNING"
         return "ERROR" if self._error else "NOT_RUNNING"
 
     @property
     def progress(self) -> SparkProgress:
-        """Its counters now."""
-        now = self._runner.progress
-        return replace(now, records_out=now.records_out.copy(), dropped=now.dropped.copy())
+        """A copy of the counters."""
+        progress = self._runner.progress
+        return replace(progress, records_out=progress.records_out.copy(), dropped=progress.dropped.copy())
 
     def metrics(self) -> dict[MetricName, Value]:
-        """The values of its metrics now, by the names that they have natively; docs/metrics.md tells which there are.
+        """Return the values of the metrics by their names on the native engine; docs/metrics.md lists them.
 
-        A call asks the home of topics where partitions end.
+        Each call reads the end offsets of the source topics.
         """
         lags = dict[TopicPartition, int]()
         if self._thread.is_alive():
-            with suppress(LogError):  # a home that does not answer now, or is closed just so
+            with suppress(LogError):  # the home may be unavailable, or the run may close it just now
                 lags = self._runner.lags()
-        return gathered(self._application_id, self.status, self.progress, self._runner.sensors, lags)
+        return metric_values(self._application_id, self.status, self.progress, self._runner.sensors, lags)
 
     @property
     def exception(self) -> BaseException | None:
-        """What ended it."""
+        """The error that ended the run, if there was one."""
         return self._error[0] if self._error else None
 
     def await_termination(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, or so many seconds; whether it has. Raises what ended it."""
+        """Wait for at most `seconds`, and return True if the run has ended. Raises the error that ended it."""
         self._thread.join(seconds)
         if self._thread.is_alive():
             return False
@@ -156,45 +156,47 @@ class SparkRun:
         return True
 
     def stop(self, *, wait: bool = True) -> None:
-        """End it, in the middle of a step if need be: that step is run again by the next start.
+        """End the run, also within a step; the next start repeats that step.
 
-        Who is called by the run itself, as `on_progress` is, does not wait for it.
+        A callback of the run itself, such as `on_progress`, passes `wait=False`.
         """
         self._stop.set()
         if wait:
             self._thread.join()
 
     def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return True until the run has ended."""
         return bool(self._thread.is_alive())
 
     def stopped(self, seconds: float) -> bool:
-        """End it within so many seconds; whether that was done."""
+        """End the run, wait at most `seconds`, and return True if it has ended."""
         self._stop.set()
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def to_dataframe(self, topic: str, *, last_of_each_key: bool = False) -> DataFrame:
-        """The records of a topic that the topology writes or reads, as they are whenever the DataFrame is evaluated.
+        """Return the records of a topic that the topology writes or reads.
+
+        Each evaluation of the DataFrame reads the records that the topic then holds.
 
         Parameters
         ----------
         topic : str
-            Its name in the topology.
+            The name of the topic in the topology.
         last_of_each_key : bool
-            The rows of the table instead, of which the records are the changes.
+            True for the rows of the table whose changes the records are: the last value of each key.
 
         Returns
         -------
         DataFrame
-            Columns `key`, `value` (typed where their types are known), `timestamp`, `partition` and `headers`.
+            Columns `key`, `value` (typed if their types are known), `timestamp`, `partition` and `headers`.
 
         Raises
         ------
         UnknownTopicError
-            When the topology has no such topic; names the nearest.
+            If the topology has no such topic; the message names the nearest one.
         """
-        return self._results.of(topic, last_of_each_key=last_of_each_key)
+        return self._frames.of(topic, last_of_each_key=last_of_each_key)
 
     def __enter__(self) -> Self:
         return self
@@ -202,10 +204,10 @@ class SparkRun:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def _run(self, **arguments: Any) -> None:
+    def _run(self, *, once: bool, until_end: bool, stop: threading.Event) -> None:
         with self._resources:
             try:
-                self._runner.run(**arguments)
+                self._runner.run(once=once, until_end=until_end, stop=stop)
             except BaseException as error:
                 self._error.append(error)
 
@@ -226,40 +228,43 @@ def start(
     ----------
     topology : StreamsBuilder, Topology, or a function that returns one
     spark : SparkSession, optional
-        The one of the notebook or job; without it the active one, or a new local one.
+        The session of the notebook or job; by default the active session, or a new local one.
     config : Config or mapping
-        `application.id` is needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
+        Must have `application.id`. Keys `spark.kstreams.*` are settings of this engine; other keys `spark.*` are passed
+        to Spark.
     once, until_end : bool
-        Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
+        Stop when all records that the topics hold now are processed; with `until_end`, also close open windows.
     on_progress : callable, optional
-        Called after every step, by the thread that ran it.
+        Called after every step, by the thread that ran the step.
     say : callable, optional
-        Gets a line for what takes seconds before the first row.
+        Called with a line of text before each part of the start that takes seconds.
 
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or jars are missing, or the session does not suit; names the cure.
+        If Java, PySpark or jars are missing, or the session does not suit; the message says what to do.
     UnknownTopicError, TopologyError, ConfigError
-        When the topology does not fit its topics, its checkpoint or the settings, or a function holds what cannot be
-        sent to workers, such as a lock or a connection. Nothing was started then.
+        If the topology does not fit its topics, its checkpoint or the settings, or a function refers to an object that
+        cannot be sent to workers, such as a lock or a connection. Nothing is started then.
     """
     settings = Config.of(config)
     registry = ApplicationRegistry(settings)
     bound = built(topology, settings, "kstreams.spark.start").bound(settings, registry)
-    of_spark = SparkSettings.of(settings)
+    spark_settings = SparkSettings.of(settings)
     require_shippable(bound, settings)
-    session = spark or spark_session(of_spark, say)
-    require_suitable(session, of_spark, bound.feeds)
-    checkpoint = of_spark.checkpoint_of(settings.application_id)
+    session = spark or spark_session(spark_settings, say)
+    require_suitable(session, spark_settings, bound.feeds)
+    checkpoint = spark_settings.checkpoint_of(settings.application_id)
     make_room(checkpoint, topology)
     with ExitStack() as resources:
         resources.callback(registry.close)
         resources.enter_context(driver_lock(settings, shared=True))
         log = resources.enter_context(home_of(settings).open(settings))
-        own = session_of_run(session, of_spark)
-        runner = SparkRunner(bound, settings, own, log, SystemClock(), on_progress=on_progress, watching=session)
-        results = Results(session, bound, settings, of_spark.prefix)
-        run = SparkRun(settings.application_id, runner, results, resources.pop_all(), once=once, until_end=until_end)
+        run_session = session_of_run(session, spark_settings)
+        runner = SparkRunner(
+            bound, settings, run_session, log, SystemClock(), on_progress=on_progress, listened_session=session
+        )
+        frames = TopicFrames(session, bound, settings, spark_settings.prefix)
+        run = SparkRun(settings.application_id, runner, frames, resources.pop_all(), once=once, until_end=until_end)
     note(checkpoint, LocalRun(f"the application {settings.application_id!r}", topology, run.is_alive, run.stopped))
     return run

@@ -1,4 +1,4 @@
-"""`SparkRunner`: runs a topology as streaming queries: one for all tasks, one for each windowed relational part."""
+"""`SparkRunner`: runs a topology as one step loop for all tasks and one streaming query per windowed sub-topology."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
-from kstreams.runtime.spark.feeding import Feeding
+from kstreams.runtime.spark.feeding import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
@@ -41,15 +41,15 @@ from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicR
 from kstreams.runtime.spark.io.staged.commits import StagedCommits
 from kstreams.runtime.spark.io.staged.publication import Publication, publish
 from kstreams.runtime.spark.io.staged.rows import StagedRows
-from kstreams.runtime.spark.measured.step_sensors import StepSensors
 from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
-from kstreams.runtime.spark.query import AppliedOnce, OnBegin, OnStep, StepExecutor, StepQuery
+from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, output_mode, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.step_events import StepEvents
 from kstreams.runtime.spark.step_loop import StepLoop
-from kstreams.runtime.spark.step_watch import StepWatch
+from kstreams.runtime.spark.step_sensors import StepSensors
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
@@ -58,18 +58,18 @@ from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 
 class FeedPurge:
-    """Purges the topics of one application.
+    """The purge of the topics that DataFrames fill.
 
-    The last step of a query may be read again after a crash. So what is deleted is what was read at an earlier look,
-    where another step was committed since.
+    After a crash, a query may read the input of its last step again. So a purge deletes up to the positions of the
+    purge before, and only in partitions where another step was committed since.
 
     Parameters
     ----------
     log : Log
     topics : collection of str
-        Real names of the topics that DataFrames fill.
+        The names of the topics in the log.
     interval_ms : int
-        Least time between two looks of `look_if_due`.
+        The least time between two purges by `purge_if_due`.
     clock : Clock
     """
 
@@ -79,57 +79,57 @@ class FeedPurge:
         self._interval_ms = interval_ms
         self._clock = clock
         self._queries: list[CommittedSteps] = []
-        self._seen: dict[TopicPartition, int] = {}
+        self._last_positions: dict[TopicPartition, int] = {}
         self._last_ms = clock.uptime_ms()
 
-    def follow(self, query: CommittedSteps) -> None:
-        """Keep what a query has not read."""
+    def add_reader(self, query: CommittedSteps) -> None:
+        """Add a query whose unread records are not deleted."""
         self._queries.append(query)
 
-    def look_if_due(self) -> None:
-        """As `look`, if it is time."""
+    def purge_if_due(self) -> None:
+        """Purge if the interval has passed."""
         if self._clock.uptime_ms() - self._last_ms >= self._interval_ms:
-            self.look()
+            self.purge()
 
-    def look(self) -> None:
-        """Delete what was read at the last look, where more has been read since."""
+    def purge(self) -> None:
+        """Delete the records before the positions of the last purge, in partitions that were read further since."""
         self._last_ms = self._clock.uptime_ms()
         if not self._topics:
             return
-        read = self._read()
-        processed = {source: at for source, at in self._seen.items() if read[source] > at}
+        positions = self._positions()
+        processed = {source: at for source, at in self._last_positions.items() if positions[source] > at}
         if processed:
             with self._log.admin() as admin:
                 admin.delete_records(processed)
-        self._seen = read
+        self._last_positions = positions
 
-    def _read(self) -> dict[TopicPartition, int]:
-        """Up to where all queries have read."""
-        read: dict[TopicPartition, int] = {}
+    def _positions(self) -> dict[TopicPartition, int]:
+        """Return the lowest committed position of all queries in each partition."""
+        lowest: dict[TopicPartition, int] = {}
         for query in self._queries:
             of_feeds = {source: at for source, at in query.positions().items() if source.topic in self._topics}
-            read |= {source: min(at, read.get(source, at)) for source, at in of_feeds.items()}
-        return read
+            lowest |= {source: min(at, lowest.get(source, at)) for source, at in of_feeds.items()}
+        return lowest
 
 
 NO_OFFSET = "-"
-"""What Spark writes for a source that has not read anything yet."""
+"""Spark's entry for a source that has not read a record yet."""
 
 
 def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
-    """Where a batch of a streaming query ends, as Spark wrote it down before it ran the batch.
+    """Return the end offsets of a batch of a streaming query, which Spark writes before it runs the batch.
 
     Parameters
     ----------
     storage : CheckpointStorage
-        Of the application.
+        The checkpoint of the application.
     query : str
-        The query's folder in it.
+        The folder of the query in the checkpoint.
 
     Raises
     ------
     StateError
-        When Spark's entry cannot be read.
+        If Spark's entry cannot be read.
     """
     name = f"{query}/offsets/{batch_id}"
     try:
@@ -141,7 +141,11 @@ def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
 
 
 def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
-    """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
+    """Return the lock of an application's drivers.
+
+    Several drivers may share the lock, and the log lets only the newest one commit. An exclusive lock keeps drivers
+    from starting while the state is moved or deleted.
+    """
     name = config.application_id
     home = home_of(config)
     path = home.lock_file(f"{name}-spark")
@@ -160,18 +164,18 @@ class SparkRunner:
     config : Config
     session : SparkSession
     log : Log
-        The home of topics that the configuration names, opened.
+        The open home of topics of the configuration.
     clock : Clock
     on_progress : callable, optional
         Called after every step.
-    watching : SparkSession, optional
-        The one whose listeners hear of the steps, if it is another.
+    listened_session : SparkSession, optional
+        The session whose listeners receive the events of steps; `session` by default.
 
     Raises
     ------
     UnknownTopicError, TopologyError
-        When the topology does not fit the topics, the checkpoint belongs to another topology, or the dead-letter topic
-        is missing.
+        If the topology does not fit the topics, the checkpoint belongs to another topology, or the dead-letter topic is
+        missing.
     """
 
     def __init__(
@@ -183,7 +187,7 @@ class SparkRunner:
         clock: Clock,
         on_progress: OnProgress | None = None,
         *,
-        watching: SparkSession | None = None,
+        listened_session: SparkSession | None = None,
     ) -> None:
         self._session = session
         self._log = log
@@ -196,42 +200,43 @@ class SparkRunner:
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
-        self._watch = StepWatch(watching or session, config.application_id, self._checkpoint.id, in_tasks, clock)
+        self._events = StepEvents(
+            listened_session or session, config.application_id, self._checkpoint.id, in_tasks, clock
+        )
         self.sensors = StepSensors.of(config)
-        self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
-        self._feeding.create_topics()
-        purged = set(self._program.feeds.values())
-        every_ms = config["repartition.purge.interval.ms"]
-        self._purge = FeedPurge(log, purged, every_ms, clock)
+        self._feeds = DataFrameFeeds(session, topology.feeds, self._program, log, clock, self._commits)
+        self._feeds.create_topics()
+        feed_topics = set(self._program.feeds.values())
+        self._purge = FeedPurge(log, feed_topics, config["repartition.purge.interval.ms"], clock)
         self._starts = starting_offsets(self._program, log, clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
 
-        With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
+        With `until_end`, open windows, suppressed results and unmatched rows of joins are emitted after the last row.
         """
         bounded = once or until_end
         stop = stop or threading.Event()
-        static, streaming = self._feeding.queries()
+        static, streaming = self._feeds.queries()
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.queries)]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         feeds: list[StepQuery | StepLoop] = [*static, *streaming]
-        every = [*feeds, *queries, *tasks]
+        all_queries = [*feeds, *queries, *tasks]
         try:
-            self._purge.look()
+            self._purge.purge()
             self._start(static, bounded=True)
             self._start(streaming, bounded=bounded)
             self._wait(feeds if bounded else static, stop)
             self._start([*queries, *tasks], bounded=bounded)
-            self._wait(every, stop)
+            self._wait(all_queries, stop)
             if until_end and not stop.is_set():
                 for loop in tasks:
                     loop.end_input()
-            self._purge.look()
+            self._purge.purge()
         finally:
-            for query in every:
+            for query in all_queries:
                 query.stop()
-            self._watch.end(sys.exception())
+            self._events.end(sys.exception())
             self._drops.report()
         return self.progress
 
@@ -244,27 +249,23 @@ class SparkRunner:
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
             self._log.do_housekeeping()
-            self._purge.look_if_due()
+            self._purge.purge_if_due()
 
     def _tasks(self, *, bounded: bool) -> StepLoop:
         numbers = self._prepared.in_tasks
         session = self._session if self._program.delta else session_for_steps(self._session)
-        packed = pack(self._program)
-        storage = self._checkpoint.storage
-        chain = SubTopologyChain(session, self._program, packed, self._plan)
-        tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
-        work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
-        sources = source_partitions(self._program, numbers)
-        home = HomePlace.of(self._config)
-        may_be_missing = topics_to_miss(self._program)
-        topics = TopicReader(home, _topics(sources), ROWS_PER_TASK, may_be_missing)
-        cut = self._program.admissions(numbers)
-        starts = positions_of(self._starts)
-        reader = StreamReader(topics, None, starts, admissions=cut)
+        packed_program = pack(self._program)
+        chain = SubTopologyChain(session, self._program, packed_program, self._plan)
+        tables = GlobalTableLoader(self._program, on_an_executor(session, packed_program))
+        work = TaskSteps(chain, self._checkpoint.storage, tables, self._program, self._clock, bounded=bounded)
+        topics = sorted({source.topic for source in source_partitions(self._program, numbers)})
+        topic_reader = TopicReader(HomePlace.of(self._config), topics, ROWS_PER_TASK, topics_to_miss(self._program))
+        admissions = self._program.admissions(numbers)
+        reader = StreamReader(topic_reader, None, positions_of(self._starts), admissions=admissions)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
         group = self._prepared.group
-        place = self._program.checkpoint
-        steps = self._steps(work, numbers, group, place, self._watch.begin, self._done)
+        staging = self._program.checkpoint
+        steps = self._steps(work, numbers, group, staging, self._events.begin, self._end_of_task_step)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
@@ -277,32 +278,40 @@ class SparkRunner:
         work = WindowedSteps(self._plan, number, self._program)
         storage = self._checkpoint.storage
         name = f"query-{number}"
-        ends = partial(batch_end, storage, name)
-        place = below(self._program.checkpoint, f"queries/{number}")
-        steps = self._steps(work, self._plan.members(number), group, place, lambda step, ranges: None, self._count)
-        called = f"{self._config.application_id}, sub-topology {number}"
-        mode = output_mode(self._plan, number)
-        return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called, mode=mode)
+        staging = below(self._program.checkpoint, f"queries/{number}")
+        return StepQuery(
+            storage,
+            name,
+            rows,
+            self._steps(work, self._plan.members(number), group, staging, lambda step, ranges: None, self._count),
+            lambda batch_id: positions_of(batch_end(storage, name, batch_id)),
+            query_name=f"{self._config.application_id}, sub-topology {number}",
+            output_mode=output_mode(self._plan, number),
+        )
 
     def _steps(
-        self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, on_step: OnStep
-    ) -> AppliedOnce:
-        """Steps that commit as a group; every query stages at a place of its own, as its numbers of steps are."""
+        self, work: StepExecutor, numbers: Collection[int], group: str, staging: str, begin: OnBegin, on_step: OnStep
+    ) -> ExactlyOnceSteps:
+        """Create the steps that a consumer group commits.
+
+        Each query numbers its own steps, so each has its own folder for staged rows.
+        """
         program = self._program
         settings = self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources = source_partitions(program, numbers)
-        id_ = self._checkpoint.id
-        committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
+        checkpoint_id = self._checkpoint.id
+        committed = CommittedSteps(self._log, group, sources, checkpoint_id, positions_of(self._starts))
         output = self._output(subs)
-        self._purge.follow(committed)
-        sink = LogSink(committed, self._commits(committed, output, sources, place))
+        self._purge.add_reader(committed)
+        sink = LogSink(committed, self._commits(committed, output, sources, staging))
         output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
-            delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), on_step, begin, sensors=self.sensors)
+            delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{checkpoint_id}")
+        deleted = DeletedInput(program, self._log)
+        return ExactlyOnceSteps(work, sink, delta, deleted, on_step, begin, sensors=self.sensors)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         program = self._program
@@ -316,26 +325,30 @@ class SparkRunner:
         )
 
     def _commits(
-        self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition], place: str
+        self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition], staging: str
     ) -> StepCommits:
-        """How the steps are committed: as one with what executors wrote, where the home can do that."""
+        """Create the commits of steps.
+
+        If the home has a transaction coordinator, the records of all executors are committed in one transaction;
+        otherwise they are staged in files first.
+        """
         timeout_ms = self._settings.transaction_timeout_ms
         group = committed.group
         if Ability.COORDINATOR in self._log.abilities:
             return CoordinatedCommits(self._log, committed, output, timeout_ms)
-        rows = StagedRows(place, self._settings.conf)
+        rows = StagedRows(staging, self._settings.conf)
         publishers = min(len(sources), task_slots(self._session))
         publication = Publication(output.home, rows, group, self._checkpoint.id, tuple(sources), timeout_ms)
         commits = PositionCommits(self._log, group, self._clock)
         publishing = partial(publish, self._session, publication)
         return StagedCommits(commits, committed, output, rows, publishing, publishers)
 
-    def _done(self, reports: list[TaskReport]) -> None:
-        """A step of tasks is done: Spark is told of it too."""
+    def _end_of_task_step(self, reports: list[TaskReport]) -> None:
+        """Count a step of tasks, and post its event to Spark's listeners."""
         self.progress.stores = self.sensors.of_stores()
         self.progress.stream_time = min(self.sensors.stream_times.values(), default=-1)
         self._count(reports)
-        self._watch.done(reports, self.progress)
+        self._events.step_done(reports, self.progress)
 
     def _count(self, reports: list[TaskReport]) -> None:
         progress = self.progress
@@ -350,7 +363,7 @@ class SparkRunner:
             self._on_progress(progress)
 
     def lags(self) -> dict[TopicPartition, int]:
-        """Records of the topics of tasks that exist and are not processed yet."""
+        """Return the number of unprocessed records in each source partition."""
         sources = source_partitions(self._program, self._program.tasks.keys())
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
@@ -367,9 +380,5 @@ class SparkRunner:
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:
-    """Tasks read the log themselves."""
+    """Return None: tasks read the log themselves."""
     return None
-
-
-def _topics(sources: Collection[TopicPartition]) -> list[str]:
-    return sorted({source.topic for source in sources})

@@ -1,11 +1,11 @@
-"""`SparkSettings`: what the configuration says about the Spark engine, and what goes on to Spark untouched."""
+"""`SparkSettings`: the settings of the Spark engine, and the settings that are passed to Spark."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from kstreams.errors import ConfigError
 from kstreams.runtime.spark.storage.location import below, local_path, location_of
@@ -31,7 +31,7 @@ _DELTA_PARTITIONS = ("date", "partition")
 
 
 class DeltaSettings(NamedTuple):
-    """Where Delta tables lie, and how.
+    """The location and the layout of Delta tables.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class DeltaSettings(NamedTuple):
 
 
 class PathSettings(NamedTuple):
-    """Which path is asked for.
+    """The paths that the user chose.
 
     Parameters
     ----------
     application : {"auto", "task", "relational"}
-        `spark.kstreams.path`: `auto` takes the relational path where it is exact, `relational` also where a declared
-        difference remains, `task` never.
+        `spark.kstreams.path`: `auto` uses the relational path where it is exact, `relational` also where it has a
+        declared difference, and `task` never uses it.
     operators : mapping of str to {"task", "relational"}
-        `spark.kstreams.path.<operator>`, by the name of the operator; goes before that of the application.
+        `spark.kstreams.path.<operator>`, by the name of the operator; overrides the choice for the application.
     """
 
     application: PathChoice = "auto"
@@ -65,7 +65,7 @@ class PathSettings(NamedTuple):
 
 
 AUTO = PathSettings()
-"""Nothing is asked for."""
+"""The choice of the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +75,25 @@ class SparkSettings:
     Parameters
     ----------
     checkpoint : str
-        `spark.kstreams.checkpoint`: absolute path or URI of checkpoints and versioned state, one folder per application
-        in it. On a cluster, a place that driver and executors share.
+        `spark.kstreams.checkpoint`: the absolute path or URI of checkpoints and versioned state, with one folder per
+        application. On a cluster, driver and executors must share this location.
     delta : DeltaSettings or None
-        The Delta tables that hold the results too; none for `spark.kstreams.delta=none`.
+        The Delta tables that also hold the results; None for `spark.kstreams.delta=none`.
     prefix : str
-        `spark.kstreams.prefix`: what stands before the names of result topics.
+        `spark.kstreams.prefix`: the prefix of the names of result topics.
     path : PathSettings
     max_records : int
-        `spark.kstreams.max.records`: most rows that one trigger reads.
+        `spark.kstreams.max.records`: the most rows that a step reads.
     snapshot_every : int
-        `spark.kstreams.snapshot.every`: after how many steps a worker looks whether a snapshot of a task's state is
-        due. It is when the changes since the last one outweigh it.
+        `spark.kstreams.snapshot.every`: the number of steps after which a worker checks whether a snapshot of a task's
+        state is due. It is due if the changes since the last snapshot are larger than that snapshot.
     transaction_timeout_ms : int
-        `spark.kstreams.transaction.timeout.ms`: how long a step may take from its first row of output to its commit.
+        `spark.kstreams.transaction.timeout.ms`: the longest time of a step from its first row of output to its commit.
     state_dir : str or None
-        `spark.kstreams.state.dir`: folder on each machine in which workers keep the stores of tasks between steps, with
-        `local` (None) among Spark's own local files, which go with the executor.
+        `spark.kstreams.state.dir`: the folder on each machine in which workers keep the stores of tasks between steps.
+        None (`local`): among Spark's local files, which are deleted with the executor.
     conf : mapping
-        All other `spark.*` keys: Spark's own, passed on as they are.
+        All other `spark.*` keys, which are passed to Spark unchanged.
 
     Examples
     --------
@@ -112,8 +112,8 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> SparkSettings:
-        """Read the `spark.*` keys of a configuration; raises ConfigError for an unknown or bad one of ours."""
+    def of(cls, config: Mapping[str, object]) -> SparkSettings:
+        """Read the `spark.*` keys of a configuration. Raise ConfigError for a bad or unknown `spark.kstreams.*` key."""
         spark_settings = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
         operators = {
             key.removeprefix(f"{PATH}."): spark_settings.pop(key)
@@ -124,8 +124,8 @@ class SparkSettings:
             key.removeprefix(OWN): spark_settings.pop(key) for key in list(spark_settings) if key.startswith(OWN)
         }
         for key in own.keys() - _DEFAULTS.keys():
-            near = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
-            raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{near}")
+            nearest = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{nearest}")
         return cls(
             checkpoint=location_of(own["checkpoint"]),
             delta=None if own["delta"] == "none" else _delta(own),
@@ -139,7 +139,7 @@ class SparkSettings:
         )
 
     def checkpoint_of(self, application_id: str) -> str:
-        """Where the checkpoint of an application lies."""
+        """Return the location of an application's checkpoint."""
         return below(self.checkpoint, application_id)
 
 
@@ -151,8 +151,8 @@ def _delta(own: Mapping[str, str]) -> DeltaSettings:
     return DeltaSettings(location_of(own["delta"]), frozenset(_names(own["delta.merge"])), partition_by)
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+def _names(comma_separated: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in comma_separated.split(",") if name.strip())
 
 
 def _paths(application: str, operators: Mapping[str, str]) -> PathSettings:

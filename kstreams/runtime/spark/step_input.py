@@ -1,4 +1,4 @@
-"""`StepInput`: what one step is given: its number, its parent, the new rows, and where executors write."""
+"""`StepInput`: the input of one step: its number, its parent, the new rows, and the output of the executors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class StepInput(NamedTuple):
     Parameters
     ----------
     number : int
-        Of the step.
+        The number of the step.
     parent : AppliedStep
-        The step that it goes on from.
+        The committed step whose state this step continues.
     rows : DataFrame or None
-        The new rows of all source topics, for what is relational; None when there are none.
+        The new rows of all source topics, for relational operators. None if tasks read all partitions.
     ranges : mapping
-        The offsets of those rows, for tasks: each reads its own partitions itself.
+        The offsets of the new rows. Each task reads its own partitions by them.
     output : StepOutput
     resources : ExitStack
-        Closed when the step is over.
+        Closed at the end of the step.
     """
 
     number: int
@@ -38,12 +38,12 @@ class StepInput(NamedTuple):
     resources: ExitStack
 
     def required_rows(self) -> DataFrame:
-        """Return the rows of a step that has some. Raises ValueError for a step of tasks, which read by themselves."""
+        """Return the rows of the step. Raises ValueError if there are none because tasks read the partitions."""
         if self.rows is None:
             raise ValueError(f"step {self.number} has no rows: tasks read their partitions themselves")
         return self.rows
 
     def persisted(self, frame: DataFrame) -> DataFrame:
-        """The frame, kept on the executors until the step is over."""
+        """Return the frame, persisted on the executors until the end of the step."""
         self.resources.callback(frame.unpersist)
         return frame.persist()

@@ -1,8 +1,8 @@
-"""`StepLoop`: the steps of the task path, one after the other, as long as there is input.
+"""`StepLoop`: the thread that runs the steps of the task path one after the other while there is input.
 
-The driver plans them itself, from the log: what Spark would keep for a streaming query (where a step ends, which one
-was the last) stands in the plans of steps and in the log. A streaming query would start a Python process of its own to
-plan its input.
+The driver plans the steps itself. The plans of steps and the log hold what Spark's checkpoint would hold for a
+streaming query: where a step ends, and which step was the last. A streaming query would also start a Python process of
+its own to plan its input.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from kstreams.errors import KStreamsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.exchange.reports import as_kstreams_error
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
-from kstreams.runtime.spark.query import AppliedOnce
+from kstreams.runtime.spark.query import ExactlyOnceSteps
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
 
 logger = logging.getLogger(__name__)
 
 PlannedEnds = Callable[[int, AppliedStep], Mapping[TopicPartition, int] | None]
-"""Where a step ends that was planned before, by its number and its parent; None for a new one."""
+"""Returns where a step ends, by its number and its parent, if an earlier attempt has planned it; else None."""
 
 RowsBetween = Callable[[Offsets, Offsets], DataFrame | None]
-"""The rows between two offsets, where any sub-topology wants them as a DataFrame."""
+"""Returns the rows between two offsets as a DataFrame; None if no sub-topology reads them as one."""
 
 
 class StepOffsets(Protocol):
-    """Says where steps end, as a stream reader of Spark does."""
+    """The ends of steps, in the form of Spark's stream readers."""
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Let input end where it ends now."""
+        """Let the input end where it ends now."""
         ...
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the step ends that begins there."""
+        """Return where the step ends that begins at `start`."""
         ...
 
     def stop(self) -> None:
-        """Release what it holds."""
+        """Release resources."""
         ...
 
 
 class StepLoop:
-    """Runs in a thread of its own.
+    """A thread that runs steps.
 
     Parameters
     ----------
     session : SparkSession
     reader : StepOffsets
     limit : ReadLimit
-        Of a step.
+        The most rows of a step.
     planned : callable
     rows : callable
-    steps : AppliedOnce
+    steps : ExactlyOnceSteps
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class StepLoop:
         limit: ReadLimit,
         planned: PlannedEnds,
         rows: RowsBetween,
-        steps: AppliedOnce,
+        steps: ExactlyOnceSteps,
     ) -> None:
         self._spark = session.sparkContext
         self._reader = reader
@@ -79,19 +79,19 @@ class StepLoop:
         self._planned = planned
         self._rows = rows
         self._stopped = threading.Event()
-        self._jobs = f"kstreams-{uuid.uuid4()}"
+        self._job_group = f"kstreams-{uuid.uuid4()}"
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
-        """Begin to run; a bounded run ends where its topics end now, another looks for input at intervals."""
+        """Start the thread. A bounded run ends where its topics end now; another run polls every `pause_ms`."""
         if bounded:
             self._reader.prepareForTriggerAvailableNow()
         self._thread = InheritableThread(target=self._run, args=(bounded, pause_ms / 1000), daemon=True)
         self._thread.start()
 
     def ended(self, seconds: float) -> bool:
-        """Wait a little; whether the run has ended. Raises what ended it."""
+        """Wait at most `seconds`, and return True if the run has ended. Raises the error that ended it."""
         thread = self._thread
         if thread is None:
             return False
@@ -101,22 +101,22 @@ class StepLoop:
         return not thread.is_alive()
 
     def stop(self) -> None:
-        """End the run, in the middle of a step if need be, and release what it holds."""
+        """End the run, also within a step, and close its reader and its sink."""
         self._stopped.set()
         while self._thread is not None and self._thread.is_alive():
-            self._spark.cancelJobGroup(self._jobs)
+            self._spark.cancelJobGroup(self._job_group)
             self._thread.join(CANCEL_SECONDS)
         self._reader.stop()
         self._steps.sink.close()
 
     def end_input(self) -> None:
-        """Run the step that ends bounded input, if there was any and it was not ended before."""
+        """Run the end step of bounded input, unless there was no input or it is ended already."""
         last = self._steps.sink.last_step()
         if last.number not in (NO_STEP, end_step(last.number)):
             self._steps.apply(end_step(last.number), last, None, self._steps.sink.positions())
 
     def _run(self, bounded: bool, pause_seconds: float) -> None:
-        self._spark.setJobGroup(self._jobs, "steps of kstreams")
+        self._spark.setJobGroup(self._job_group, "steps of kstreams")
         try:
             while not self._stopped.is_set():
                 if not self._next() and (bounded or self._stopped.wait(pause_seconds)):
@@ -129,7 +129,7 @@ class StepLoop:
                 self._error.__cause__ = error
 
     def _next(self) -> bool:
-        """Run the next step; False when there is no input for it."""
+        """Run the next step. Return False if there is no input for it."""
         last = self._steps.sink.last_step()
         begin = self._steps.sink.positions()
         step = batch_step((last.number >> 1) + 1)
@@ -143,26 +143,27 @@ class StepLoop:
         return True
 
     def _apply(self, step: int, last: AppliedStep, start: Offsets, ends: Mapping[TopicPartition, int]) -> None:
-        """Run a step; again where Spark has given up because it would have to do all of it again.
+        """Run a step, and run it again if an executor was lost.
 
-        A lost executor takes rows along that other tasks have partly read. Its tasks run again, and what they write
-        differs, at least in the transactions that reports name: so Spark does not let the rest be read.
+        The rows of a lost executor are gone, and other tasks may have read some of them. If its tasks run again, they
+        write other rows, since reports name the transactions. Spark regards such output as indeterminate, and then
+        fails the job instead of repeating the stage.
         """
-        for attempts_left in reversed(range(MOST_ATTEMPTS)):
+        for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
                 return self._steps.apply(step, last, self._rows(start, offsets_of(ends)), ends)
             except KStreamsError:
                 raise
             except Exception as error:
-                if not attempts_left or _GIVEN_UP not in str(error):
+                if not attempts_left or _INDETERMINATE not in str(error):
                     raise
                 logger.warning("A lost executor had rows that were read in part: step %d is run again", step)
 
 
-MOST_ATTEMPTS = 4
-"""Of a step, as many as Spark makes at a task by default."""
+MAX_ATTEMPTS = 4
+"""Attempts at a step: the default of Spark's `spark.task.maxFailures`."""
 
-_GIVEN_UP = "stage with indeterminate output was failed and retried"
+_INDETERMINATE = "stage with indeterminate output was failed and retried"
 
 CANCEL_SECONDS = 0.5
-"""Between two attempts to end the jobs of a step: one may just be starting."""
+"""The time between two attempts to cancel the jobs of a step, since another job may just be starting."""

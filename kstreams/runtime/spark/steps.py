@@ -1,4 +1,4 @@
-"""`Step`: the unit that is applied once, a micro-batch or the end of bounded input; what it starts from and leaves."""
+"""`Step`: a micro-batch or the end of bounded input, applied exactly once; with the state versions around it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kstreams.processor.topology.sub_topologies import TaskId
 
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16
-"""Most rounds of a sub-topology in one step; only those that feed themselves run more than once."""
+"""The most rounds of a sub-topology in one step. Only sub-topologies in a cycle run more than one round."""
 
 
 def version_number(step: int, round_number: int = 0) -> int:
-    """One number for a step and a round in it.
+    """Return the version number of the state after a round of a step.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def version_number(step: int, round_number: int = 0) -> int:
 
 
 class StateVersion(NamedTuple):
-    """One state of one task: the step and round that made it, as a number, and the digest of what they changed."""
+    """A state of a task: the version number of the round that wrote it, and the digest of the round's changes."""
 
     number: int
     digest: bytes
@@ -36,26 +36,27 @@ EMPTY = StateVersion(version_number(NO_STEP), bytes(16))
 
 
 class Step(NamedTuple):
-    """One micro-batch, or the end of bounded input: the unit that is applied once.
+    """A micro-batch, or the end of bounded input: the unit that is applied exactly once.
 
     Parameters
     ----------
     number : int
-        Grows from step to step: twice the id of Spark's batch, one more for the end of input after it.
+        Twice the id of the batch; one more for the end of input after that batch.
     now_ms : int
-        Wall-clock time of the step, the same whenever it is run again.
+        The wall-clock time of the step, which is the same in every attempt.
     end : bool
-        Whether bounded input is over.
+        True for the end of bounded input.
     states : mapping of str to StateVersion
-        By task: the state that it goes on from, of a global table the state to look into. A task that is not here
-        starts from nothing.
+        By task: the state that the task continues, or for a global table the state that joins read. A task that is
+        missing here starts with empty state.
     round_number : int
         The round within this step.
     behind : frozenset of TopicPartition
-        The source partitions that have more records than the steps so far have taken, or may get them: nothing that
-        they feed is idle.
+        The source partitions that hold more records than this step takes, or may get more. Tasks that they feed are not
+        idle.
     resting : frozenset of str
-        The tasks that do nothing without records, as they said in the step before: nothing in them waits for a time.
+        The tasks that need not run without records: they have reported in the step before that no operator waits for
+        a time.
     """
 
     number: int
@@ -68,18 +69,18 @@ class Step(NamedTuple):
 
     @property
     def version_number(self) -> int:
-        """Number of the state that this step, or this round of it, makes."""
+        """The version number of the state after this round of the step."""
         return version_number(self.number, self.round_number)
 
     def state_of(self, sub_topology: int, partition: int) -> StateVersion:
-        """The state that a task goes on from."""
+        """Return the state that a task continues."""
         return self.states.get(str(TaskId(sub_topology, partition)), EMPTY)
 
     def only(self, sub_topologies: Collection[int]) -> Step:
-        """The step as some sub-topologies need it, without the states of the others."""
+        """Return the step with the states of the tasks of some sub-topologies only."""
         prefixes = {str(number) for number in sub_topologies}
-        mine = {name: state for name, state in self.states.items() if name.partition("_")[0] in prefixes}
-        return self._replace(states=mine, resting=self.resting & mine.keys())
+        states = {task: state for task, state in self.states.items() if task.partition("_")[0] in prefixes}
+        return self._replace(states=states, resting=self.resting & states.keys())
 
 
 class AppliedStep(NamedTuple):
@@ -89,9 +90,9 @@ class AppliedStep(NamedTuple):
     ----------
     number : int
     manifest : str
-        The digest of the manifest of the state that it left, or nothing.
+        The digest of the manifest of the state after the step; empty if there is none.
     outputs : str
-        The digest of the list of the rows that were staged in it, or nothing.
+        The digest of the list of rows that were staged in the step; empty if there is none.
     """
 
     number: int = NO_STEP
@@ -100,10 +101,10 @@ class AppliedStep(NamedTuple):
 
 
 def batch_step(batch_id: int) -> int:
-    """Number of the step of a batch."""
+    """Return the number of the step of a batch."""
     return 2 * batch_id
 
 
 def end_step(step: int) -> int:
-    """Number of the step that ends the input after a step; itself if it is one already."""
+    """Return the number of the step that ends the input after a step; an end step returns its own number."""
     return step | 1

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.errors import KStreamsError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.spark.step_loop import MOST_ATTEMPTS, StepLoop
+from kstreams.runtime.spark.step_loop import MAX_ATTEMPTS, StepLoop
 from kstreams.runtime.spark.steps import AppliedStep
 
 pytestmark = pytest.mark.spark
@@ -71,17 +71,17 @@ def run(session: Any, steps: Any) -> None:
 
 
 def test_a_step_on_which_spark_gives_up_is_run_again(spark) -> None:
-    steps = Steps(MOST_ATTEMPTS - 1, GIVEN_UP)
+    steps = Steps(MAX_ATTEMPTS - 1, GIVEN_UP)
     run(spark, steps)
-    assert steps.attempts == MOST_ATTEMPTS
+    assert steps.attempts == MAX_ATTEMPTS
     assert steps.positions() == {SOURCE: 10}
 
 
 def test_not_for_ever(spark) -> None:
-    steps = Steps(MOST_ATTEMPTS, GIVEN_UP)
+    steps = Steps(MAX_ATTEMPTS, GIVEN_UP)
     with pytest.raises(KStreamsError, match="indeterminate output"):
         run(spark, steps)
-    assert steps.attempts == MOST_ATTEMPTS
+    assert steps.attempts == MAX_ATTEMPTS
 
 
 def test_whatever_else_ends_a_step_ends_the_run(spark) -> None:

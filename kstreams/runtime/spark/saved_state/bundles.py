@@ -17,9 +17,9 @@ from kstreams.runtime.spark.exchange.rows import positions_of
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.position_commits import PositionCommits
-from kstreams.runtime.spark.prepared import PlannedApplication, Prepared, laid_out, prepare
+from kstreams.runtime.spark.prepared import PlannedApplication, PreparedApplication, plan_application, prepare
 from kstreams.runtime.spark.program import group_of
-from kstreams.runtime.spark.reset import forget
+from kstreams.runtime.spark.reset import delete_application
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import EMPTY, AppliedStep, StateVersion, batch_step, end_step, version_number
 from kstreams.runtime.spark.storage.opening import open_storage
@@ -43,7 +43,7 @@ def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
         When Spark itself keeps a part of the state, or the topology does not fit it.
     """
     require_free(folder)
-    _require_in_tasks(laid_out(topology, config, log))
+    _require_in_tasks(plan_application(topology, config, log))
     name = config.application_id
     with log.admin() as admin:
         if group_of(name) not in admin.groups():
@@ -77,14 +77,14 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
     TopologyError
         When the bundle does not fit the topology, or Spark itself would keep a part of the state.
     """
-    laid = laid_out(topology, config, log)
+    laid = plan_application(topology, config, log)
     _require_in_tasks(laid)
     with log.admin() as admin:
         require_fitting(bundle, topology, laid.layout, config.application_id, admin)
         if not replace:
             _require_new(config, admin)
     with PositionCommits(log, group_of(config.application_id), SystemClock()) as commits:  # a running driver is fenced
-        forget(config, log)
+        delete_application(config, log)
         prepared = prepare(topology, config, log)
         starts = positions_of(starting_offsets(prepared.program, log, SystemClock()))
         steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id, starts)
@@ -116,7 +116,7 @@ def _require_new(config: Config, admin: Admin) -> None:
         )
 
 
-def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str, StateVersion]]:
+def _states(prepared: PreparedApplication, bundle: Bundle, step: int) -> Iterator[tuple[str, StateVersion]]:
     """All rows of each task as the first changes of its history."""
     for task in bundle.tasks:
         sub, partition = TaskId.parse(task)
@@ -126,7 +126,7 @@ def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str
             yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)
 
 
-def _rows(prepared: Prepared, last: AppliedStep) -> Iterator[TaskRows]:
+def _rows(prepared: PreparedApplication, last: AppliedStep) -> Iterator[TaskRows]:
     program = prepared.program
     for task, version in Manifests(prepared.checkpoint.storage).get(last).states.items():
         sub, partition = TaskId.parse(task)

@@ -20,7 +20,7 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import built
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.prepared import Prepared, prepare
+from kstreams.runtime.spark.prepared import PreparedApplication, prepare
 from kstreams.runtime.spark.steps import AppliedStep
 from kstreams.runtime.spark.tasks.local_state import opened_state
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
@@ -112,7 +112,7 @@ class StepStores:
         return self._open[place]
 
 
-def _manifest(prepared: Prepared, log: Log, step: int | None) -> StepManifest:
+def _manifest(prepared: PreparedApplication, log: Log, step: int | None) -> StepManifest:
     last = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id).last()
     if last == AppliedStep():
         raise StateError(f"The application {prepared.program.application_id!r} has processed nothing on Spark.")

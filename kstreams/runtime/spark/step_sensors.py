@@ -1,4 +1,4 @@
-"""`StepSensors`: what the driver measures of the steps of a run: how long they take, and what tasks report in them."""
+"""`StepSensors`: the driver's measurements of steps, and the metrics of a run that come from them."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from kstreams.runtime.spark.progress import SparkProgress
 
 Value: TypeAlias = float | str
 Tags: TypeAlias = tuple[tuple[str, str], ...]
-Found: TypeAlias = Iterator[tuple[MetricName, Value | None]]
+MetricValues: TypeAlias = Iterator[tuple[MetricName, Value | None]]
 
 PACKAGE = "kstreams-dsl"
 
 
-def gathered(
+def metric_values(
     application_id: str, state: str, progress: SparkProgress, sensors: StepSensors, lags: Mapping[TopicPartition, int]
 ) -> dict[MetricName, Value]:
-    """Every metric that has a value by now.
+    """Return the value of every metric that has one.
 
     Parameters
     ----------
     application_id : str
     state : str
-        Of the run.
+        The state of the run.
     progress : SparkProgress
     sensors : StepSensors
     lags : mapping of TopicPartition to int
-        The records that wait; empty where nobody knows.
+        The unprocessed records of each partition; empty if the log does not answer.
 
     Examples
     --------
     >>> from kstreams.metrics.samples import SampleWindows
     >>> sensors = StepSensors(SampleWindows(30, 2))
-    >>> found = gathered("shop", "RUNNING", SparkProgress(records_in=7), sensors, {})
-    >>> found[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
+    >>> values = metric_values("shop", "RUNNING", SparkProgress(records_in=7), sensors, {})
+    >>> values[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
     7
     """
     tags = (("thread-id", f"{application_id}-spark"),)
@@ -54,13 +54,13 @@ def gathered(
     return {name: value for name, value in values if value is not None}
 
 
-def _of_client(application_id: str, state: str, tags: Tags) -> Found:
+def _of_client(application_id: str, state: str, tags: Tags) -> MetricValues:
     yield MetricName(CLIENT, "version", tags), version(PACKAGE)
     yield MetricName(CLIENT, "application-id", tags), application_id
     yield MetricName(CLIENT, "state", tags), state
 
 
-def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> Found:
+def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> MetricValues:
     now = monotonic()
     for name, activity in (("process", sensors.process), ("commit", sensors.commit)):
         yield from _of_activity(name, activity, tags, now)
@@ -73,7 +73,7 @@ def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> Foun
     yield MetricName(THREAD, "commit-total", tags), progress.commits
 
 
-def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found:
+def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> MetricValues:
     average = activity.seconds.average(now)
     highest = activity.seconds.highest(now)
     yield MetricName(THREAD, f"{name}-latency-avg", tags), None if average is None else average * 1000
@@ -81,7 +81,7 @@ def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found
     yield MetricName(THREAD, f"{name}-ratio", tags), activity.seconds.sum_rate(now)
 
 
-def _of_records(progress: SparkProgress, tags: Tags) -> Found:
+def _of_records(progress: SparkProgress, tags: Tags) -> MetricValues:
     dropped = progress.dropped.copy()
     yield MetricName(TASK, "dropped-records-total", tags), dropped.total()
     for (operator, reason), count in dropped.items():
@@ -91,7 +91,7 @@ def _of_records(progress: SparkProgress, tags: Tags) -> Found:
         yield MetricName(TOPIC, "records-produced-total", (*tags, ("topic-name", topic))), count
 
 
-def _of_tasks(sensors: StepSensors, tags: Tags) -> Found:
+def _of_tasks(sensors: StepSensors, tags: Tags) -> MetricValues:
     for task, time_ms in sensors.stream_times.copy().items():
         yield MetricName(TASK, "stream-time", (*tags, ("task-id", task))), time_ms
     for (task, store), size in sensors.sizes.copy().items():
@@ -101,7 +101,7 @@ def _of_tasks(sensors: StepSensors, tags: Tags) -> Found:
 
 
 class StepSensors:
-    """The measurements of the steps; recorded by the threads of the run, read by any.
+    """The measurements of the steps. The threads of the run record them; any thread may read them.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class StepSensors:
     Attributes
     ----------
     process, commit : Activity
-        Whole steps with their records, and the commits in them.
+        Durations and records of whole steps, and durations of their commits.
     sizes : mapping of (str, str) to StoreSize
-        By task and store, as of its last step.
+        By task and store: the size after the task's last step.
     stream_times : mapping of str to int
-        By task.
+        The stream time (ms) of each task.
 
     Examples
     --------
@@ -133,20 +133,20 @@ class StepSensors:
 
     @classmethod
     def of(cls, config: Config) -> StepSensors:
-        """Averaged as the configuration says."""
+        """Create sensors with the sample windows of the configuration."""
         return cls(SampleWindows.of(config))
 
-    def applied(self, started_at: float, committing: float, reports: Iterable[TaskReport]) -> None:
-        """A step is committed now; it began, and its commit began, at these seconds of the monotonic clock."""
+    def applied(self, started_at: float, commit_started_at: float, reports: Iterable[TaskReport]) -> None:
+        """Record a step that is committed now; the times are seconds of the monotonic clock."""
         all_reports = list(reports)
-        self.commit.record(committing)
+        self.commit.record(commit_started_at)
         self.process.record(started_at, sum(report.records_in for report in all_reports))
         for report in all_reports:
             self.stream_times |= report.stream_times
             self.sizes |= {(task, store): size for task in report.states for store, size in report.stores.items()}
 
     def of_stores(self) -> dict[str, StoreSize]:
-        """By store: how much it holds in all tasks together."""
+        """Return the size of each store in all tasks together."""
         sizes: dict[str, StoreSize] = {}
         for (_, store), size in self.sizes.copy().items():
             earlier_size = sizes.get(store)
