@@ -18,7 +18,7 @@ from kstreams.kernel.clock import ManualClock
 from kstreams.log import home_of
 from kstreams.log.api import Consumer, Producer
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.runtime_context import RuntimeContext, open_context
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.serdes import serde_of
 from kstreams.state import store_kinds
@@ -83,16 +83,16 @@ def run_case_native(
             admin.create_topic(topic)
         clock = ManualClock(start_ms(case))
         topology = application.builder.build()
-        job = open_job(topology, settings, clock, log, lambda _: None, resources)
-        thread = one_thread(job, resources)
+        context = open_context(topology, settings, clock, log, lambda _: None, resources)
+        thread = one_thread(context, resources)
         reader = resources.enter_context(log.consumer())
         reader.assign([TopicPartition(topic, 0) for topic in application.outputs])
-        rows = _feed(case, application, job, thread, producer, reader)
-        return rows, _contents(application, topology, job, thread)
+        rows = _feed(case, application, context, thread, producer, reader)
+        return rows, _contents(application, topology, context, thread)
 
 
-def _contents(application: Any, topology: Topology, job: Job, thread: StreamThread) -> Stores:
-    live = dict(job.global_tables.stores)
+def _contents(application: Any, topology: Topology, context: RuntimeContext, thread: StreamThread) -> Stores:
+    live = dict(context.topology.global_tables.stores)
     for task in thread.tasks:
         live |= task.state.stores
     views = Views(StoreViews(topology.stores, live))
@@ -110,45 +110,47 @@ class Views:
         )
 
 
-def _feed(case: Case, application: Any, job: Job, thread: StreamThread, producer: Producer, reader: Consumer) -> Rows:
+def _feed(
+    case: Case, application: Any, context: RuntimeContext, thread: StreamThread, producer: Producer, reader: Consumer
+) -> Rows:
     rows: Rows = []
     for step, item in enumerate(case["input"]):
         if "advance_ms" in item:
-            job.clock.advance(item["advance_ms"])  # type: ignore[attr-defined]
+            context.environment.clock.advance(item["advance_ms"])  # type: ignore[attr-defined]
         else:
             _write(item, application.inputs[item["topic"]], producer)
-        job.global_tables.load()
-        _work(thread, job)
+        context.topology.global_tables.load()
+        _work(thread, context)
         rows += _read(step, application.outputs, reader)
     return rows
 
 
-def _work(thread: StreamThread, job: Job) -> None:
+def _work(thread: StreamThread, context: RuntimeContext) -> None:
     """Until nothing is left to do: what a commit makes visible in repartition topics is input again."""
     for _ in range(MOST_COMMITS):
         thread.round()
-        _catch_up(thread, job)
+        _catch_up(thread, context)
         thread.commit()
-        if not _behind(thread, job):
+        if not _behind(thread, context):
             return
     raise AssertionError(f"the topology still feeds itself after {MOST_COMMITS} commits")
 
 
-def _catch_up(thread: StreamThread, job: Job) -> None:
+def _catch_up(thread: StreamThread, context: RuntimeContext) -> None:
     """Process all that is there, however long it takes to come here; dropped records count as processed by a commit."""
     rounds = 0
-    while thread.is_busy or _behind(thread, job):
+    while thread.is_busy or _behind(thread, context):
         if not thread.is_busy:
             thread.commit()
         thread.round()
         rounds = 0 if thread.is_busy else rounds + 1
-        assert rounds < MOST_ROUNDS, f"not processed: {_behind(thread, job)}"
+        assert rounds < MOST_ROUNDS, f"not processed: {_behind(thread, context)}"
 
 
-def _behind(thread: StreamThread, job: Job) -> list[TopicPartition]:
+def _behind(thread: StreamThread, context: RuntimeContext) -> list[TopicPartition]:
     """The inputs of which there is more than what was processed."""
     processed = {source: offset for task in thread.tasks for source, offset in task.next_offsets.items()}
-    ends = job.admin.end_offsets(processed)
+    ends = context.environment.admin.end_offsets(processed)
     return [source for source, offset in processed.items() if offset < ends[source]]
 
 

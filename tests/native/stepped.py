@@ -10,7 +10,7 @@ from kstreams.config import Config
 from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
-from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.runtime_context import RuntimeContext, open_context
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.stream_thread import StreamThread
@@ -45,20 +45,25 @@ def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) ->
     given = {key.replace("_", "."): value for key, value in settings.items()}
     config = Config.of({**world.settings, "poll.ms": 0, **given})
     with ExitStack() as resources:
-        job = open_job(topology, config, clock, None, lambda _: None, resources)
-        yield Stepped(one_thread(job, resources), clock)
+        context = open_context(topology, config, clock, None, lambda _: None, resources)
+        yield Stepped(one_thread(context, resources), clock)
 
 
-def one_thread(job: Job, resources: ExitStack) -> StreamThread:
+def one_thread(context: RuntimeContext, resources: ExitStack) -> StreamThread:
     """A thread with all tasks of an application, open; its rounds are the caller's."""
-    manager = TaskManager(job, [1], lambda: None)
-    manager.alignment = Alignment(job.layout, ())  # nobody leads a group here, and what comes is no history
+    manager = TaskManager(context, [1], lambda: None)
+    # nobody leads a group here, and what comes is no history
+    manager.alignment = Alignment(context.topology.layout, ())
     resources.callback(manager.close)
     alone = UngroupedCommits(
-        job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once
+        context.environment.log,
+        context.environment.admin,
+        context.environment.application_id,
+        ProcessState(context.environment.process_id),
+        transactional=context.environment.exactly_once,
     )
     resources.callback(alone.close)
-    thread = StreamThread("stepped", 1, job, manager, alone)
+    thread = StreamThread("stepped", 1, context, manager, alone)
     resources.callback(thread.close)
     manager.start([thread])
     manager.assign(manager.tasks)

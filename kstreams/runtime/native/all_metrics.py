@@ -16,9 +16,9 @@ from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, Value
 from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task, of_updater, of_updating
 from kstreams.runtime.native.gathered_metrics.threads import of_thread
-from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.progress import known_ends
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
@@ -35,9 +35,9 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
         threads = [(thread, list(thread.tasks)) for thread in client.threads]
         here = {name: value for name, value in _of_threads(threads) if value is not None}
         values += client.former.added_to(here).items()
-    if client.job is not None:
-        values += of_updating(client.job.updater_sensors, tags)
-        values += _of_topics(client.job, [(thread, task) for thread, tasks in threads for task in tasks], tags)
+    if client.context is not None:
+        values += of_updating(client.context.state.sensors, tags)
+        values += _of_topics(client.context, [(thread, task) for thread, tasks in threads for task in tasks], tags)
     return {name: value for name, value in values if value is not None}
 
 
@@ -48,12 +48,14 @@ def _of_threads(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) ->
             yield from of_task(thread, task)
 
 
-def _of_topics(job: Job, tasks: Sequence[tuple[StreamThread, ActiveTask]], tags: Tags) -> Found:
-    for table in job.global_tables.tasks:
-        yield from of_nodes(table, (("thread-id", job.settings.global_thread), ("task-id", str(table.id))))
+def _of_topics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveTask]], tags: Tags) -> Found:
+    for table in context.topology.global_tables.tasks:
+        yield from of_nodes(
+            table, (("thread-id", context.environment.settings.global_thread), ("task-id", str(table.id)))
+        )
     for thread, task in tasks:
-        yield from of_sinks(thread, task, job.layout.topic_names)
-    yield from _lags([task for _, task in tasks], job, tags)
+        yield from of_sinks(thread, task, context.topology.layout.topic_names)
+    yield from _lags([task for _, task in tasks], context, tags)
 
 
 def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
@@ -69,11 +71,11 @@ def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
     yield MetricName(CLIENT, "reassigned-total", tags), progress.reassigned
 
 
-def _lags(tasks: Sequence[ActiveTask], job: Job, of_client: Tags) -> Found:
-    now_ms = job.clock.wall_ms()
+def _lags(tasks: Sequence[ActiveTask], context: RuntimeContext, of_client: Tags) -> Found:
+    now_ms = context.environment.clock.wall_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
-    for source, end in _ends(list(positions), job.admin).items():
+    for source, end in _ends(list(positions), context.environment.admin).items():
         tags = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
         lag = max(0, end - positions[source])
         last = last_ms[source]

@@ -25,10 +25,10 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.gathered_metrics.threads import FormerThreads
 from kstreams.runtime.native.group.member import GroupMember
-from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.observation import observe, places
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
+from kstreams.runtime.native.runtime_context import RuntimeContext, consumer_settings, open_context, with_layout
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
@@ -71,7 +71,7 @@ class Client:
         The state, and the listener of state changes.
     threads : list of StreamThread
         The running threads.
-    job : Job or None
+    context : RuntimeContext or None
         The parts that all threads share. None before the start.
     error : BaseException or None
         The error that ended the application in state ERROR.
@@ -103,7 +103,7 @@ class Client:
         self.restores: dict[tuple[str, str], RestoreProgress] = {}
         self.life = Lifecycle()
         self.threads = list[StreamThread]()
-        self.job: Job | None = None
+        self.context: RuntimeContext | None = None
         self.error: BaseException | None = None
         self.died = 0
         self.exception_handler: UncaughtExceptionHandler = shut_down_client
@@ -151,7 +151,7 @@ class Client:
                 "only a static member remains in the group of its application when it is closed: set "
                 "consumer.group.instance.id, or leave out leave_group=False"
             )
-        is_able = self.job is None or Ability.LEAVES_OF_STATIC_MEMBERS in self.job.log.abilities
+        is_able = self.context is None or Ability.LEAVES_OF_STATIC_MEMBERS in self.context.environment.log.abilities
         if leave_group and instance is not None and not is_able:
             raise ConfigError(
                 f"the static member {instance!r} cannot leave the group of its application: Kafka's client has no "
@@ -165,11 +165,15 @@ class Client:
             return self._final_progress or self._count(with_lag)
 
     def _count(self, with_lag: bool = True) -> Progress:
-        job = self.job
+        context = self.context
         restored = sum(restore.restored for restore in self.restores.values())
-        admin = job.admin if job and with_lag else None
-        now = progress_of(self.threads, admin, restored, job.rebuilds.count) if job else progress_of([], None)
-        reassigned = job.handovers.again if job else 0
+        admin = context.environment.admin if context and with_lag else None
+        now = (
+            progress_of(self.threads, admin, restored, context.state.rebuilds.count)
+            if context
+            else progress_of([], None)
+        )
+        reassigned = context.environment.assignments.repeated if context else 0
         return with_former(dataclasses.replace(now, reassigned=reassigned), self.former.progress)
 
     def _restoring(self, progress: RestoreProgress) -> None:
@@ -181,7 +185,7 @@ class Client:
         folder = lock_shared(self.config) if end is RunEnd.NEVER else lock_alone(self.config)
         self._resources.callback(folder.release)
         self._resources.callback(self._registry.close)
-        self.job = job = open_job(
+        self.context = context = open_context(
             self.topology,
             self.config,
             self._clock,
@@ -191,46 +195,48 @@ class Client:
             end=end,
             folder=folder.path,
         )
-        self._make_threads(job)
-        _start(observe, job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
-        if job.bounds is None:
-            _start(self._follow, job.global_tables, name=job.settings.global_thread)
-            _start(self._watch_sources, job)
+        self._make_threads(context)
+        _start(observe, context, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
+        if context.topology.bounds is None:
+            _start(self._follow, context.topology.global_tables, name=context.environment.settings.global_thread)
+            _start(self._watch_sources, context)
 
-    def _make_threads(self, job: Job) -> None:
+    def _make_threads(self, context: RuntimeContext) -> None:
         numbers = range(1, self.config["num.stream.threads"] + 1)
-        self.manager = manager = TaskManager(job, numbers, self._tasks_changed)
+        self.manager = manager = TaskManager(context, numbers, self._tasks_changed)
         self._resources.callback(manager.close)
-        self._committer = self._group(job)
+        self._committer = self._group(context)
         shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
-        if job.bounds is not None:
+        if context.topology.bounds is not None:
             manager.assign(manager.tasks)
             shares = {number: plans for number in numbers if (plans := manager.plans(number))}
         # Assigned at once: a concurrent stop checks whether there are threads.
-        self.threads = [self._new_thread(number, job, manager, plans) for number, plans in shares.items()]
+        self.threads = [self._new_thread(number, context, manager, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
 
-    def _new_thread(self, number: int, job: Job, manager: TaskManager, plans: Sequence[TaskPlan] = ()) -> StreamThread:
-        name = job.settings.stream_thread(number)
+    def _new_thread(
+        self, number: int, context: RuntimeContext, manager: TaskManager, plans: Sequence[TaskPlan] = ()
+    ) -> StreamThread:
+        name = context.environment.settings.stream_thread(number)
         return StreamThread(
-            name, number, job, manager, self._committer, plans, paused=self.paused, leaving=self.former.task_leaving
+            name, number, context, manager, self._committer, plans, paused=self.paused, leaving=self.former.task_leaving
         )
 
-    def _started(self) -> tuple[Job, TaskManager]:
-        """Return the job and the task manager. Raises StateError before the start."""
-        if self.job is None or self.manager is None:
+    def _started(self) -> tuple[RuntimeContext, TaskManager]:
+        """Return the context and the task manager. Raises StateError before the start."""
+        if self.context is None or self.manager is None:
             raise StateError("the application was not started: call start() first")
-        return self.job, self.manager
+        return self.context, self.manager
 
     def add_thread(self) -> str | None:
         """Start another thread and return its name, or None in a bounded run or if the application does not run."""
-        job = self.job
+        context = self.context
         manager = self.manager
         member = self.member
-        if job is None or manager is None or member is None or not self.life.is_alive():
+        if context is None or manager is None or member is None or not self.life.is_alive():
             return None
         with self._change:
-            thread = self._new_thread(len(self.threads) + 1, job, manager)
+            thread = self._new_thread(len(self.threads) + 1, context, manager)
             self.threads = [*self.threads, thread]
             self._alive.add(thread.name)
         member.resize(len(self.threads))
@@ -261,14 +267,14 @@ class Client:
         member.resize(len(self.threads))
         return thread.name
 
-    def _group(self, job: Job) -> GroupCommits:
+    def _group(self, context: RuntimeContext) -> GroupCommits:
         """Return the object that commits: a member of the group, or a bounded run without a group."""
-        if job.bounds is not None:
-            alone = ungrouped_commits(job)
+        if context.topology.bounds is not None:
+            alone = ungrouped_commits(context.environment)
             self._resources.callback(alone.close)
             return alone
         if self.member is None:
-            self.member = group_member(job, self._fail)
+            self.member = group_member(context.environment, self._fail)
             self._resources.callback(lambda member: member.close(for_good=self._leaves_for_good), self.member)
         return self.member
 
@@ -290,10 +296,10 @@ class Client:
         if self.life.failure is not None and self.error is None:
             self._fail(self.life.failure)
 
-    def _watch_sources(self, job: Job) -> None:
-        monitor = SourceMonitor(self.topology, self.config["metadata.max.age.ms"] / 1000, job.log)
+    def _watch_sources(self, context: RuntimeContext) -> None:
+        monitor = SourceMonitor(self.topology, self.config["metadata.max.age.ms"] / 1000, context.environment.log)
         try:
-            monitor.watch(job.layout, self._stop_globals, self._reassign)
+            monitor.watch(context.topology.layout, self._stop_globals, self._reassign)
         except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the search for new topics and partitions failed: %s", error)
@@ -314,17 +320,20 @@ class Client:
 
     def _restart_threads(self) -> None:
         """Run the tasks of the topics that exist now."""
-        former_job, manager = self._started()
+        former_context, manager = self._started()
         self.life.move(State.REBALANCING)
-        with former_job.log.admin() as admin:
+        with former_context.environment.log.admin() as admin:
             layout = prepare_topics(self.topology, self.config, admin)
         manager.close()
         with self._change, self.former.leaving(self.threads):
             self._is_reassigning = False
-            self.job = job = with_layout(former_job, layout, self._resources)
-            self._make_threads(job)
-        if job.global_tables is not former_job.global_tables and job.bounds is None:
-            _start(self._follow, job.global_tables, name=job.settings.global_thread)
+            self.context = context = with_layout(former_context, layout, self._resources)
+            self._make_threads(context)
+        if (
+            context.topology.global_tables is not former_context.topology.global_tables
+            and context.topology.bounds is None
+        ):
+            _start(self._follow, context.topology.global_tables, name=context.environment.settings.global_thread)
         if not self.life.is_alive():  # a stop came in between
             for thread in self.threads:
                 thread.stop()
@@ -366,12 +375,12 @@ class Client:
         try:
             work()
         except CorruptStateError as damage:
-            job, _ = self._started()
+            context, _ = self._started()
             clear_frames(damage)
-            job.rebuilds.delete_damaged(damage, job.layout.tasks, job.global_tables)
-            if job.global_tables.is_damaged:
+            context.state.rebuilds.delete_damaged(damage, context.topology.layout.tasks, context.topology.global_tables)
+            if context.topology.global_tables.is_damaged:
                 self._reassign()  # all threads read global tables
-            return self.life.is_alive() and not job.global_tables.is_damaged
+            return self.life.is_alive() and not context.topology.global_tables.is_damaged
         return False
 
     def _answer(self, error: BaseException) -> bool:
@@ -386,8 +395,8 @@ class Client:
 
     def _replacement(self, thread: StreamThread) -> StreamThread:
         """Return a new thread with the same tasks. It resumes from the last commit."""
-        job, manager = self._started()
-        new = self._new_thread(thread.index, job, manager, thread.plans)
+        context, manager = self._started()
+        new = self._new_thread(thread.index, context, manager, thread.plans)
         with self._change, self.former.leaving([thread]):
             self.threads[self.threads.index(thread)] = new
         manager.replace(new)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.kernel.murmur2 import partition_of
-from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.queries.store_queries import StoreQueries
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.state.api import StoreBuilder
@@ -90,13 +90,13 @@ class LocalStores:
 
     Parameters
     ----------
-    job : Job
+    context : RuntimeContext
     threads : sequence of StreamThread
     standbys : callable
         The standbys now.
     """
 
-    job: Job
+    context: RuntimeContext
     threads: Sequence[StreamThread]
     standbys: Callable[[], list[StandbyTask]]
 
@@ -115,7 +115,7 @@ class LocalStores:
                 f"the store {store.name!r} keeps no bytes that say what is committed: ask for it with "
                 'isolation="read_uncommitted", which its task answers'
             )
-        if store.name in self.job.global_tables.stores:
+        if store.name in self.context.topology.global_tables.stores:
             return [self._of_global_table(store)]
         partitions = [*self._active(store, isolation), *(self._standby(store) if stale else ())]
         return sorted(
@@ -147,14 +147,17 @@ class LocalStores:
         }
 
     def _absent(self, store: StoreBuilder, number: int) -> QueryResult:
-        if all(store not in task.sub_topology.stores or task.partition != number for task in self.job.layout.tasks):
+        if all(
+            store not in task.sub_topology.stores or task.partition != number
+            for task in self.context.topology.layout.tasks
+        ):
             return QueryResult(failure=FailureReason.DOES_NOT_EXIST)
         is_standby = any(partition.number == number for partition in self._standby(store))
         return QueryResult(failure=FailureReason.NOT_ACTIVE if is_standby else FailureReason.NOT_PRESENT)
 
     def partition_of(self, store: StoreBuilder) -> PartitionOf:
         """The partition in which Kafka's default partitioner puts a key of a store; -1 where that is not known."""
-        tasks = [task for task in self.job.layout.tasks if store in task.sub_topology.stores]
+        tasks = [task for task in self.context.topology.layout.tasks if store in task.sub_topology.stores]
         serde = store.key
         count = len(tasks)
         if serde is None or not count:
@@ -166,7 +169,7 @@ class LocalStores:
 
     def _of_global_table(self, store: StoreBuilder) -> StorePartition:
         """A global table is what its last update left: there is nothing else to see."""
-        tables = self.job.global_tables
+        tables = self.context.topology.global_tables
         if store.name in tables.committed:
             return CommittedPartition(-1, tables.committed[store.name], store.name)
         return GlobalPartition(tables.ask, tables.stores[store.name])

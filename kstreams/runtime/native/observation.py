@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from kstreams.kernel.clock import Clock
-from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 logger = logging.getLogger(__name__)
@@ -108,30 +108,33 @@ _OPERATORS_S = 0.05
 
 
 def observe(
-    job: Job, threads: Callable[[], Sequence[StreamThread]], lag: Callable[[], int], stopping: threading.Event
+    context: RuntimeContext,
+    threads: Callable[[], Sequence[StreamThread]],
+    lag: Callable[[], int],
+    stopping: threading.Event,
 ) -> None:
     """Look now and then, until `stopping`; the lag of a bounded run is no news.
 
     Parameters
     ----------
-    job : Job
+    context : RuntimeContext
     threads : callable
         Gives the threads that there are now.
     lag : callable
         Gives the records that wait.
     stopping : Event
     """
-    hung = HungThreads(job.clock, job.settings.task_timeout_ms)
+    hung = HungThreads(context.environment.clock, context.environment.settings.task_timeout_ms)
     growing = GrowingLag()
-    loop = RebalanceLoop(job.clock)
-    if job.config["metrics.recording.level"] == "DEBUG":
+    loop = RebalanceLoop(context.environment.clock)
+    if context.environment.config["metrics.recording.level"] == "DEBUG":
         threading.Thread(target=_look_at_operators, args=(threads, stopping), daemon=True).start()
     for look in itertools.count(1):
         if stopping.wait(_LOOK_S):
             return
         hung.look(threads())
-        loop.look(job.handovers.counts())
-        if job.bounds is None and look % _LOOKS_PER_LAG == 0:
+        loop.look(context.environment.assignments.counts())
+        if context.topology.bounds is None and look % _LOOKS_PER_LAG == 0:
             growing.look(lag())
 
 

@@ -176,10 +176,12 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
 
 
 def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, asked = streams._client.job, list[Any]()
-    assert job is not None
-    ask = job.admin.end_offsets
-    monkeypatch.setattr(job.admin, "end_offsets", lambda sources: asked.append(sources) or ask(sources), raising=False)
+    context, asked = streams._client.context, list[Any]()
+    assert context is not None
+    ask = context.environment.admin.end_offsets
+    monkeypatch.setattr(
+        context.environment.admin, "end_offsets", lambda sources: asked.append(sources) or ask(sources), raising=False
+    )
     registry = CollectorRegistry()
     registry.register(PrometheusCollector(streams))
     asked.clear()
@@ -193,9 +195,11 @@ LAG = "consumer-fetch-manager-metrics", "records-lag"
 def test_a_home_of_topics_that_does_not_answer_leaves_all_else(
     streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer, job = Event(), streams._client.job
-    assert job is not None
-    monkeypatch.setattr(job.admin, "end_offsets", lambda sources: answer.wait(WAIT_S) and {}, raising=False)
+    answer, context = Event(), streams._client.context
+    assert context is not None
+    monkeypatch.setattr(
+        context.environment.admin, "end_offsets", lambda sources: answer.wait(WAIT_S) and {}, raising=False
+    )
     begun = time()
     found = {name[:2] for name in streams.metrics()}
     answer.set()

@@ -9,8 +9,8 @@ import pytest
 
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.topology.sub_topologies import TaskId
-from kstreams.runtime.native.job import Handovers
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop
+from kstreams.runtime.native.runtime_context import AssignmentCounts
 from tests.native.world import WAIT_S, World, tasks_of, word_count
 
 FIRST, SECOND = TaskId(0, 0), TaskId(0, 1)
@@ -49,32 +49,32 @@ def test_a_process_that_comes_and_goes_is_noticed_by_the_others(world: World, ca
 def test_it_is_a_loop_when_it_happens_within_a_minute(
     caplog: pytest.LogCaptureFixture, pause_s: int, lines: int
 ) -> None:
-    clock, handovers = ManualClock(), Handovers()
+    clock, counts = ManualClock(), AssignmentCounts()
     loop = RebalanceLoop(clock)
     for _ in range(6):
-        handovers.given([FIRST])
-        loop.look(handovers.counts())
+        counts.add([FIRST])
+        loop.look(counts.counts())
         clock.advance(pause_s * 1_000)
     assert len(said(caplog)) == lines
 
 
 def test_tasks_that_come_one_by_one_are_no_loop(caplog: pytest.LogCaptureFixture) -> None:
-    clock, handovers = ManualClock(), Handovers()
+    clock, counts = ManualClock(), AssignmentCounts()
     loop = RebalanceLoop(clock)
     for number in range(50):
-        handovers.given([TaskId(0, number)])
-        loop.look(handovers.counts())
+        counts.add([TaskId(0, number)])
+        loop.look(counts.counts())
         clock.advance(100)
     assert said(caplog) == []
-    assert handovers.again == 0
+    assert counts.repeated == 0
 
 
 def test_it_is_said_again_while_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    clock, handovers = ManualClock(), Handovers()
+    clock, counts = ManualClock(), AssignmentCounts()
     loop = RebalanceLoop(clock)
     for _ in range(40):
-        handovers.given([FIRST, SECOND])
-        loop.look(handovers.counts())
+        counts.add([FIRST, SECOND])
+        loop.look(counts.counts())
         clock.advance(3_000)
     assert 2 <= len(said(caplog)) <= 4
-    assert handovers.again == 2 * 39
+    assert counts.repeated == 2 * 39

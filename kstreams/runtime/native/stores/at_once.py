@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.stores.places import StorePlaces
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -41,7 +41,7 @@ class _Here(NamedTuple):
 class _Remembered(NamedTuple):
     """What was found while these were so."""
 
-    job: Job | None
+    context: RuntimeContext | None
     tasks: Sequence[object]
     known: object
     stores: dict[str, _Here]
@@ -95,21 +95,21 @@ class LookUpsAtOnce:
         before = self._remembered
         assignment = None if client.member is None else client.member.known()
         tasks = [task for thread in client.threads for task in thread.tasks]
-        if assignment is not before.known or client.job is not before.job or tasks != before.tasks:
-            self._remembered = before = _Remembered(client.job, tasks, assignment, {})
+        if assignment is not before.known or client.context is not before.context or tasks != before.tasks:
+            self._remembered = before = _Remembered(client.context, tasks, assignment, {})
         if store not in before.stores:
             before.stores[store] = self._found(store_named(self._topology.stores, store), tasks)
         return before.stores[store]
 
     def _found(self, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:
-        job = self._client.job
+        context = self._client.context
         manager = self._client.manager
-        if job is None or manager is None:
+        if context is None or manager is None:
             return _Here({}, 1, None)
-        holders = StorePlaces(job, manager, self._client.member, self._client.threads).holders(store)
+        holders = StorePlaces(context, manager, self._client.member, self._client.threads).holders(store)
         views = {task.plan.partition: task.state.committed for task in tasks if store.name in task.state.stores}
-        if store.name in job.global_tables.committed:
-            views = {-1: job.global_tables.committed[store.name]}
-        own = HostInfo.of(job.config["application.server"] or "")
+        if store.name in context.topology.global_tables.committed:
+            views = {-1: context.topology.global_tables.committed[store.name]}
+        own = HostInfo.of(context.environment.config["application.server"] or "")
         here = {n: view for n, view in views.items() if store.name in view and holders[n].active in (None, own)}
         return _Here(here, len(holders), store.key)

@@ -9,7 +9,7 @@ from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.group.member import GroupMember
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.restore import changelog_of
 from kstreams.runtime.native.stores.metadata import HostInfo, LagInfo, PartitionHolders
 from kstreams.runtime.native.tasks.task_manager import TaskManager
@@ -23,24 +23,24 @@ class StorePlaces:
 
     Parameters
     ----------
-    job : Job
+    context : RuntimeContext
     manager : TaskManager
     member : GroupMember or None
         None where this process shares its tasks with nobody.
     threads : sequence of StreamThread
     """
 
-    job: Job
+    context: RuntimeContext
     manager: TaskManager
     member: GroupMember | None
     threads: Sequence[StreamThread]
 
     def holders(self, store: StoreBuilder) -> dict[int, PartitionHolders]:
         """Who has each partition of a store, by number; -1 for a global store, which all have."""
-        own = HostInfo.of(self.job.config["application.server"] or "")
-        if store.name in self.job.global_tables.stores:
+        own = HostInfo.of(self.context.environment.config["application.server"] or "")
+        if store.name in self.context.topology.global_tables.stores:
             return {-1: PartitionHolders(own, ())}
-        tasks = [plan for plan in self.job.layout.tasks if store in plan.sub_topology.stores]
+        tasks = [plan for plan in self.context.topology.layout.tasks if store in plan.sub_topology.stores]
         if self.member is None:
             return {plan.partition: PartitionHolders(own, ()) for plan in tasks}
         owners, states = self.member.known()
@@ -62,7 +62,10 @@ class StorePlaces:
     def hosts(self) -> set[HostInfo]:
         """Where processes of the application answer, as far as they have told."""
         addresses = [] if self.member is None else [state.server for state in self.member.known()[1].values()]
-        hosts = (HostInfo.of(address) for address in (*addresses, self.job.config["application.server"] or ""))
+        hosts = (
+            HostInfo.of(address)
+            for address in (*addresses, self.context.environment.config["application.server"] or "")
+        )
         return {host for host in hosts if host is not None}
 
     def local_lags(self) -> dict[str, dict[int, LagInfo]]:
@@ -74,10 +77,10 @@ class StorePlaces:
             (store.name, plan.partition): (source, state.changelog_offset(store.name) or 0)
             for plan, state in states
             for store in plan.sub_topology.stores
-            if (source := changelog_of(store, plan, self.job.config.application_id)) is not None
+            if (source := changelog_of(store, plan, self.context.environment.application_id)) is not None
         }
         offsets = dict(places.values())
-        ends = readable_ends(self.job.log, offsets, self.job.admin.end_offsets(offsets))
+        ends = readable_ends(self.context.environment.log, offsets, self.context.environment.admin.end_offsets(offsets))
         lags: dict[str, dict[int, LagInfo]] = {}
         for (name, number), (source, offset) in sorted(places.items()):
             lags.setdefault(name, {})[number] = LagInfo(offset, ends[source])

@@ -258,12 +258,12 @@ class QueryableStores:
         return any(thread.is_busy for thread in self._client.threads)
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
-        job = self._client.job
+        context = self._client.context
         manager = self._client.manager
         is_moving = self.state is State.REBALANCING
-        if job is None or not (self.state is State.RUNNING or (stale and is_moving)):
+        if context is None or not (self.state is State.RUNNING or (stale and is_moving)):
             raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
-        return LocalStores(job, self._client.threads, manager.standby_tasks if manager else list)
+        return LocalStores(context, self._client.threads, manager.standby_tasks if manager else list)
 
     def query_metadata_for_key(self, store: str, key: object) -> KeyQueryMetadata:
         """Where Kafka's default partitioner has put a key of a store. Kafka Streams: `queryMetadataForKey`.
@@ -321,8 +321,8 @@ class QueryableStores:
         return self._places().local_lags()
 
     def _places(self) -> StorePlaces:
-        job = self._client.job
+        context = self._client.context
         manager = self._client.manager
-        if job is None or manager is None or not self._client.life.is_alive():
+        if context is None or manager is None or not self._client.life.is_alive():
             raise StoreNotAvailableError(f"stores have places while the application runs; it is {self.state.value}")
-        return StorePlaces(job, manager, self._client.member, self._client.threads)
+        return StorePlaces(context, manager, self._client.member, self._client.threads)

@@ -9,7 +9,7 @@ from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
-from kstreams.runtime.native.job import Job, consumer_settings
+from kstreams.runtime.native.runtime_context import Environment, consumer_settings
 
 
 def assignment_rules(config: Config) -> AssignmentRules:
@@ -36,15 +36,22 @@ def process_state(process: str, config: Config) -> ProcessState:
     )
 
 
-def ungrouped_commits(job: Job) -> UngroupedCommits:
-    """A run that commits for the whole group."""
-    process = process_state(job.process, job.config)
-    return UngroupedCommits(job.log, job.admin, job.config.application_id, process, transactional=job.exactly_once)
+def ungrouped_commits(environment: Environment) -> UngroupedCommits:
+    """Create the commits of a bounded run, which commits for the whole group."""
+    return UngroupedCommits(
+        environment.log,
+        environment.admin,
+        environment.application_id,
+        process_state(environment.process_id, environment.config),
+        transactional=environment.exactly_once,
+    )
 
 
-def group_member(job: Job, on_failure: Callable[[BaseException], None]) -> GroupMember:
-    """A member that commits for its tasks; `on_failure` is told what keeps it from being one."""
-    config = job.config
-    process = process_state(job.process, config)
+def group_member(environment: Environment, on_failure: Callable[[BaseException], None]) -> GroupMember:
+    """Create a member of the group. `on_failure` is called with the error that ends its membership."""
+    config = environment.config
+    process = process_state(environment.process_id, config)
     settings = consumer_settings(config, "main")
-    return GroupMember(job.log, config.application_id, settings, process, assignment_rules(config), on_failure)
+    return GroupMember(
+        environment.log, environment.application_id, settings, process, assignment_rules(config), on_failure
+    )

@@ -9,7 +9,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.metrics.debug_sensors import records_debug
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata, metadata_places
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
@@ -44,19 +44,23 @@ class RestoredTask:
     changelog_ends: Mapping[str, int]
 
 
-def open_state(plan: TaskPlan, job: Job) -> TaskState:
+def open_state(plan: TaskPlan, context: RuntimeContext) -> TaskState:
     """Open the stores of a task as they are on disk."""
     stores = plan.sub_topology.stores
-    folder = job.state_folder / str(plan.id)
+    folder = context.state.folder / str(plan.id)
     return open_task_state(
-        stores, folder, limits=job.limits, caching=job.task_settings.caching, measured=records_debug(job.config)
+        stores,
+        folder,
+        limits=context.state.limits,
+        caching=context.environment.task_settings.caching,
+        measured=records_debug(context.environment.config),
     )
 
 
 def restored_task(
     plan: TaskPlan,
     state: TaskState,
-    job: Job,
+    context: RuntimeContext,
     restorer: StoreRestorer,
     *,
     admin: Admin,
@@ -64,11 +68,15 @@ def restored_task(
     read_to: Mapping[TopicPartition, int],
 ) -> RestoredTask:
     """Restore the stores of a task, up to what is committed; its changelogs have been read to `read_to`."""
-    committed: Offsets = admin.committed(job.application.id, metadata_places(plan, job.application.id))
+    committed: Offsets = admin.committed(
+        context.environment.application_id, metadata_places(plan, context.environment.application_id)
+    )
     ends = restorer.restore(plan, state, committed, read_to)
-    metadata = committed_task_metadata(plan, committed, job.application.id)
+    metadata = committed_task_metadata(plan, committed, context.environment.application_id)
     observe_times(state, metadata)
-    reset = OffsetReset(admin, consumer, job.default_reset, job.clock, job.layout.stateful)
+    reset = OffsetReset(
+        admin, consumer, context.environment.default_reset, context.environment.clock, context.topology.layout.stateful
+    )
     starts = reset.at_start(plan, committed)
     lost = {at: committed[at].offset for at in starts if at in committed and committed[at].offset < starts[at]}
     return RestoredTask(plan, state, metadata, starts, lost, ends)

@@ -18,7 +18,7 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.restore import RestoreProgress, StoreRestorer
 from kstreams.runtime.native.tasks.restored_task import RestoredTask, open_state, restored_task
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
@@ -48,14 +48,14 @@ class StateUpdater:
 
     Parameters
     ----------
-    job : Job
+    context : RuntimeContext
     listener : RestoreListener
     lock : RLock
         What the listener holds while it changes its tasks: a task is not handed over that was dropped meanwhile.
     """
 
-    def __init__(self, job: Job, listener: RestoreListener, lock: Any) -> None:
-        self._job = job
+    def __init__(self, context: RuntimeContext, listener: RestoreListener, lock: Any) -> None:
+        self._context = context
         self._listener = listener
         self._changed = threading.Condition(lock)
         self._waiting: dict[TaskId, TaskPlan] = {}  # to be restored, in this order
@@ -66,20 +66,22 @@ class StateUpdater:
         self._lags: dict[TaskId, int] = {}
         self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
         self._looked_s = 0.0
-        self.sensors = job.updater_sensors
+        self.sensors = context.state.sensors
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"{context.environment.application_id}-StateUpdater", daemon=True
+        )
         self._resources = ExitStack()
-        self._consumer = self._resources.enter_context(job.consumer("restore"))
-        self._follower = self._resources.enter_context(job.consumer("restore"))
-        self._admin = self._resources.enter_context(job.log.admin())
+        self._consumer = self._resources.enter_context(context.environment.consumer("restore"))
+        self._follower = self._resources.enter_context(context.environment.consumer("restore"))
+        self._admin = self._resources.enter_context(context.environment.log.admin())
         self._restorer = StoreRestorer(
-            job.application, self._consumer, self._admin, self._restored_to, self._is_interrupted
+            context.application, self._consumer, self._admin, self._restored_to, self._is_interrupted
         )
 
     def start(self) -> None:
         """Take what is on disk for standbys, until it is said what to keep, and begin to work."""
-        if self._job.bounds is None:
+        if self._context.topology.bounds is None:
             self._open_found()
         self._thread.start()
 
@@ -171,7 +173,7 @@ class StateUpdater:
                 task = restored_task(
                     plan,
                     state,
-                    self._job,
+                    self._context,
                     self._restorer,
                     admin=self._admin,
                     consumer=self._consumer,
@@ -204,13 +206,15 @@ class StateUpdater:
         standby = self._standbys.pop(plan.id, None)
         self._lags.pop(plan.id, None)
         if standby is None:
-            return open_state(plan, self._job)
+            return open_state(plan, self._context)
         self._assign()
         return standby.state
 
     def _open_found(self) -> None:
         """Open the stores that an earlier run left: tasks are best run where their stores are."""
-        plans = [plan for plan in self._job.layout.tasks if (self._job.state_folder / str(plan.id)).is_dir()]
+        plans = [
+            plan for plan in self._context.topology.layout.tasks if (self._context.state.folder / str(plan.id)).is_dir()
+        ]
         try:
             self._change_standbys({plan.id: plan for plan in plans if plan.sub_topology.stores})
             if self._standbys:
@@ -224,8 +228,10 @@ class StateUpdater:
         self._close_standbys([task for task in self._standbys if task not in standbys])
         for task, plan in standbys.items():
             if task not in self._standbys:
-                state = open_state(plan, self._job)
-                self._standbys[task] = StandbyTask(plan, state, self._job.application.id, self._restorer.accepted)
+                state = open_state(plan, self._context)
+                self._standbys[task] = StandbyTask(
+                    plan, state, self._context.environment.application_id, self._restorer.accepted
+                )
         self._assign()
 
     def _assign(self) -> None:
@@ -253,7 +259,9 @@ class StateUpdater:
             try:
                 standby.apply(rows)
             except CorruptStateError as damage:
-                self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
+                self._context.state.rebuilds.delete_damaged(
+                    damage, self._context.topology.layout.tasks, self._context.topology.global_tables
+                )
                 raise
         if batches:
             self.sensors.record_seconds(self.sensors.updating, started_at)
@@ -264,7 +272,7 @@ class StateUpdater:
 
     def _restored_to(self, progress: RestoreProgress) -> None:
         self.sensors.record_restored(progress.task, progress.store, progress.restored)
-        self._job.on_restore(progress)
+        self._context.state.on_restore(progress)
 
     def _processed(self, batch: Batch) -> Batch:
         """What the task has processed of an input, and committed; all of a changelog."""
@@ -277,7 +285,7 @@ class StateUpdater:
     def _look_at_inputs(self) -> None:
         """Follow inputs up to where they are processed now."""
         inputs = [source for standby in self._standbys.values() for source in standby.inputs]
-        committed = self._admin.committed(self._job.application.id, inputs) if inputs else {}
+        committed = self._admin.committed(self._context.environment.application_id, inputs) if inputs else {}
         self._input_ends = {source: committed[source].offset if source in committed else 0 for source in inputs}
         processed = {source for source, end in self._input_ends.items() if self._follower.position(source) >= end}
         self._follower.pause(processed)

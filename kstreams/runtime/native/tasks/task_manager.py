@@ -14,7 +14,7 @@ from typing import Protocol
 from kstreams.errors import CommitFailedError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
@@ -103,7 +103,7 @@ class TaskManager:
 
     Parameters
     ----------
-    job : Job
+    context : RuntimeContext
     threads : collection of int
         The indices of the threads among which tasks are divided.
     on_change : callable
@@ -117,23 +117,25 @@ class TaskManager:
         What keeps writers of repartition topics in step that do not share a thread.
     """
 
-    def __init__(self, job: Job, threads: Collection[int], on_change: Callable[[], None]) -> None:
-        self._plans = {plan.id: plan for plan in job.layout.tasks}
-        is_bounded = job.bounds is not None
+    def __init__(self, context: RuntimeContext, threads: Collection[int], on_change: Callable[[], None]) -> None:
+        self._plans = {plan.id: plan for plan in context.topology.layout.tasks}
+        is_bounded = context.topology.bounds is not None
         self._on_change = on_change
-        self._handovers = job.handovers
-        self._together = job.aligned if is_bounded else frozenset[int]()
-        waits = is_bounded or job.settings.max_task_idle_ms >= 0
-        self.alignment = Alignment(job.layout, job.aligned if waits else (), is_shared=not is_bounded)
+        self._assignments = context.environment.assignments
+        self._together = context.topology.aligned if is_bounded else frozenset[int]()
+        waits = is_bounded or context.environment.settings.max_task_idle_ms >= 0
+        self.alignment = Alignment(
+            context.topology.layout, context.topology.aligned if waits else (), is_shared=not is_bounded
+        )
         self._lock = threading.RLock()
-        self._updater = StateUpdater(job, self, self._lock)
+        self._updater = StateUpdater(context, self, self._lock)
         self._threads: dict[int, TaskThread] = {}
         self._staying = set(threads)
         self._thread_of: dict[TaskId, int] = {}
         self._stages: dict[TaskId, TaskStage] = {}
         self._wanted: frozenset[TaskId] | None = None
         self._kept: frozenset[TaskId] = frozenset()
-        self.tasks = {plan.id: bool(plan.sub_topology.stores) for plan in job.layout.tasks}
+        self.tasks = {plan.id: bool(plan.sub_topology.stores) for plan in context.topology.layout.tasks}
 
     def start(self, threads: Sequence[TaskThread]) -> None:
         """Begin with these threads, which get what is assigned by now and what comes later."""
@@ -150,7 +152,7 @@ class TaskManager:
             before = self._wanted or frozenset()
             self._wanted = frozenset(active) & self._plans.keys()
             self._kept = frozenset(standby) & self._plans.keys()
-            self._handovers.given(self._wanted - before)
+            self._assignments.add(self._wanted - before)
             for task in self._stages.keys() - self._wanted:
                 self._give_up(task)
             self._open()

@@ -12,7 +12,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.group.messages import Slice
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -98,28 +98,28 @@ class InputReader:
     ----------
     consumer : Consumer
     admin : Admin
-    job : Job
+    context : RuntimeContext
     alignment : Alignment
         Says which rows of repartition topics may be processed.
     """
 
-    def __init__(self, consumer: Consumer, admin: Admin, job: Job, alignment: Alignment) -> None:
+    def __init__(self, consumer: Consumer, admin: Admin, context: RuntimeContext, alignment: Alignment) -> None:
         self._consumer = consumer
         self._admin = admin
-        self._job = job
-        self._bounds = job.bounds
+        self._context = context
+        self._bounds = context.topology.bounds
         self._alignment = alignment
         self._held: dict[TopicPartition, SliceBuffer] = {}
         self._ends: dict[TopicPartition, tuple[int, int]] = {}  # where what was written before a slice ends
         self._tasks: Sequence[ActiveTask] = ()
         self._task_of: dict[TopicPartition, ActiveTask] = {}
-        self._internal = frozenset(job.layout.topic_names.values())
-        self._poll_s = job.settings.poll_s if job.bounds is None else _SHORT_POLL_S
-        self._most_records = job.settings.max_poll_records
-        self._most_buffered_records = job.settings.max_buffered_records
-        self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
+        self._internal = frozenset(context.topology.layout.topic_names.values())
+        self._poll_s = context.environment.settings.poll_s if context.topology.bounds is None else _SHORT_POLL_S
+        self._most_records = context.environment.settings.max_poll_records
+        self._most_buffered_records = context.environment.settings.max_buffered_records
+        self._most_buffered_bytes = context.environment.settings.buffered_bytes // 2  # the other half is for output
         self._is_memory_full = False
-        self._schemas = SchemaWaits(RetryPolicy.of(job.config), job.clock)
+        self._schemas = SchemaWaits(RetryPolicy.of(context.environment.config), context.environment.clock)
 
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the inputs of these tasks: of new ones from their next offsets."""
@@ -226,9 +226,15 @@ class InputReader:
         """Skip records that were deleted before they were read, as the offset reset says; whether there were any."""
         begins = self._admin.beginning_offsets(list(self._task_of))
         deleted = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
-        job = self._job
-        with job.consumer("restore") as consumer:
-            reset = OffsetReset(self._admin, consumer, job.default_reset, job.clock, job.layout.stateful)
+        context = self._context
+        with context.environment.consumer("restore") as consumer:
+            reset = OffsetReset(
+                self._admin,
+                consumer,
+                context.environment.default_reset,
+                context.environment.clock,
+                context.topology.layout.stateful,
+            )
             for source, at in deleted.items():
                 task = self._task_of[source]
                 next_offset = reset.after_loss(task.plan, source, at, begins[source])

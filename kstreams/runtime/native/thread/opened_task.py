@@ -12,7 +12,7 @@ from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
-from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
@@ -49,20 +49,22 @@ class TaskCollector:
 _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
 
 
-def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]) -> ActiveTask:
+def opened_task(
+    restored: RestoredTask, context: RuntimeContext, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]
+) -> ActiveTask:
     """The task with its operators, which are initialized, and its input, which is empty."""
     plan = restored.plan
     state = restored.state
     metadata = restored.metadata
-    sensors = TaskSensors.of(job.config, plan.sub_topology, state)
-    collector = TaskCollector(sink_buffer, plan.partition, sensors.written, job.clock)
-    resources = TaskResources(state, collector, job.global_tables.stores)
+    sensors = TaskSensors.of(context.environment.config, plan.sub_topology, state)
+    collector = TaskCollector(sink_buffer, plan.partition, sensors.written, context.environment.clock)
+    resources = TaskResources(state, collector, context.topology.global_tables.stores)
     with in_task(str(plan.id)):
-        task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
+        task = Task(plan.sub_topology, plan.partition, context.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
-    idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
+    idle_ms = context.environment.settings.max_task_idle_ms if context.topology.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
-    most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
+    most_bytes = context.environment.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
     active = ActiveTask(
         plan,
         task,
@@ -70,8 +72,8 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_as
         group,
         starts=restored.starts,
         positions=SlicePositions(metadata),
-        clock=job.clock,
-        most_records=job.settings.max_poll_records,
+        clock=context.environment.clock,
+        most_records=context.environment.settings.max_poll_records,
         most_bytes=most_bytes,
         sensors=sensors,
         ended=bool(metadata.get(ENDED, 0)),
@@ -80,5 +82,5 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_as
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])
     state.committed.note(active.position())
-    active.restored(restored.changelog_ends, changelogs_of(plan, job.application.id))
+    active.restored(restored.changelog_ends, changelogs_of(plan, context.environment.application_id))
     return active

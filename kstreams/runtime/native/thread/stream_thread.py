@@ -23,9 +23,9 @@ from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.bounded_run import Phase
-from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.queries.store_queries import StoreQueries
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -122,7 +122,7 @@ class StreamThread:
     name : str
     index : int
         From 1, unique within the process; part of the transactional id.
-    job : Job
+    context : RuntimeContext
         What all threads share.
     manager : TaskManager
         Gives it tasks and takes them away.
@@ -139,7 +139,7 @@ class StreamThread:
         self,
         name: str,
         index: int,
-        job: Job,
+        context: RuntimeContext,
         manager: TaskManager,
         group: GroupCommits,
         plans: Sequence[TaskPlan] = (),
@@ -155,31 +155,39 @@ class StreamThread:
         self.store_queries = StoreQueries(self._wake)
         self.stopping = threading.Event()
         self._woken = threading.Event()
-        self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.wall_ms())
+        self.sensors = ThreadSensors(SampleWindows.of(context.environment.config), context.environment.clock.wall_ms())
         self._manager = manager
         self._paused = paused or threading.Event()
         self._leaving = leaving
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
         self._giving = threading.Lock()
-        self._job = job
-        settings = job.settings
-        self._consumer = job.consumer("main")
-        self._admin = job.log.admin()
-        self._producer = job.producer(index)
-        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, group)
-        internal = frozenset(job.layout.topic_names.values())
-        retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
+        self._context = context
+        settings = context.environment.settings
+        self._consumer = context.environment.consumer("main")
+        self._admin = context.environment.log.admin()
+        self._producer = context.environment.producer(index)
+        guarantee = (
+            ExactlyOnce(self._producer, group)
+            if context.environment.exactly_once
+            else AtLeastOnce(self._producer, group)
+        )
+        internal = frozenset(context.topology.layout.topic_names.values())
+        retry = SendRetry(settings.production_handler, settings.task_timeout_ms, context.environment.clock)
         self._slices = WriterSlices(manager.alignment)
         self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, self._slices, internal)
-        application = job.application.id
+        application = context.environment.application_id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
-        self.stall_detector = StallDetector(name, settings.task_timeout_ms, settings.summary_interval_ms, job.clock)
-        self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)
-        self._purge = Purge(self._admin, internal, settings.purge_interval_ms, job.clock)
-        self._input = InputReader(self._consumer, self._admin, job, manager.alignment)
+        self.stall_detector = StallDetector(
+            name, settings.task_timeout_ms, settings.summary_interval_ms, context.environment.clock
+        )
+        self._schedule = CommitSchedule(
+            settings, context.environment.clock, is_bounded=context.topology.bounds is not None
+        )
+        self._purge = Purge(self._admin, internal, settings.purge_interval_ms, context.environment.clock)
+        self._input = InputReader(self._consumer, self._admin, context, manager.alignment)
         self.is_busy = True
-        self.round_ms = job.clock.uptime_ms()  # when its present round began
+        self.round_ms = context.environment.clock.uptime_ms()  # when its present round began
         self._ident: int | None = None
         # of tasks that it no longer has
         self.released_in = 0
@@ -271,7 +279,7 @@ class StreamThread:
         return len(self._manager.share(self.index))
 
     def _add(self, task: TaskId) -> None:
-        opened = opened_task(self._given[task], self._job, self.sink_buffer, self.store_queries.keep_coming)
+        opened = opened_task(self._given[task], self._context, self.sink_buffer, self.store_queries.keep_coming)
         del self._given[task]
         opened.state.committed.rest = self._go_before
         self.tasks.append(opened)
@@ -301,12 +309,12 @@ class StreamThread:
 
     def round(self) -> None:
         """One turn of the loop."""
-        self.round_ms = self._job.clock.uptime_ms()
+        self.round_ms = self._context.environment.clock.uptime_ms()
         started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
         self.sensors.poll.record(started_at, polled)
         self._slices.begin(self.tasks, self._input.is_all_buffered)
-        with self._job.global_tables.reading():
+        with self._context.topology.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
             self.store_queries.answer(self._complete)
         self.is_busy = polled > 0 or any(worked)
@@ -319,8 +327,8 @@ class StreamThread:
             self.commit()
         self._finish_slices()
         if not self.is_busy:
-            self._job.log.do_housekeeping()
-        if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
+            self._context.environment.log.do_housekeeping()
+        if self._context.topology.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._check_end_of_input()
         self.stall_detector.check(self.tasks)
 
@@ -329,7 +337,7 @@ class StreamThread:
         finished = self._slices.finished(self.tasks, self._input.is_all_buffered)
         if not finished:
             return
-        if not self._job.exactly_once:
+        if not self._context.environment.exactly_once:
             self._producer.flush()
         elif any(task.uncommitted for task, _ in finished):
             self.commit()
@@ -337,12 +345,12 @@ class StreamThread:
 
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
-        self.round_ms = self._job.clock.uptime_ms()
-        with self._job.global_tables.reading():
+        self.round_ms = self._context.environment.clock.uptime_ms()
+        with self._context.topology.global_tables.reading():
             self.store_queries.answer(self._complete)
         if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
             self.commit()
-        self._woken.wait(self._job.settings.poll_s)
+        self._woken.wait(self._context.environment.settings.poll_s)
         self._woken.clear()
 
     def place(self) -> tuple[ActiveTask, str] | None:
@@ -353,20 +361,20 @@ class StreamThread:
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
-        started_ms = self._job.clock.uptime_ms()
+        started_ms = self._context.environment.clock.uptime_ms()
         started_at = monotonic()
-        with self._job.global_tables.reading():
+        with self._context.topology.global_tables.reading():
             self._skip_gaps()
             worked = [task.plan for task in self.tasks if task.uncommitted]
             self.committer.commit(self.tasks)
-        self._job.rebuilds.committed(worked)
+        self._context.state.rebuilds.committed(worked)
         self._schedule.committed(started_ms)
         self._purge.after_commit(self.tasks)
         self.sensors.commit.record(started_at)
 
     def done(self) -> bool:
         """Whether a bounded run has nothing more to do here."""
-        bounds = self._job.bounds
+        bounds = self._context.topology.bounds
         return bounds is not None and all(bounds.phase(p.id.sub_topology) is Phase.DONE for p in self.plans)
 
     def close(self) -> None:
@@ -388,7 +396,7 @@ class StreamThread:
     def _send_dead_letters(self) -> None:
         """Write the record that ended the thread to the dead-letter topic, where no transaction takes it back."""
         topics = frozenset[str]().union(*(task.task.failures.written_topics for task in self.tasks))
-        if topics and not self._job.exactly_once:
+        if topics and not self._context.environment.exactly_once:
             try:
                 self.sink_buffer.flush_topics(topics)
             except LogError:
@@ -399,7 +407,7 @@ class StreamThread:
 
         At least once, outputs of that part may have been written already.
         """
-        is_partial = self._slices.is_open and self._job.exactly_once
+        is_partial = self._slices.is_open and self._context.environment.exactly_once
         if any(task.uncommitted for task in self.tasks) and not is_partial:
             self.commit()
 
@@ -416,7 +424,7 @@ class StreamThread:
         return worked
 
     def _process(self, task: ActiveTask) -> bool:
-        clock = self._job.clock
+        clock = self._context.environment.clock
         started_ms = clock.uptime_ms()
         worked = False
         while not self.stopping.is_set() and self._run_once(task):
@@ -431,7 +439,7 @@ class StreamThread:
         started_at = monotonic()
         if task.punctuate():
             self.sensors.punctuate.record(started_at)
-        if self._job.bounds is None:
+        if self._context.topology.bounds is None:
             task.pass_time()
 
     def _run_once(self, task: ActiveTask) -> bool:
@@ -447,7 +455,7 @@ class StreamThread:
 
     def _check_end_of_input(self) -> None:
         """Report the ends of inputs in a bounded run. What a task reports as processed must be committed before."""
-        bounds = self._job.bounds
+        bounds = self._context.topology.bounds
         if bounds is None:
             return
         for task in self.tasks:

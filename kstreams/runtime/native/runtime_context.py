@@ -1,4 +1,4 @@
-"""`Job`: the parts that all threads of a running application share, and `open_job`, which creates them."""
+"""`RuntimeContext`: the parts that all threads of a running application share; `open_context` creates them."""
 
 from __future__ import annotations
 
@@ -41,45 +41,45 @@ from kstreams.runtime.native.topics import prepare_topics
 from kstreams.state import StateLimits
 
 
-class Handovers:
+class AssignmentCounts:
     """Counts how often each task was assigned to this process.
 
     Examples
     --------
-    >>> handovers = Handovers()
-    >>> handovers.given([TaskId(0, 0), TaskId(0, 1)])
-    >>> handovers.given([TaskId(0, 1)])
-    >>> handovers.again
+    >>> assignments = AssignmentCounts()
+    >>> assignments.add([TaskId(0, 0), TaskId(0, 1)])
+    >>> assignments.add([TaskId(0, 1)])
+    >>> assignments.repeated
     1
     """
 
     def __init__(self) -> None:
-        self._given: Counter[TaskId] = Counter()
+        self._counts: Counter[TaskId] = Counter()
 
-    def given(self, tasks: Iterable[TaskId]) -> None:
-        """Note tasks that are newly assigned to this process."""
-        self._given = self._given + Counter(tasks)  # others may read it meanwhile
+    def add(self, tasks: Iterable[TaskId]) -> None:
+        """Count tasks that are newly assigned to this process."""
+        self._counts = self._counts + Counter(tasks)  # other threads may read the former counter meanwhile
 
     def counts(self) -> Mapping[TaskId, int]:
         """Return how often each task was assigned."""
-        return self._given
+        return self._counts
 
     @property
-    def again(self) -> int:
+    def repeated(self) -> int:
         """The number of assignments of tasks that the process had had before."""
-        return self._given.total() - len(self._given)
+        return self._counts.total() - len(self._counts)
 
 
-_CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
+_ALLOCATOR_VARIABLE = "ARROW_DEFAULT_MEMORY_POOL"
 
 
-def give_back_memory() -> None:
+def use_system_allocator() -> None:
     """Use the system allocator for Arrow, unless `ARROW_DEFAULT_MEMORY_POOL` names another one.
 
     Arrow's default allocator retains freed memory per thread. With a budget of 64 MiB, a run used up to 1.7 times the
     budget, and 0.8 times with the system allocator, in the same time.
     """
-    if _CHOICE not in os.environ:
+    if _ALLOCATOR_VARIABLE not in os.environ:
         pa.set_memory_pool(pa.system_memory_pool())
 
 
@@ -89,8 +89,8 @@ _PRODUCER_BYTES = 32 << 20  # the most that a producer buffers while another wri
 
 
 @dataclass(frozen=True)
-class Job:
-    """The parts that all threads of a running application share.
+class Environment:
+    """The settings, the clock and the log of an application in this process.
 
     Parameters
     ----------
@@ -98,53 +98,28 @@ class Job:
     clock : Clock
     log : Log
     admin : Admin
-    layout : Layout
-    state_folder : Path
+    process_id : str
+        The name of this process, new for every start.
     settings : ThreadSettings
         The settings of stream threads.
     task_settings : TaskSettings
         The settings of tasks.
-    limits : StateLimits
-        The memory limits of stores.
-    global_tables : GlobalTables
-    bounds : BoundedRun or None
-        The ends of inputs in a bounded run. None if the run does not end.
-    aligned : frozenset of int
-        The sub-topologies whose tasks advance in time together.
-    on_restore : callable
-        Called with the progress of restores.
-    rebuilds : Rebuilds
-        Deletes damaged stores.
-    handovers : Handovers
-        Counts how often tasks were assigned to this process.
-    updater_sensors : UpdaterSensors
-        The sensors of state updaters.
-    process : str
-        The name of this process, new for every start.
+    assignments : AssignmentCounts
     """
 
     config: Config
     clock: Clock
     log: Log
     admin: Admin
-    layout: Layout
-    state_folder: Path
+    process_id: str
     settings: ThreadSettings
     task_settings: TaskSettings
-    limits: StateLimits
-    global_tables: GlobalTables
-    bounds: BoundedRun | None
-    aligned: frozenset[int]
-    on_restore: OnRestore
-    rebuilds: Rebuilds
-    handovers: Handovers
-    updater_sensors: UpdaterSensors
-    process: str
+    assignments: AssignmentCounts
 
     @property
-    def application(self) -> Application:
-        """The part that is constant for all tasks."""
-        return Application(self.config.application_id, self.task_settings, self.clock, self.layout.topic_names)
+    def application_id(self) -> str:
+        """The setting `application.id`."""
+        return self.config.application_id
 
     @property
     def default_reset(self) -> Reset | None:
@@ -164,12 +139,81 @@ class Job:
         """Create the producer of a thread, which is transactional under exactly once."""
         settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` reports success
         if self.exactly_once:
-            settings["transactional.id"] = transactional_id(self.config.application_id, self.process, thread)
+            settings["transactional.id"] = transactional_id(self.application_id, self.process_id, thread)
         settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
         return self.log.producer(settings)
 
 
-def open_job(
+@dataclass(frozen=True)
+class TopologyContext:
+    """The topology on the topics that exist now.
+
+    Parameters
+    ----------
+    layout : Layout
+    global_tables : GlobalTables
+    bounds : BoundedRun or None
+        The ends of inputs in a bounded run. None if the run does not end.
+    """
+
+    layout: Layout
+    global_tables: GlobalTables
+    bounds: BoundedRun | None
+
+    @property
+    def aligned(self) -> frozenset[int]:
+        """The sub-topologies whose tasks advance in time together."""
+        return aligned_sub_topologies(self.layout)
+
+
+@dataclass(frozen=True)
+class StateContext:
+    """The stores of this process.
+
+    Parameters
+    ----------
+    folder : Path
+    limits : StateLimits
+        The memory limits of stores.
+    rebuilds : Rebuilds
+        Deletes damaged stores.
+    on_restore : callable
+        Called with the progress of restores.
+    sensors : UpdaterSensors
+        The sensors of state updaters.
+    """
+
+    folder: Path
+    limits: StateLimits
+    rebuilds: Rebuilds
+    on_restore: OnRestore
+    sensors: UpdaterSensors
+
+
+@dataclass(frozen=True)
+class RuntimeContext:
+    """The parts that all threads of a running application share.
+
+    Parameters
+    ----------
+    environment : Environment
+    topology : TopologyContext
+    state : StateContext
+    """
+
+    environment: Environment
+    topology: TopologyContext
+    state: StateContext
+
+    @property
+    def application(self) -> Application:
+        """The values that are constant for all tasks."""
+        environment = self.environment
+        names = self.topology.layout.topic_names
+        return Application(environment.application_id, environment.task_settings, environment.clock, names)
+
+
+def open_context(
     topology: Topology,
     config: Config,
     clock: Clock,
@@ -179,7 +223,7 @@ def open_job(
     *,
     end: RunEnd = RunEnd.NEVER,
     folder: Path | None = None,
-) -> Job:
+) -> RuntimeContext:
     """Open the log, prepare topics and load global tables.
 
     Parameters
@@ -190,7 +234,7 @@ def open_job(
         The folder of the stores. Default: that of the application's first process.
     """
     refuse_half_forgotten(config)
-    give_back_memory()
+    use_system_allocator()
     folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
@@ -203,71 +247,49 @@ def open_job(
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
     topology_file.accept(shape)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
-    limits = StateLimits.of(MemoryShares.of(config))
-    tables = _open_global_tables(
-        layout, config, resources, folder=folder, limits=limits, clock=clock, log=log, admin=admin
-    )
-    return Job(
+    environment = Environment(
         config=config,
         clock=clock,
         log=log,
         admin=admin,
-        layout=layout,
-        state_folder=folder,
+        process_id=uuid.uuid4().hex[:16],
         settings=ThreadSettings.of(config),
         task_settings=TaskSettings.of(config),
-        limits=limits,
-        global_tables=tables,
-        bounds=bounds,
-        aligned=aligned_sub_topologies(layout),
-        on_restore=on_restore,
+        assignments=AssignmentCounts(),
+    )
+    state = StateContext(
+        folder=folder,
+        limits=StateLimits.of(MemoryShares.of(config)),
         rebuilds=Rebuilds(config.application_id, folder),
-        handovers=Handovers(),
-        updater_sensors=UpdaterSensors(SampleWindows.of(config)),
-        process=uuid.uuid4().hex[:16],
+        on_restore=on_restore,
+        sensors=UpdaterSensors(SampleWindows.of(config)),
     )
+    tables = _open_global_tables(layout, environment, state, resources)
+    return RuntimeContext(environment, TopologyContext(layout, tables, bounds), state)
 
 
-def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
-    """Return the job with another layout. Global tables with damaged stores are loaded again."""
-    if not job.global_tables.is_damaged:
-        return replace(job, layout=layout)
-    with suppress(CorruptStateError):
-        job.global_tables.close()
-    tables = _open_global_tables(
-        layout,
-        job.config,
-        resources,
-        folder=job.state_folder,
-        limits=job.limits,
-        clock=job.clock,
-        log=job.log,
-        admin=job.admin,
-    )
-    return replace(job, layout=layout, global_tables=tables)
+def with_layout(context: RuntimeContext, layout: Layout, resources: ExitStack) -> RuntimeContext:
+    """Return the context with another layout. Global tables with damaged stores are loaded again."""
+    tables = context.topology.global_tables
+    if tables.is_damaged:
+        with suppress(CorruptStateError):
+            tables.close()
+        tables = _open_global_tables(layout, context.environment, context.state, resources)
+    return replace(context, topology=replace(context.topology, layout=layout, global_tables=tables))
 
 
 def _open_global_tables(
-    layout: Layout,
-    config: Config,
-    resources: ExitStack,
-    *,
-    folder: Path,
-    limits: StateLimits,
-    clock: Clock,
-    log: Log,
-    admin: Admin,
+    layout: Layout, environment: Environment, state: StateContext, resources: ExitStack
 ) -> GlobalTables:
-    reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
-    application = Application.of(config, clock, layout.topic_names)
+    config = environment.config
     tables = GlobalTables(
         layout.globals,
-        folder / "global",
-        application,
+        state.folder / "global",
+        Application.of(config, environment.clock, layout.topic_names),
         poll_s=config["poll.ms"] / 1000,
-        limits=limits,
-        consumer=reader,
-        admin=admin,
+        limits=state.limits,
+        consumer=resources.enter_context(environment.consumer("global")),
+        admin=environment.admin,
     )
     resources.callback(tables.close)
     tables.load()
