@@ -62,7 +62,7 @@ def test_a_manifest_that_is_gone_is_refused(words: Application, tmp_path: Path) 
     newest = max(storage.names("manifests"))
     storage.delete([f"manifests/{newest}"])
     words.write([Row("lines", "e", "the end", 9)])
-    with pytest.raises(StateError, match=f"{newest} is missing, which says what the state of step"):
+    with pytest.raises(StateError, match=f"{newest} is missing, the manifest of the state of step"):
         words.run()
 
 

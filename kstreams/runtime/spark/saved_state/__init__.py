@@ -1,1 +1,1 @@
-"""The state that the steps of an application have left: exported, imported, asked."""
+"""Export, import and queries of the state after a step."""

@@ -1,4 +1,4 @@
-"""The state of an application between two steps as a bundle, and from one: state files, a manifest, positions."""
+"""Export and import of the state of an application between two steps as a bundle."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, state_files
 from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, require_free, write_bundle
 
 _FIRST = batch_step(0)
-"""What is imported counts as the first step."""
+"""The number of the step that an import commits."""
 
 
 def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
-    """Write the state of an application as of its last step.
+    """Write the state of an application after its last step.
 
     Raises
     ------
     StateError
-        When there is none, or the folder is not free.
+        If there is no state, or the folder is not free.
     TopologyError
-        When Spark itself keeps a part of the state, or the topology does not fit it.
+        If Spark itself keeps a part of the state, or the topology does not fit the state.
     """
     require_free(folder)
     _require_in_tasks(plan_application(topology, config, log))
@@ -62,25 +62,25 @@ def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
 
 
 def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replace: bool) -> None:
-    """Let an application go on from a bundle. Everything is checked before anything changes, and counts as one.
+    """Import a bundle as the state of an application. The import is checked before any change and committed as one.
 
     Parameters
     ----------
     bundle : Bundle
     replace : bool
-        Whether to forget the state that it has.
+        True to delete the existing state of the application.
 
     Raises
     ------
     StateError
-        When it has state already, or the bundle is damaged or of something else.
+        If the application already has state, or the bundle is damaged or belongs to another application.
     TopologyError
-        When the bundle does not fit the topology, or Spark itself would keep a part of the state.
+        If the bundle does not fit the topology, or Spark itself would keep a part of the state.
     """
-    laid = plan_application(topology, config, log)
-    _require_in_tasks(laid)
+    planned = plan_application(topology, config, log)
+    _require_in_tasks(planned)
     with log.admin() as admin:
-        require_fitting(bundle, topology, laid.layout, config.application_id, admin)
+        require_fitting(bundle, topology, planned.layout, config.application_id, admin)
         if not replace:
             _require_new(config, admin)
     with PositionCommits(log, group_of(config.application_id), SystemClock()) as commits:  # a running driver is fenced
@@ -97,9 +97,9 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         commits.commit(steps.offsets(applied, positions))
 
 
-def _require_in_tasks(laid: PlannedApplication) -> None:
-    if laid.plan.queries:
-        numbers = ", ".join(map(str, sorted(laid.plan.queries)))
+def _require_in_tasks(planned: PlannedApplication) -> None:
+    if planned.plan.queries:
+        numbers = ", ".join(map(str, sorted(planned.plan.queries)))
         raise TopologyError(
             f"Spark itself keeps the state of the sub-topologies {numbers}, where it cannot be exported from or "
             "imported to: run with spark.kstreams.path = auto."
@@ -117,7 +117,7 @@ def _require_new(config: Config, admin: Admin) -> None:
 
 
 def _states(prepared: PreparedApplication, bundle: Bundle, step: int) -> Iterator[tuple[str, StateVersion]]:
-    """All rows of each task as the first changes of its history."""
+    """Write the rows of each task as its first changes, and yield the task and its state version."""
     for task in bundle.tasks:
         sub, partition = TaskId.parse(task)
         if sub in prepared.in_tasks - prepared.plan.nodes.keys():

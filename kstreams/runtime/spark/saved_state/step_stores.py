@@ -1,4 +1,4 @@
-"""`StepStores`: the stores of an application on Spark as a step has left them, read from its checkpoint."""
+"""`StepStores`: the stores of an application on Spark after a step, read from its checkpoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -31,23 +31,23 @@ from kstreams.state.tables.sql import answer
 
 
 class StepStores:
-    """The stores of one step, made anew in a folder of this machine; the application may run meanwhile.
+    """The stores after one step, rebuilt in a temporary folder. The application may run meanwhile.
 
     Parameters
     ----------
     topology : StreamsBuilder, Topology, or a function that returns one
     config : Config or mapping
-        As the application runs with.
+        The configuration of the application.
     step : int, optional
-        Counted from 0; by default the last one.
+        The number of the step, from 0; by default the last one.
 
     Raises
     ------
     StateError
-        When nothing was processed, or the checkpoint does not keep the step any more.
+        If no step was committed, or the checkpoint no longer holds the step.
     """
 
-    def __init__(self, topology: Any, config: Config | Mapping[str, Any] | None, step: int | None = None) -> None:
+    def __init__(self, topology: object, config: Config | Mapping[str, object] | None, step: int | None = None) -> None:
         settings = Config.of(config)
         registry = ApplicationRegistry(settings)
         self._topology = built(topology, settings, "kstreams.spark.StepStores").bound(settings, registry)
@@ -61,16 +61,16 @@ class StepStores:
 
     @property
     def step(self) -> int:
-        """The step that they are of."""
+        """The number of the step."""
         return self._manifest.step // 2
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store with the reading methods of its kind, over all its partitions.
+        """Return a store with the read methods of its kind, over all its partitions.
 
         Raises
         ------
         StateError
-            When there is none of this name, Spark itself keeps it, or its kind cannot be read from bytes.
+            If there is no store of this name, Spark itself keeps it, or its kind cannot be read from bytes.
         """
         builder = store_named(self._topology.stores, name)
         (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
@@ -85,11 +85,11 @@ class StepStores:
         return store
 
     def sql(self, query: str, as_of: Time | None = None) -> pa.Table:
-        """The answer of DuckDB to a SELECT over the stores, each a table of its name; as `KafkaStreams.sql`."""
+        """Return the result of a SELECT by DuckDB; each store is a table of its name, as in `KafkaStreams.sql`."""
         return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of))
 
     def close(self) -> None:
-        """Delete the folder."""
+        """Close the stores and delete the folder."""
         self._resources.close()
 
     def __enter__(self) -> Self:
@@ -99,7 +99,7 @@ class StepStores:
         self.close()
 
     def _partition(self, name: str, task: TaskId) -> CommittedPartition:
-        """One store of a task, made from its state files."""
+        """Return one store of a task, rebuilt from the state files."""
         place = f"{task}-{name}"
         program = self._prepared.program
         if place not in self._open:

@@ -1,6 +1,6 @@
-"""Global tables on Spark: one task reads what their topics hold, on an executor; all workers read the state it wrote.
+"""`GlobalTableLoader`: reads the topics of global tables in one task each; all workers read the state files it writes.
 
-State files keep a table as it was for a step, whatever compaction does to its topic: so a step may run again.
+State files hold a table as of a step even if its topic is compacted later, so that the step can run again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
 RunsTask = Callable[[int, Sequence[OffsetRange], Step], list[TaskReport]]
-"""Runs the only task of a sub-topology, which reads these records and writes to no topic."""
+"""Runs the only task of a sub-topology on these records; the task writes to no topic."""
 
 
 def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
-    """Tasks of a program, packed for the workers, each as a job of its own."""
+    """Return a function that runs each task of a packed program as a Spark job."""
 
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
         task = tasks_in_arrow(packed, number, step, NoTopics, [ranges])
@@ -41,7 +41,7 @@ def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
 class GlobalTableLoader:
     """The global tables of an application.
 
-    They are read to the end of their topics before each step, independent of how many rows the step takes.
+    Their topics are read to the end before each step, regardless of the number of rows in the step.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class GlobalTableLoader:
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
 
     def plan(self, step: int, before: dict[int, GlobalTable]) -> dict[int, GlobalTable]:
-        """How far to read each table for a step; a table whose topics have not grown stays at its state."""
+        """Return the end offsets of each table for a step. A table whose topics have not grown keeps its state."""
         return {sub.id: self._plan(sub, step, before.get(sub.id)) for sub in self._subs}
 
     def load(self, step: int, plan: StepPlan, before: StepManifest) -> dict[str, StateVersion]:
-        """Have the tables brought to the state that is wanted; what is kept of those that have grown."""
+        """Load the tables whose topics have grown up to the planned offsets, and return their state versions."""
         loaded: dict[str, StateVersion] = {}
         for sub in self._subs:
             if plan.globals[sub.id].step == step:

@@ -1,8 +1,8 @@
-"""The stores of a task on the disk of its executor: they stay there between steps, whichever worker gets the task.
+"""`opened_state`: opens the stores of a task on the disk of its executor, which stay there between steps.
 
-What lies there is always a state that a step has left and another went on from: what a step changes comes in when the
-next one shows, by going on from it, that it counted. A note names the version while nobody has the stores open. It goes
-before they are opened and comes back when they are closed: after a crash there is none, and they are made anew.
+The stores hold the state after a committed step. The changes of a step are applied only when the next step runs, which
+shows that the step was committed. A note in the folder names the version of closed stores. It is deleted before the
+stores are opened and written after they are closed. After a crash there is no note, and the stores are rebuilt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class OpenedState(NamedTuple):
-    """The open stores of a task, and the task metadata that were kept with them."""
+    """The open stores of a task, and the task metadata of their version."""
 
     stores: TaskState
     metadata: TaskMetadata
@@ -44,27 +44,27 @@ def opened_state(
     caching: bool,
     limits: StateLimits,
 ) -> Iterator[OpenedState]:
-    """The stores of a task at a version, open while the block lasts; what it changes in them is not kept.
+    """Open the stores of a task at a version for the block. Changes that the block makes to them are not persisted.
 
     Parameters
     ----------
     place : Path
         The task's folder on this machine.
     files : StateFiles
-        The task's files: what the folder lacks comes from them.
+        The task's state files, from which changes that the folder lacks are read.
     builders : sequence of StoreBuilder
-        Its stores.
+        The stores of the task.
     version : StateVersion
     caching : bool
-        Whether the record cache is on.
+        True if the record cache is on.
     limits : StateLimits
 
     Raises
     ------
     CorruptStateError
-        When what lies in the folder is damaged; the next call makes it anew.
+        If the stores in the folder are damaged; the next call rebuilds them.
     StateError
-        When the disk of this machine is full, or the files do not give the version.
+        If the disk of this machine is full, or the state files do not contain the version.
     """
     if not builders:
         yield OpenedState(open_task_state(()), files.metadata_at(version))
@@ -88,20 +88,20 @@ def opened_state(
 
 @contextmanager
 def _folder(place: Path) -> Iterator[TaskFolder]:
-    """The task's folder; another one for this time where an attempt that Spark has given up still holds it."""
+    """Open the task's folder, or a temporary one if an attempt that Spark has abandoned still holds its lock."""
     own = place.with_name(f"{place.name}-{os.getpid()}")
     with ExitStack() as resources:
         try:
             folder = TaskFolder(place)
         except StateError as busy:
             folder = TaskFolder(own)
-            logger.warning("%s. The state is made anew for this step", busy)
+            logger.warning("%s. The state is rebuilt in another folder for this step", busy)
             resources.callback(shutil.rmtree, own, ignore_errors=True)
         yield resources.enter_context(folder)
 
 
 def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMetadata) -> TaskMetadata:
-    """Apply the changes in state files, oldest first; the task metadata of the last one."""
+    """Apply the changes in state files, oldest first, and return the task metadata of the last file."""
     number = None
     for file in files:
         metadata = file.metadata
@@ -115,5 +115,5 @@ def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMeta
 
 def apply(stores: TaskState, file: StateFile) -> None:
     """Apply the changes in a state file."""
-    for store in file.stores.keys() & stores.stores.keys():  # the topology may have lost some since
+    for store in file.stores.keys() & stores.stores.keys():  # a later topology may have fewer stores
         stores.restore_changes(store, file.stores[store], file.version.number + 1)

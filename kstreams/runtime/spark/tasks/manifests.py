@@ -1,9 +1,9 @@
-"""Manifests: what the state of a step is, by task. The log names the manifest of the step that it commits last.
+"""`Manifests`: for each step, a file that lists the state version of every task; the log commits its digest.
 
-Tasks write their state before the step counts, an attempt that fails as well as the one that succeeds. When all have
-reported, the driver publishes a manifest of the versions that they made, under the digest of its content; the digest
-travels in the log's transaction with the rows and positions of the step. So rows, positions and state become valid
-together, whatever lies in the checkpoint beside that, and a driver that the log has fenced makes nothing valid.
+Tasks write their state before the step is committed, in failed attempts too. When all tasks have reported, the driver
+writes a manifest of their state versions, named by the digest of its content. The log's transaction commits this digest
+with the rows and positions of the step. So rows, positions and state become valid together. Other files in the
+checkpoint have no effect, and neither has a driver that the log has fenced.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kstreams.runtime.spark.tasks.step_plans import GlobalTable
 
 
 class StepManifest(msgspec.Struct, frozen=True):
-    """What a step left.
+    """The state of an application after a step.
 
     Parameters
     ----------
     step : int
     parent : AppliedStep
-        The step before it.
+        The step before this one.
     states : mapping of str to StateVersion
-        By task; a task that did not run has what the parent says.
+        By task: its state version; that of the parent if the task did not run.
     globals : mapping of int to GlobalTable
-        By sub-topology: how far global tables were read.
+        By sub-topology: the offsets up to which a global table was read.
     """
 
     step: int = NO_STEP
@@ -42,7 +42,7 @@ class StepManifest(msgspec.Struct, frozen=True):
     globals: dict[int, GlobalTable] = {}
 
     def require_tasks(self, tasks: Mapping[int, int]) -> None:
-        """Raise StateError where a sub-topology has state, but not for as many tasks as it has now."""
+        """Raise StateError if a sub-topology has state for another number of tasks than it has now."""
         for sub, count in tasks.items():
             task_names = {name for name in self.states if name.partition("_")[0] == str(sub)}
             if task_names and task_names != {f"{sub}_{partition}" for partition in range(count)}:
@@ -59,7 +59,7 @@ class Manifests:
     ----------
     storage : CheckpointStorage
     batches : int
-        For how many steps back manifests are kept; those of the last two are in any case.
+        The number of batches whose manifests are retained. Those of the last two steps are always retained.
     """
 
     def __init__(self, storage: CheckpointStorage, batches: int = 0) -> None:
@@ -69,26 +69,26 @@ class Manifests:
         self._last = AppliedStep(), StepManifest()
 
     def get(self, step: AppliedStep) -> StepManifest:
-        """The manifest of a step that was applied; an empty one before the first.
+        """Return the manifest of a committed step, or an empty manifest before the first step.
 
         Raises
         ------
         StateError
-            When it is missing or damaged.
+            If the manifest is missing or damaged.
         """
         if step[:2] != self._last[0][:2] and step.number != NO_STEP:
             self._last = step, self._read(step)
         return self._last[1] if step.number != NO_STEP else StepManifest()
 
     def history(self, step: AppliedStep) -> Iterator[StepManifest]:
-        """The manifests from a step back, as far as they are kept."""
+        """Yield the retained manifests from a step backwards."""
         names = set(self._storage.names(MANIFESTS))
         while step.number != NO_STEP and Path(self._folder.path(step.number, step.manifest)).name in names:
             yield (manifest := self._read(step))
             step = manifest.parent
 
     def publish(self, manifest: StepManifest) -> AppliedStep:
-        """Write a manifest; what the log is to commit. Those go that nobody may ask for any more."""
+        """Write a manifest, delete those that are no longer retained, and return the step for the log to commit."""
         raw = msgspec.json.encode(manifest)
         applied = AppliedStep(manifest.step, _digest(raw))
         self._storage.write(self._folder.path(applied.number, applied.manifest), raw)
@@ -108,19 +108,19 @@ class Manifests:
             raw = self._storage.read(self._folder.path(step.number, step.manifest))
         except FileNotFoundError as error:
             raise StateError(
-                f"{place} is missing, which says what the state of step {step.number} is. {_CURE}"
+                f"{place} is missing, the manifest of the state of step {step.number}. {_REMEDY}"
             ) from error
         if _digest(raw) != step.manifest:
-            raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
+            raise StateError(f"{place} is damaged: its content does not fit its digest. {_REMEDY}")
         return decode_json(raw, StepManifest)
 
 
 MANIFESTS = "manifests"
-_CURE = "Restore the file from a copy, or start anew with --reset."
+_REMEDY = "Restore the file from a copy, or start anew with --reset."
 
 
 def newest(states: Iterable[Mapping[str, StateVersion]]) -> dict[str, StateVersion]:
-    """Of every task what was kept of its last round."""
+    """Return the state version with the highest number of each task."""
     versions: dict[str, StateVersion] = {}
     for by_task in states:
         for task, state_version in by_task.items():

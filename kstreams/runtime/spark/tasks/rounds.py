@@ -1,7 +1,7 @@
-"""Rounds: how sub-topologies that feed each other in a circle run within one step. Pure logic.
+"""`run_rounds`: runs the sub-topologies of a cycle within one step until none has input. Pure logic.
 
-A foreign-key join is such a circle: what the left side asks for is answered by the right side, and the answers come
-back to the left. Each runs again, with what the others have written since, until nothing is left.
+A foreign-key join is such a cycle: the left side sends subscriptions to the right side, which sends responses back to
+the left side. Each sub-topology runs again on the records that the others have written since its last round.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ def run_rounds(
     inputs: Mapping[int, Collection[str]],
     run: Callable[[int, int, Sequence[Rows]], tuple[Rows, Collection[str]]],
 ) -> dict[int, list[Rows]]:
-    """Run sub-topologies until none has written anything that another one, or itself, still has to read.
+    """Run sub-topologies until every record that one of them has written is read.
 
     Parameters
     ----------
     members : sequence of int
-        The sub-topologies, in the order of their first rounds: each runs once at least.
+        The sub-topologies, in the order of their first rounds. Each runs at least once.
     inputs : mapping of int to collection of str
-        The topics that each reads from within the circle.
+        By member: the topics of the cycle that it reads.
     run : callable
-        `run(member, round_number, waiting)`: one round, with what was written for it since the one before; returns
-        its rows, and the topics that they go to.
+        `run(member, round_number, pending)` runs one round on the rows that were written since the member's last round.
+        It returns the rows of the round and their topics.
 
     Returns
     -------
@@ -40,28 +40,28 @@ def run_rounds(
     Raises
     ------
     TopologyError
-        When they would go on for ever.
+        If there is still input after `MAX_ROUNDS` rounds.
 
     Examples
     --------
-    >>> def countdown(member, number, waiting):
+    >>> def countdown(member, number, pending):
     ...     return (2 - number, ["again"] if number < 2 else [])
     >>> run_rounds([0], {0: ["again"]}, countdown)
     {0: [2, 1, 0]}
     """
-    inputs_of_members: dict[int, list[Rows]] = {member: [] for member in members}
-    pending: dict[int, list[Rows]] = {member: [] for member in members}  # for those that have to run again
+    rows_of_rounds: dict[int, list[Rows]] = {member: [] for member in members}
+    pending: dict[int, list[Rows]] = {member: [] for member in members}  # by member that has to run
     while pending:
         member = next(iter(pending))
-        round_number = len(inputs_of_members[member])
+        round_number = len(rows_of_rounds[member])
         if round_number == MAX_ROUNDS:
             raise TopologyError(
                 f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} rounds in one step "
                 "there are still records for them. Let a filter in the circle end it."
             )
         rows, topics = run(member, round_number, pending.pop(member))
-        inputs_of_members[member].append(rows)
+        rows_of_rounds[member].append(rows)
         for reader in members:
             if not set(inputs[reader]).isdisjoint(topics):
                 pending.setdefault(reader, []).append(rows)
-    return inputs_of_members
+    return rows_of_rounds

@@ -1,7 +1,7 @@
-"""`Snapshots`: makes snapshots of states aside, in a thread of the worker, while the next tasks run.
+"""`Snapshots`: writes snapshots of states in a background thread of the worker, while the next tasks run.
 
-A snapshot is due when the changes since the last one outweigh it: so the whole is written no more often than it is
-written anew anyway, and a state is rebuilt from no more than twice what it holds.
+A snapshot is due when the changes since the last one are larger than it. So snapshots write about as many bytes as
+changes do, and rebuilding a state reads about twice its size at most.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from kstreams.state.task_state import merged
 logger = logging.getLogger(__name__)
 
 _MOST_FILES = 200
-"""So many files are merged also where they weigh little: whoever rebuilds the state reads each of them."""
+"""The number of files that makes a snapshot due even if they are small, since a rebuild reads each of them."""
 
 
 class Snapshots:
-    """The snapshots that one worker makes, one after the other."""
+    """The snapshots of one worker, written one after the other."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "kstreams-snapshots")
-        self._last: dict[str, Future[None]] = {}  # by task
+        self._last: dict[str, Future[None]] = {}  # the last snapshot of each task
 
     def offer(self, files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:
-        """Make one of a version that counts, if it is due; none where the task's one before is not done yet.
+        """Write a snapshot of a committed version if it is due and the task's last snapshot is written.
 
         Parameters
         ----------
         files : StateFiles
-            The task's files.
+            The task's state files.
         version : StateVersion
         builders : sequence of StoreBuilder
-            Its stores.
+            The stores of the task.
         """
         last = self._last.get(files.name)
         if last is None or last.done():
             self._last[files.name] = self._thread.submit(_take, files, version, builders)
 
     def wait(self) -> None:
-        """Wait for those that are still to be made."""
+        """Wait until all snapshots are written."""
         for last in self._last.values():
             last.result()
 
@@ -57,11 +57,11 @@ def _take(files: StateFiles, version: StateVersion, builders: Sequence[StoreBuil
             files.write_snapshot(version, chain[-1].metadata, merged_stores(builders, chain))
             files.prune(chain[0].version.number)
     except StateError as error:
-        logger.warning("No snapshot was made: %s", error)
+        logger.warning("No snapshot was written: %s", error)
 
 
 def merged_stores(builders: Sequence[StoreBuilder], chain: Sequence[StateFile]) -> dict[str, Changes]:
-    """What the files of a version, oldest first, make up: by store all that it holds."""
+    """Merge the files of a version, oldest first, and return all rows of each store."""
     changes: dict[str, Changes] = {}
     for builder in builders:
         parts = [file.stores[builder.name] for file in chain if builder.name in file.stores]
@@ -71,4 +71,4 @@ def merged_stores(builders: Sequence[StoreBuilder], chain: Sequence[StateFile]) 
 
 
 SNAPSHOTS = Snapshots()
-"""Those of this process."""
+"""The snapshots of this process."""

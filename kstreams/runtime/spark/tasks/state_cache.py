@@ -1,4 +1,4 @@
-"""`TaskStateCache`: the states of global tables, which every Spark worker keeps open to look into them."""
+"""`TaskStateCache`: the open stores of global tables in a Spark worker, which joins read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 
 _DATABASE_BYTES = 512 * 1024
-"""What an open RocksDB takes, however little is in it."""
+"""The least memory of an open RocksDB."""
 
 _DATABASE_FILES = 12
-"""How many files it keeps open."""
+"""The number of files that an open RocksDB keeps open."""
 
 
 @dataclass
@@ -37,11 +37,11 @@ class CachedState:
     num_bytes: int = 0
 
     def measure(self) -> None:
-        """Note how much memory its live values take now."""
+        """Measure the memory of the live values."""
         self.num_bytes = self.state.num_bytes_live()
 
     def make_room(self) -> None:
-        """Evict live values that RocksDB holds too, where the states together take too much memory."""
+        """Evict live values that RocksDB also holds, and measure the memory again."""
         self.state.make_room()
         self.measure()
 
@@ -54,13 +54,13 @@ class CachedState:
 class TaskStateCache:
     """The states of one worker process.
 
-    They take as much memory as the live values of stores may take (`StateLimits`). Values that RocksDB holds too are
-    evicted first; then whole states are closed, and rebuilt from their files when they are needed again.
+    Their memory is bounded by `StateLimits.live_max_bytes`. Values that RocksDB also holds are evicted first. Then
+    whole states are closed; they are rebuilt from their state files when they are used again.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, CachedState] = OrderedDict()
-        self._used: set[str] = set()  # since they were measured
+        self._states: OrderedDict[str, CachedState] = OrderedDict()
+        self._used: set[str] = set()  # the states that were used since they were measured
 
     def at(
         self,
@@ -72,83 +72,84 @@ class TaskStateCache:
         caching: bool,
         limits: StateLimits,
     ) -> CachedState:
-        """The state of a task at a version: the one kept, caught up if it is behind, else rebuilt from the files.
+        """Return the state of a task at a version.
+
+        A cached state of an older version is updated from the state files. If that is impossible, the state is rebuilt.
 
         Parameters
         ----------
         name : str
-            Names checkpoint and task.
+            The key in the cache: checkpoint and task.
         files : StateFiles
-            The task's files.
+            The task's state files.
         builders : sequence of StoreBuilder
-            Its stores.
+            The stores of the task.
         version : StateVersion
-            Which state is wanted.
         caching : bool
-            Whether the record cache is on.
+            True if the record cache is on.
         limits : StateLimits
-            Ceilings for the stores of the process.
+            The limits of the stores of the process.
         """
-        cached = self._kept.get(name)
+        cached = self._states.get(name)
         if cached is not None and cached.state.stores.keys() != {builder.name for builder in builders}:
-            self.drop(name)  # of another version of the application
+            self.drop(name)  # it belongs to another version of the application
             cached = None
         newer = files.since(cached.version, version) if cached is not None else None
         if cached is None or newer is None:
             self.drop(name)
             cached = _opened(builders, caching, limits)
             newer = files.rebuild(version)
-            self._kept[name] = cached
+            self._states[name] = cached
         try:
             cached.apply(newer)
         except BaseException:
             self.drop(name)
             raise
         cached.version = version
-        self._kept.move_to_end(name)
+        self._states.move_to_end(name)
         self._used.add(name)
         return cached
 
     def trim(self, limits: StateLimits) -> None:
-        """Close the states used longest ago until the others fit into memory; called when no task is running.
+        """Close the least recently used states until the others fit into memory. Call this while no task runs.
 
-        The state that was used last stays, however much it takes.
+        The state that was used last stays open, even if it exceeds the limit.
         """
-        for name in self._used & self._kept.keys():
-            self._kept[name].measure()
+        for name in self._used & self._states.keys():
+            self._states[name].measure()
         self._used.clear()
         if not self._fits(limits):
-            for entry in self._kept.values():
+            for entry in self._states.values():
                 entry.make_room()
-        while len(self._kept) > 1 and not self._fits(limits):
-            self.drop(next(iter(self._kept)))
+        while len(self._states) > 1 and not self._fits(limits):
+            self.drop(next(iter(self._states)))
 
     def _fits(self, limits: StateLimits) -> bool:
-        databases = sum(entry.has_database for entry in self._kept.values())
-        num_bytes = sum(entry.num_bytes for entry in self._kept.values())
-        return num_bytes <= limits.live_max_bytes and databases <= _most_databases(limits)
+        databases = sum(entry.has_database for entry in self._states.values())
+        num_bytes = sum(entry.num_bytes for entry in self._states.values())
+        return num_bytes <= limits.live_max_bytes and databases <= _max_databases(limits)
 
     def drop(self, name: str) -> None:
-        """Forget a state that holds half a step, or another history."""
-        cached = self._kept.pop(name, None)
+        """Close a state and delete its folder, for example if it holds a part of a step or another history."""
+        cached = self._states.pop(name, None)
         if cached is not None:
-            with suppress(CorruptStateError):  # nothing of it is kept
+            with suppress(CorruptStateError):  # its folder is deleted anyway
                 cached.state.close()
             shutil.rmtree(cached.folder, ignore_errors=True)
 
     def clear(self) -> None:
-        """Forget all of them."""
-        for name in list(self._kept):
+        """Drop all states."""
+        for name in list(self._states):
             self.drop(name)
 
 
-def _most_databases(limits: StateLimits) -> int:
-    """How many may be open: they take no more than live values may, and half of the files of the process."""
+def _max_databases(limits: StateLimits) -> int:
+    """Return how many databases may be open: bounded by the memory of live values and half of the open files."""
     return min(limits.live_max_bytes // _DATABASE_BYTES, file_limit() // 2 // _DATABASE_FILES)
 
 
 def _opened(builders: Sequence[StoreBuilder], caching: bool, limits: StateLimits) -> CachedState:
-    # Spark empties its local folders when an executor ends. Here every store is logged: the files are its changelog.
+    # Spark deletes its local folders when an executor ends. State files act as changelogs, so every store is logged.
     scratch = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
     folder = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=scratch))
     has_database = any(builder.store == "rocksdb" for builder in builders)

@@ -1,12 +1,12 @@
-"""State of a task as files under the checkpoint: for every step the changes, now and then a snapshot.
+"""`StateFiles`: the state of a task as files under the checkpoint, the changes of every step and some snapshots.
 
-A version is named by its number (a step, and a round in it) and a digest over what it changed, whose it is and the
-version before it. So a version names its whole history, and a file's name its content: two attempts at a step that
-differ leave two files, and neither stands in the other's place. Which version counts is said by the manifest of the
-step (`manifests.py`), never by what lies here.
+A version has a number (a step, and a round in it) and a digest over its changes, its owner and the version before it.
+So a version identifies its whole history, and a file's name identifies its content: if two attempts at a step differ,
+they write two files, and neither overwrites the other. The manifest of the step (`manifests.py`) says which version is
+valid, not the presence of a file.
 
-File: magic and format version, the content (`_Content`) as MessagePack, a digest of all of it. Nothing is decoded
-before the digest is checked, and nothing is used that is of another checkpoint, task or store.
+A file consists of magic bytes and format version, the content (`_Content`) as MessagePack, and a digest of both. The
+digest is checked before anything is decoded, and a file of another checkpoint, task or store is refused.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _SNAPSHOT = "snapshot"
 TaskMetadata = Mapping[str, int]
 
 NEXT_OFFSET = "next_offset:"
-"""Begins the entries of the task metadata that count the rows of repartition topics."""
+"""The prefix of the entries of task metadata that count the rows of repartition topics."""
 
 
 class StateFile(NamedTuple):
-    """What one file holds: the changes that a version made in its parent, or all of a version."""
+    """The content of one file: the changes from the parent to a version, or a snapshot of a version."""
 
     version: StateVersion
     parent: StateVersion
@@ -53,17 +53,17 @@ class StateFile(NamedTuple):
 
 
 class StateOwner(NamedTuple):
-    """Whose state it is.
+    """The task that owns state files.
 
     Parameters
     ----------
     application : str
     checkpoint : str
-        Id of the checkpoint.
+        The id of the checkpoint.
     task : str
         `<sub-topology>_<partition>`.
     formats : mapping of str to str
-        By store: what its bytes are.
+        By store: the format of its bytes.
     """
 
     application: str
@@ -79,7 +79,7 @@ class _Content(msgspec.Struct):
     kind: str
     number: int
     before: StateVersion
-    """The version before; of a snapshot the version that it is of."""
+    """The version before the changes; for a snapshot, the version of the snapshot."""
     metadata: dict[str, int]
     formats: dict[str, str]
     stores: dict[str, bytes]
@@ -92,8 +92,8 @@ _DECODER = msgpack_decoder(_Content)
 class StateFiles:
     """The files of one task.
 
-    Snapshots are no part of the history: they are written of any version, by whoever has it, and a damaged one is made
-    up for by older files.
+    Snapshots are not part of the history: a worker may write one of any version. If a snapshot is damaged, older files
+    replace it.
 
     Parameters
     ----------
@@ -108,26 +108,25 @@ class StateFiles:
 
     @property
     def name(self) -> str:
-        """Names checkpoint and task."""
+        """The ids of checkpoint and task."""
         return f"{self._owner.checkpoint}/{self._owner.task}"
 
     def write_changes(
         self, number: int, parent: StateVersion, metadata: TaskMetadata, changes: Mapping[str, Changes]
     ) -> StateVersion:
-        """Write what the version with this number changes in its parent; the new version."""
+        """Write the changes from the parent to the version with this number, and return the new version."""
         raw = self._encoded(_CHANGES, number, parent, metadata, changes)
         version = StateVersion(number, bytes(raw[-_DIGEST_BYTES:]))
         self._storage.write(self._path(version, _CHANGES), raw)
         return version
 
     def write_snapshot(self, version: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]) -> None:
-        """Write everything that a version holds."""
+        """Write all rows of a version."""
         raw = self._encoded(_SNAPSHOT, version.number, version, metadata, stores)
         self._storage.write(self._path(version, _SNAPSHOT), raw)
 
     def since(self, base: StateVersion, target: StateVersion) -> list[StateFile] | None:
-        """The changes from one version to a later one, oldest first; None when the files do not lead from one to the
-        other."""
+        """Return the changes from one version to a later one, oldest first; None if a file is missing or damaged."""
         files: list[StateFile] = []
         at = target
         while at != base:
@@ -141,12 +140,12 @@ class StateFiles:
         return files[::-1]
 
     def rebuild(self, target: StateVersion) -> list[StateFile]:
-        """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first.
+        """Return the files that make up a version, oldest first: a snapshot, if there is one, and the changes after it.
 
         Raises
         ------
         StateError
-            When a file is missing, damaged, or of something else, and no older snapshot makes up for it.
+            If a file is missing or damaged or has another owner, and no other files replace it.
         """
         present = set(self._storage.names(self._folder))
         files: list[StateFile] = []
@@ -169,11 +168,11 @@ class StateFiles:
         return files[::-1]
 
     def metadata_at(self, version: StateVersion) -> TaskMetadata:
-        """The task metadata that were kept with a version."""
+        """Return the task metadata of a version."""
         return {} if version == EMPTY else self._changes(version).metadata
 
     def is_snapshot_due(self, most_files: int) -> bool:
-        """Whether the changes since the last snapshot outweigh it, or are more than so many files."""
+        """Return True if the changes since the last snapshot exceed its size or number more than `most_files` files."""
         sizes = self._storage.sizes(self._folder)
         newest = max((_number(name) for name in sizes if name.endswith(_SNAPSHOT)), default=EMPTY.number)
         snapshot_bytes = sum(
@@ -221,19 +220,19 @@ class StateFiles:
         try:
             raw = self._storage.read(name)
         except FileNotFoundError as error:
-            raise StateError(f"{place} is missing: the checkpoint is incomplete. {_CURE}") from error
+            raise StateError(f"{place} is missing: the checkpoint is incomplete. {_REMEDY}") from error
         content = _checked(raw, place)
-        self._require_mine(content, place)
+        self._require_owner(content, place)
         file_version = version if kind == _SNAPSHOT else StateVersion(content.number, raw[-_DIGEST_BYTES:])
         if file_version != version or content.kind != kind or (kind == _SNAPSHOT and content.before != version):
             raise StateError(
                 f"{place} holds {content.kind} of {_shown(content.number)}, not {kind} of {_shown(version.number)} as "
-                f"its name says: it was put in the place of another file. {_CURE}"
+                f"its name says: it was put in the place of another file. {_REMEDY}"
             )
         stores = {store: _arrays(body) for store, body in content.stores.items()}
         return StateFile(file_version, content.before, content.metadata, stores)
 
-    def _require_mine(self, content: _Content, place: str) -> None:
+    def _require_owner(self, content: _Content, place: str) -> None:
         owner = self._owner
         for attribute, actual, expected in (
             ("application", content.application, owner.application),
@@ -241,26 +240,26 @@ class StateFiles:
             ("task", content.task, owner.task),
         ):
             if actual != expected:
-                raise StateError(f"{place} is state of the {attribute} {actual}, expected was {expected}. {_CURE}")
+                raise StateError(f"{place} is state of the {attribute} {actual}, expected was {expected}. {_REMEDY}")
         for store, expected in owner.formats.items():
             if (file_format := content.formats.get(store, expected)) != expected:
                 raise StateError(
-                    f"{place} holds the store {store!r} as {file_format}, expected was {expected}. {_CURE}"
+                    f"{place} holds the store {store!r} as {file_format}, expected was {expected}. {_REMEDY}"
                 )
 
 
-_CURE = "Restore the file from a copy, or start anew with --reset."
+_REMEDY = "Restore the file from a copy, or start anew with --reset."
 
 
 def state_files(program: Program, sub_topology: int, partition: int) -> StateFiles:
-    """The files of a task of an application."""
+    """Return the state files of a task of an application."""
     formats = {builder.name: format_of(builder) for builder in program.sub_topology(sub_topology).stores}
     task = str(TaskId(sub_topology, partition))
     return StateFiles(program.storage, StateOwner(program.application_id, program.checkpoint_id, task, formats))
 
 
 def _name(version: StateVersion, kind: str) -> str:
-    """The name of a file.
+    """Return the name of a file.
 
     Examples
     --------
@@ -287,7 +286,7 @@ def _digest(raw: bytes | bytearray | memoryview) -> bytes:
 def _checked(raw: bytes, place: str) -> _Content:
     content = memoryview(raw)[:-_DIGEST_BYTES]
     if not raw.startswith(_HEAD) or _digest(content) != raw[-_DIGEST_BYTES:]:
-        raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
+        raise StateError(f"{place} is damaged: its content does not fit its digest. {_REMEDY}")
     return _DECODER.decode(content[len(_HEAD) :])
 
 

@@ -1,4 +1,4 @@
-"""`StepFolder`: objects of steps in a folder of the checkpoint, of which those of old steps go."""
+"""`StepFolder`: the objects of steps in a folder of the checkpoint; those of old steps are deleted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 
 class StepFolder:
-    """Names of objects, one or several for each step, and which of them are still needed.
+    """The names of the objects in a folder, one or several for each step.
 
-    The folder is listed once: later this driver knows what lies there by itself. What another one leaves beside that
-    is found by the next.
+    The folder is listed once; afterwards this driver tracks the objects that it writes. The next driver lists objects
+    that another driver has written meanwhile.
 
     Parameters
     ----------
@@ -21,30 +21,30 @@ class StepFolder:
     def __init__(self, storage: CheckpointStorage, folder: str) -> None:
         self._storage = storage
         self._folder = folder
-        self._kept: dict[str, int] | None = None
+        self._step_by_name: dict[str, int] | None = None
 
     def path(self, step: int, digest: str = "") -> str:
-        """Where the object of a step lies, of several the one with this digest."""
+        """Return the path of the object of a step with this digest."""
         return f"{self._folder}/{step:012d}{f'-{digest}' if digest else ''}.json"
 
     def keep(self, step: int, digest: str = "", *, oldest: int) -> None:
-        """Note an object that was put there, and delete those of steps before `oldest`."""
-        names = self._known()
-        names[self.path(step, digest)] = step
-        old = [name for name, number in names.items() if number < oldest]
+        """Track an object that was written, and delete the objects of steps before `oldest`."""
+        steps = self._steps()
+        steps[self.path(step, digest)] = step
+        old = [name for name, number in steps.items() if number < oldest]
         self._storage.delete(old)
         for name in old:
-            del names[name]
+            del steps[name]
 
     def newest(self) -> int:
-        """The last step of which there is an object; `NO_STEP` without any."""
-        return max(self._known().values(), default=NO_STEP)
+        """Return the last step with an object, or `NO_STEP`."""
+        return max(self._steps().values(), default=NO_STEP)
 
-    def _known(self) -> dict[str, int]:
-        if self._kept is None:
+    def _steps(self) -> dict[str, int]:
+        if self._step_by_name is None:
             names = [f"{self._folder}/{name}" for name in self._storage.names(self._folder)]
-            self._kept = {name: _step(name) for name in names}
-        return self._kept
+            self._step_by_name = {name: _step(name) for name in names}
+        return self._step_by_name
 
 
 def _step(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Plans of steps under the checkpoint: published before a step runs, so that it runs again just the same."""
+"""`StepPlans`: plans of steps under the checkpoint, written before a step runs so that each attempt is the same."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from kstreams.runtime.spark.tasks.step_folder import StepFolder
 
 
 class GlobalTable(NamedTuple):
-    """How far a global table was read for a step, and which step made that state."""
+    """The state of a global table: the step that has loaded it, and the offsets up to which its topics were read."""
 
     step: int
     offsets: Offsets
 
 
 class StepPlan(msgspec.Struct, frozen=True):
-    """What is decided before a step runs: the step before it, its wall-clock time, the positions of global tables.
+    """The decisions before a step runs.
 
-    Where it ends, and which source partitions are `behind` (see `Step`).
+    The plan holds the step before it, the wall-clock time, the offsets of global tables, the end offsets of the step,
+    and the source partitions that are `behind` (see `Step`).
     """
 
     parent: int
@@ -47,20 +48,20 @@ class StepPlans:
         self._folder = StepFolder(storage, "plans")
 
     def newest(self) -> int:
-        """The last step that was planned; `NO_STEP` when there was none."""
+        """Return the last planned step, or `NO_STEP`."""
         return self._folder.newest()
 
     def get(self, step: int) -> StepPlan:
-        """The plan of a step."""
+        """Return the plan of a step."""
         return decode_json(self._storage.read(self._folder.path(step)), StepPlan)
 
     def publish(self, step: int, plan: StepPlan) -> StepPlan:
-        """Keep a plan unless there is one of this step; the one that holds.
+        """Write the plan of a step unless one exists, and return the plan that is stored.
 
         Raises
         ------
         StateError
-            When the one that is there goes on from another step.
+            If the stored plan has another parent.
         """
         raw = self._storage.publish(self._folder.path(step), msgspec.json.encode(plan))
         step_plan = decode_json(raw, StepPlan)

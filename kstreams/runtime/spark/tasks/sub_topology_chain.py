@@ -1,9 +1,8 @@
-"""The task path of one step: all sub-topologies one after the other, as one Spark plan.
+"""`SubTopologyChain`: the task path of one step, all sub-topologies one after the other in one Spark plan.
 
-A task reads its own partitions of source topics itself, straight from the log, and writes to topics itself. What tasks
-write to a repartition topic is shuffled to the tasks of the next sub-topology within the same step. Sub-topologies that
-feed each other in a circle run in rounds, and each round is a job of its own: only its reports show whether another one
-is needed.
+A task reads its partitions of source topics directly from the log and writes to topics itself. Spark shuffles the
+records of repartition topics to the tasks of the next sub-topology within the same step. Sub-topologies in a cycle run
+in rounds. Each round is a job of its own, since only the reports of a round tell whether another round is needed.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
 
 class StepFrames(NamedTuple):
-    """The frames of one step, which run when they are asked for: rows that tasks hand to Spark, and their reports."""
+    """The lazy DataFrames of one step: the rows that tasks hand to Spark, and the reports of tasks."""
 
     rows: DataFrame
     reports: DataFrame
 
 
 class SubTopologyChain:
-    """The sub-topologies of an application in the order in which they feed each other.
+    """The sub-topologies of an application in processing order.
 
     Parameters
     ----------
     session : SparkSession
     program : Program
     packed : bytes
-        The same program, packed for the workers.
+        The program, packed for the workers.
     plan : PathPlan
-        Names the sub-topologies on the relational path.
+        The plan that names the sub-topologies on the relational path.
     """
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
@@ -71,10 +70,10 @@ class SubTopologyChain:
         self._several_read = sum(bool(self._external(number)) for number in relational) > 1
         repartition = frozenset(program.topic_names.values())
         self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
-        """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
+        """The user's topics that relational sub-topologies read, once for each sub-topology that reads them."""
 
     def outputs(self, step_input: StepInput, step: Step) -> StepFrames:
-        """What one step hands to Spark, and what its tasks report."""
+        """Return the rows that one step hands to Spark, and the reports of its tasks."""
         if step_input.rows is not None and self._several_read:
             step_input = step_input._replace(rows=step_input.persisted(step_input.rows))
         written: dict[int, DataFrame] = {}
@@ -91,7 +90,7 @@ class SubTopologyChain:
         return StepFrames(_united(ends), _united([*ends, *read]))
 
     def _only_read_by_tasks(self) -> frozenset[int]:
-        """The sub-topologies with a single reader, which passes their reports on: their frames run as part of its."""
+        """Return the sub-topologies whose only reader runs in tasks: its frame includes their frames and reports."""
         upstream = self._program.upstream
         readers = {number: [other for other, writers in upstream.items() if number in writers] for number in upstream}
         runs_once = {stage[0] for stage in self._stages} - self._circles
@@ -110,15 +109,18 @@ class SubTopologyChain:
     def _in_rounds(
         self, members: list[int], step_input: StepInput, step: Step, written: Mapping[int, DataFrame]
     ) -> dict[int, list[DataFrame]]:
-        """The rows of sub-topologies that feed each other, round by round."""
+        """Return the rows of each round of sub-topologies in a cycle."""
         first = {number: self._handed_over(number, written) for number in members}
         versions: dict[str, StateVersion] = {}
 
         def run(number: int, round_number: int, pending: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
-            mine = [self._of_topics(frame, number) for frame in pending]
-            handed_over, read = ([*mine, *first[number]], step_input.ranges) if round_number == 0 else (mine, {})
-            this = step._replace(round_number=round_number, states={**step.states, **versions})
-            frame = step_input.persisted(self._in_tasks(number, read, handed_over, this, step_input.output))
+            blocks = [self._of_topics(frame, number) for frame in pending]
+            ranges: OffsetRanges = {}
+            if round_number == 0:
+                blocks += first[number]
+                ranges = step_input.ranges
+            round_step = step._replace(round_number=round_number, states={**step.states, **versions})
+            frame = step_input.persisted(self._in_tasks(number, ranges, blocks, round_step, step_input.output))
             reports = taken_reports(frame)
             raise_first(reports)
             versions.update(newest(report.states for report in reports))
@@ -154,15 +156,15 @@ class SubTopologyChain:
         return control.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 
     def _control(self, count: int, slots: int) -> DataFrame:
-        """The same from step to step, as long as the cluster has the same size."""
+        """Return the control blocks, which are the same in all steps while the size of the cluster is the same."""
         if (count, slots) not in self._controls:
             self._controls[count, slots] = control_blocks(self._session, count, slots)
         return self._controls[count, slots]
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
-        """The blocks of repartition topics that sub-topologies before this one wrote in this step.
+        """Return the blocks that upstream sub-topologies have written in this step for this one.
 
-        Where it is the only reader, all blocks, reports included.
+        If this sub-topology is the only reader of a writer, the frame also holds that writer's reports.
         """
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [
@@ -171,7 +173,7 @@ class SubTopologyChain:
         ]
 
     def _of_topics(self, frame: DataFrame, number: int) -> DataFrame:
-        """The blocks of the topics that a sub-topology reads within the step."""
+        """Return the blocks of the internal topics that a sub-topology reads."""
         return frame.where(F.col("topic").isin(*self._program.read_within(number)))
 
     def _external(self, number: int) -> list[str]:

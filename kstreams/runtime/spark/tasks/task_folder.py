@@ -1,4 +1,4 @@
-"""`TaskFolder`: the folder of one task on the disk of an executor: its lock, its stores, a note of their version."""
+"""`TaskFolder`: the folder of one task on the disk of an executor, with a lock, the stores and their version."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kstreams.runtime.spark.steps import StateVersion
 from kstreams.state.api import StoreBuilder
 
 _LAYOUT = 1
-"""Changes when a store's rows lie otherwise than before."""
+"""The version of the layout of stores; increase it if the rows of a store are laid out in another way."""
 _CHECKSUM_BYTES = 4
 
 
 class FolderNote(msgspec.Struct, frozen=True):
-    """Which version lies in a folder, and the task metadata that were kept with it."""
+    """The state version of the stores in a folder, and the task metadata of that version."""
 
     version: StateVersion
     metadata: Mapping[str, int] = {}
 
 
 class _Written(msgspec.Struct, frozen=True):
-    """The note as it is written, with what the stores are."""
+    """The content of the note's file: the note, and a description of the stores."""
 
     note: FolderNote
     stores: list[str]
@@ -41,17 +41,17 @@ _DECODER = msgpack_decoder(_Written)
 
 
 class TaskFolder:
-    """The folder of one task, held by one opener at a time.
+    """The folder of one task, locked by one process at a time.
 
     Parameters
     ----------
     path : Path
-        Made when it is not there.
+        The folder, which is created if it does not exist.
 
     Raises
     ------
     StateError
-        When another process holds it, or it cannot be written.
+        If another process holds the lock, or the folder cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +66,7 @@ class TaskFolder:
         self._lock.release()
 
     def take_note(self, builders: Sequence[StoreBuilder]) -> FolderNote | None:
-        """What lies here, if it is known and of these stores; from now on nobody knows."""
+        """Read and delete the note. Return None if it is missing or damaged, or describes other stores."""
         try:
             raw = self._note.read_bytes()
         except FileNotFoundError:
@@ -80,17 +80,17 @@ class TaskFolder:
         return written.note if (written.layout, written.stores) == (_LAYOUT, _described(builders)) else None
 
     def leave_note(self, builders: Sequence[StoreBuilder], note: FolderNote) -> None:
-        """Say what lies here, now that the stores are closed."""
+        """Write the note after the stores are closed."""
         content = _ENCODER.encode(_Written(note, _described(builders)))
         try:
             write_private(self._note, content + _checksum(content))
         except OSError as error:
             raise StateError(
-                f"{self._note} cannot be written: {error.strerror}. Mend that, then start again."
+                f"{self._note} cannot be written: {error.strerror}. Make the folder writable, then start again."
             ) from error
 
     def empty(self) -> None:
-        """Throw away what lies here."""
+        """Delete the stores."""
         shutil.rmtree(self.stores, ignore_errors=True)
 
 

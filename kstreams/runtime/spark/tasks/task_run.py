@@ -1,7 +1,8 @@
-"""One native task in one step, inside a Spark worker: opens its state, runs, writes its output and the new state.
+"""`run_task`: runs a native task for one step in a Spark worker: opens its state, processes, writes output and state.
 
-Exactly once: the state read is the one the parent step left, the state written has the step's name. Whatever is run
-again reads and writes the same; its report names what holds its output, which the driver commits.
+For exactly-once processing, a task reads the state of the parent step and writes a new version for its step. Every
+attempt reads and writes the same. The report of an attempt names its transaction or staged rows, which the driver
+commits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from contextlib import suppress
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,13 +66,13 @@ class RowCollector:
     Parameters
     ----------
     program : Program
-        Gives the number of partitions and the route of each topic.
+        Has the number of partitions and the destinations of each topic.
     writer : RowWriter
         Writes to the user's topics.
     sub_topology, partition : int
         Identify the task as the origin of its rows.
     round_number : int
-        The round of the step: offsets of a later round are greater.
+        The round of the step. Offsets of a later round are higher.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RowCollector:
         self._routes = program.routes
         self._writer = writer
         self._origin = sub_topology << 20 | partition
-        self._first = round_number << 40
+        self._first_offset = round_number << 40
         self._sent: Counter[str] = Counter()
         self._blocks: list[Block] = []
 
@@ -95,12 +95,12 @@ class RowCollector:
         return self._writer.refused(rows.as_batch(topic)) if self._routes.to_log(topic) else {}
 
     def merges(self, topic: str) -> bool:
-        """Return whether rows of several tasks are sorted by stream time: those of topics that are shuffled are."""
+        """Return True if the rows of several tasks are merged by stream time, as those of internal topics are."""
         return topic in self._routes.internal
 
     def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
-        """Take rows of one topic, with the partition of each row."""
-        first = self._first + self._sent[topic]
+        """Send rows of one topic, with the partition of each row."""
+        first = self._first_offset + self._sent[topic]
         if self._routes.to_spark(topic):
             offsets = np.arange(first, first + len(partitions), dtype=np.int64)
             self._blocks += blocks_of(topic, self._origin, offsets, rows, partitions)
@@ -113,12 +113,12 @@ class RowCollector:
 
     @property
     def written(self) -> dict[str, int]:
-        """Number of rows written to each topic of the user."""
+        """The number of rows written to each topic of the user."""
         return {topic: count for topic, count in self._sent.items() if self._routes.to_log(topic)}
 
     @property
     def handed_over(self) -> list[str]:
-        """Internal topics with rows, which other tasks of the step read."""
+        """The internal topics with rows that other tasks of the step read."""
         return sorted(self._routes.internal & self._sent.keys())
 
     def drain(self) -> list[Block]:
@@ -128,19 +128,19 @@ class RowCollector:
 
 
 Feeds = Mapping[TopicPartition, Iterable[Batch]]
-"""By partition: its records in order of their offsets; each may be read again from its beginning."""
+"""By partition: its batches in order of offsets, as an iterable that can be read several times."""
 
 
 def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interleaved]:
-    """The records of all partitions, each time from the one whose next record has the lowest timestamp.
+    """Yield the records of all partitions, always from the partition whose next record has the lowest timestamp.
 
-    Of each partition a batch is held; the next is read when it is used up.
+    One batch of each partition is buffered. The next batch is read when the buffered one is used up.
 
     Parameters
     ----------
     feeds : mapping of TopicPartition to iterable of Batch
     stamp : callable
-        Gives a batch the timestamps of its source; called once for each, in offset order.
+        Sets the timestamps of a batch; called once for each batch, in order of offsets.
 
     Examples
     --------
@@ -152,13 +152,13 @@ def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interlea
     ['a-0', 'b-0', 'a-0', 'a-0', 'b-0']
     """
     group = PartitionGroup(sorted(feeds), stamp=stamp)
-    ahead = {source: iter(feeds[source]) for source in sorted(feeds)}
+    unread = {source: iter(feeds[source]) for source in sorted(feeds)}
     while True:
-        for source in list(ahead):
+        for source in list(unread):
             while not group.buffered(source):
-                batch = next(ahead[source], None)
+                batch = next(unread[source], None)
                 if batch is None:
-                    del ahead[source]
+                    del unread[source]
                     break
                 group.add(batch)
         runs = group.next_runs(sys.maxsize)
@@ -171,14 +171,14 @@ UNUSED_SECONDS = 7 * 86_400
 
 
 def task_place(chosen: str | None, checkpoint: str, checkpoint_id: str, task: str) -> Path:
-    """The folder of a task on this machine: the same for all workers of an executor.
+    """Return the folder of a task on this machine, which is the same for all workers of an executor.
 
     Parameters
     ----------
     chosen : str or None
-        Folder that the user chose; None for Spark's local ones, which go when the executor ends.
+        The folder of the setting; None for Spark's local folders, which are deleted when the executor ends.
     checkpoint, checkpoint_id : str
-        Name the application's state, wherever it is read from.
+        The location and the id of the application's checkpoint.
     task : str
     """
     root = local_folder(chosen, task) / f"kstreams-state-{os.getuid()}"
@@ -188,7 +188,7 @@ def task_place(chosen: str | None, checkpoint: str, checkpoint_id: str, task: st
 
 
 def local_folder(chosen: str | None, task: str) -> Path:
-    """The folder that the user chose, else one of those on the disks that Spark may use: tasks are spread over them."""
+    """Return the chosen folder, or one of Spark's local folders, over which tasks are spread."""
     folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
     return Path(chosen or folders[zlib.crc32(task.encode()) % len(folders)])
 
@@ -199,7 +199,7 @@ def _remove_unused_once(root: Path) -> None:
 
 
 def remove_unused(root: Path, before_s: float) -> None:
-    """Delete the folders of tasks that were used last before a time; those that somebody holds stay."""
+    """Delete the folders of tasks that were last used before a time and are not locked."""
     for lock in root.glob("*/*/.lock"):
         with suppress(OSError, StateError):
             if lock.stat().st_mtime < before_s:
@@ -213,9 +213,9 @@ _handler.addFilter(is_shown)
 
 
 def write_lines(config: Config) -> None:
-    """Write them to standard error by `logging.format`, unless the process has handlers of somebody else's.
+    """Write log lines to standard error in `logging.format`, unless the process has other log handlers.
 
-    A process may work for another application next: the lines are those of the last one that asked.
+    A worker process may run another application next; its lines then have the format of that application.
     """
     root = logging.getLogger()
     if not root.handlers:
@@ -231,24 +231,24 @@ logger = logging.getLogger(__name__)
 
 RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OpensWriter = Callable[[str], RowWriter]
-"""Opens what a task writes with, by its name."""
+"""Opens the writer of a task, by the name of the task."""
 
 
 def tasks_in_arrow(
     packed: bytes, sub_topology: int, step: Step, writer: OpensWriter, ranges: Sequence[Sequence[OffsetRange]]
 ) -> RunsTasks:
-    """The function for `mapInArrow` that runs each task whose control block is in the Spark partition.
+    """Return the function for `mapInArrow` that runs each task whose control block is in the Spark partition.
 
     Parameters
     ----------
     packed : bytes
-        The program.
+        The packed program.
     ranges : sequence of sequence of OffsetRange
-        By task: what it reads from the log.
+        By task: the offsets that it reads from the log.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
+        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver logs dropped records
         program: Program = unpack(packed)
         write_lines(program.config)
         home = HomePlace.of(program.config)
@@ -276,17 +276,17 @@ def run_task(
     Parameters
     ----------
     feeds : mapping of TopicPartition to iterable of Batch
-        Its input.
+        The input of the task.
     writer : callable
-        Opens what its output is written with.
+        Opens the writer of the task's output.
 
     Yields
     ------
     Block
-        What it hands over to Spark, and its report.
+        The rows that the task hands to Spark, and its report.
     """
     task = str(TaskId(sub.id, partition))
-    num_given_out = 0
+    num_yielded = 0
     if not feeds and task in step.resting and not step.end and not _is_for_snapshots(program, step):
         yield report(partition, TaskReport(resting=[task]))
         return
@@ -294,11 +294,11 @@ def run_task(
         try:
             for output in _attempt(program, sub, partition, step, feeds, writer):
                 yield output
-                num_given_out += 1
+                num_yielded += 1
         except CorruptStateError as damage:
             logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
-            STATE_CACHE.clear()  # a global table's may be meant
-            yield from islice(_attempt(program, sub, partition, step, feeds, writer), num_given_out, None)
+            STATE_CACHE.clear()  # the damaged state may be that of a global table
+            yield from islice(_attempt(program, sub, partition, step, feeds, writer), num_yielded, None)
     except KStreamsError as error:
         yield report(partition, TaskReport(error=describe(error)))
     STATE_CACHE.trim(program.limits)
@@ -307,7 +307,7 @@ def run_task(
 def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
 ) -> Iterator[Block]:
-    """The output of a task in one step: the same whenever it is run."""
+    """Yield the output of a task in one step, which is the same in every attempt."""
     files = state_files(program, sub.id, partition)
     version = step.state_of(sub.id, partition)
     task = str(TaskId(sub.id, partition))
@@ -328,7 +328,7 @@ def _is_for_snapshots(program: Program, step: Step) -> bool:
 
 
 class TaskRun:
-    """What one call of `run_task` works with."""
+    """One attempt of a task at a step."""
 
     def __init__(
         self,
@@ -369,9 +369,9 @@ class TaskRun:
         self._commit(files)
         self._task.close()
         yield from self._collector.drain()
-        yield report(self._partition, self._said())
+        yield report(self._partition, self._report())
 
-    def _said(self) -> TaskReport:
+    def _report(self) -> TaskReport:
         collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         task = str(self._id)
@@ -392,13 +392,13 @@ class TaskRun:
         return self._task.stamp(self._numbered(batch))
 
     def _numbered(self, batch: Batch) -> Batch:
-        """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
+        """Number the rows of an internal topic from step to step, since they have no offsets of a log."""
         if batch.source.topic not in self._program.internal:
             return batch
         key = NEXT_OFFSET + batch.source.topic
-        first = self._metadata.get(key, 0)
-        self._metadata[key] = first + len(batch)
-        offsets = np.arange(first, first + len(batch), dtype=np.int64)
+        next_offset = self._metadata.get(key, 0)
+        self._metadata[key] = next_offset + len(batch)
+        offsets = np.arange(next_offset, next_offset + len(batch), dtype=np.int64)
         written_at = batch.written_at if batch.source.topic in self._program.timed else None
         return Batch(
             batch.source,
@@ -411,12 +411,12 @@ class TaskRun:
         )
 
     def _commit(self, files: StateFiles) -> None:
-        counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
+        next_offsets = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
         times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
         version = self._step.version_number
         changes = self._state.changes()
         self._sizes = _sizes(self._state, changes)
-        self._version = files.write_changes(version, self._version, times | counted, changes)
+        self._version = files.write_changes(version, self._version, times | next_offsets, changes)
 
 
 def _sizes(state: TaskState, changes: Mapping[str, Changes]) -> dict[str, StoreSize]:
@@ -424,7 +424,7 @@ def _sizes(state: TaskState, changes: Mapping[str, Changes]) -> dict[str, StoreS
 
 
 def _size(rows: int, num_bytes: int, changed: Changes | None) -> StoreSize:
-    """What is on disk does not have the changes yet, of which some may be new rows."""
+    """Return the size of a store; the estimate of the disk lacks the changes, which may include new rows."""
     if changed is None:
         return StoreSize(rows, num_bytes, 0)
     num_values = len(changed) - changed.values.null_count
@@ -432,7 +432,7 @@ def _size(rows: int, num_bytes: int, changed: Changes | None) -> StoreSize:
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
-    stores: dict[str, Any] = {}
+    stores: dict[str, StateStore] = {}
     caching = program.config.caches
     limits = program.limits
     for sub in program.sub_topologies:

@@ -1,4 +1,4 @@
-"""`TaskSteps`: the work of the steps on the task path: plan, global tables, the chain of sub-topologies, manifest."""
+"""`TaskSteps`: runs the steps of the task path: plan, global tables, chain of sub-topologies, manifest."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 
 
 class TaskSteps:
-    """See `StepExecutor`.
+    """The `StepExecutor` of the task path.
 
     Parameters
     ----------
     chain : SubTopologyChain
     storage : CheckpointStorage
-        Takes plans and manifests.
+        The checkpoint, which holds plans and manifests.
     global_tables : GlobalTableLoader
     program : Program
     clock : Clock
-        Asked once per step.
+        Read once per step.
     bounded : bool
-        Whether the run ends where its input ends; until then nothing is idle.
+        True if the run ends where its input ends; no source is idle before that.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class TaskSteps:
     ) -> None:
         self._chain = chain
         self._plans = StepPlans(storage)
-        self._manifests = Manifests(storage, program.snapshot_every)  # as far back as states surely reach
+        self._manifests = Manifests(storage, program.snapshot_every)  # state files reach at least as far back
         self._globals = global_tables
         self._program = program
         self._clock = clock
         self._bounded = bounded
-        self._newest: int | None = None
+        self._newest_plan: int | None = None
         self._resting = frozenset[str]()
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
-        """Run all tasks once, those that feed themselves round by round."""
+        """Run all tasks once; those of a cycle run in rounds."""
         step = step_input.number
         before = self._manifests.get(step_input.parent)
         before.require_tasks(self._program.tasks)
@@ -85,25 +85,25 @@ class TaskSteps:
         return frames.rows, [*reports, self._read_past_tasks(reports, step_input.ranges)], applied
 
     def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
-        """Where a step ends that was planned before it was interrupted; None for a new one.
+        """Return the end of a step that an interrupted attempt has planned; None for a new step.
 
         Raises
         ------
         StateError
-            When later ones were planned: the log is not the one that the checkpoint belongs to.
+            If a later step was planned: then the checkpoint belongs to another log.
         """
-        if self._newest is None:
-            self._newest = self._plans.newest()
-        if self._newest > step:
+        if self._newest_plan is None:
+            self._newest_plan = self._plans.newest()
+        if self._newest_plan > step:
             parent_number = "none" if parent.number == NO_STEP else parent.number
             raise StateError(
-                f"The checkpoint has the plan of step {self._newest}, but the log knows of {parent_number} before it: "
-                "one of them was replaced. Run with --reset."
+                f"The checkpoint has the plan of step {self._newest_plan}, but the log knows of {parent_number} before "
+                "it: one of them was replaced. Run with --reset."
             )
-        return positions_of(self._plans.get(step).ends) if self._newest == step else None
+        return positions_of(self._plans.get(step).ends) if self._newest_plan == step else None
 
     def _read_past_tasks(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
-        """What sub-topologies without tasks have read of what was written within the step."""
+        """Return a report of the records within the step that relational sub-topologies have read."""
         written = written_records(reports)
         external = {source.topic for source in ranges}
         return TaskReport(records_in=sum(written[topic] for topic in self._chain.past_tasks if topic not in external))
@@ -115,7 +115,7 @@ class TaskSteps:
         return self._plans.publish(step, StepPlan(before.step, now_ms, tables, self._behind(ends), offsets_of(ends)))
 
     def _behind(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """The partitions that go on behind what the steps have reached; where no input is ever idle, nobody asks."""
+        """Return the partitions with records after these offsets; empty if no source has an idle timeout."""
         if not self._program.idle_sources:
             return []
         if self._bounded:
