@@ -1,1 +1,1 @@
-"""What the Spark engine reads and writes outside Spark: the log as a data source, sinks, offset ranges."""
+"""Input and output of the Spark engine outside Spark: the log as a data source, sinks, offset ranges."""

@@ -1,11 +1,11 @@
-"""Admission: which records a step takes, so that steps, one after the other, are the order of the native engine.
+"""`admitted`: the records of the next step, chosen so that consecutive steps follow the order of the native engine.
 
-A native task takes the record of the partition whose next one has the lowest timestamp. *Reached* is the greatest
-timestamp of a partition up to and with a record: taking the lowest is sorting by (reached, topic, offset). Tasks that
-write one repartition topic keep step by stream time, then by partition number. So records are in order of (stream time,
-partition number, reached, topic, offset), and a step takes the next ones.
+A native task takes its next record from the partition whose next record has the lowest timestamp. The *reached* time of
+a record is the greatest timestamp of its partition up to this record. So a task takes records in order of (reached,
+topic, offset). Tasks that write to one repartition topic are aligned by stream time, then by partition number. So the
+order of all records is (stream time, partition number, reached, topic, offset), and a step takes the next ones in it.
 
-Pure logic; records are read only where a step may end.
+Pure logic: records are read only near the end of a step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Part = TypeVar("Part", bound=Hashable)
 
 
 class Place(NamedTuple):
-    """A place in the order in which records are admitted."""
+    """A position in the order in which records are admitted."""
 
     stream_ms: int
     partition: int
@@ -41,12 +41,12 @@ class Place(NamedTuple):
 
     @property
     def source(self) -> TopicPartition:
-        """The partition whose records lie there."""
+        """The partition of the position."""
         return TopicPartition(self.topic, self.partition)
 
 
 class Piece(NamedTuple):
-    """Records of one partition between two places of the order: none lies before `start`, all lie before `end`."""
+    """Records of one partition that lie between two positions of the order: from `start`, and before `end`."""
 
     start: Place
     end: Place
@@ -59,14 +59,14 @@ def admitted(
     limit: int,
     stream_times: Mapping[int, int] = NOTHING_READ,
 ) -> dict[TopicPartition, int]:
-    """Where a step ends that takes the next `limit` records of some partitions.
+    """Return the end of a step that takes the next `limit` records of some partitions.
 
     Parameters
     ----------
     spans : mapping of TopicPartition to iterator of Span
-        What lies ahead, in offset order; taken only as far as needed.
+        The upcoming records in order of offsets, consumed only as far as necessary.
     read : callable
-        Called for the few spans in which the step may end.
+        Called only for spans in which the step may end.
     limit : int
         At least 1.
     stream_times : mapping of int to int
@@ -102,9 +102,9 @@ def admitted(
 def _nearest(
     spans: Mapping[TopicPartition, Iterator[Span]], limit: int, stream_times: Mapping[int, int]
 ) -> tuple[list[Piece], set[TopicPartition]]:
-    """Pieces with the next `limit` records, in order of their starts; and the partitions that may go on behind theirs.
+    """Return the pieces with the next `limit` records in order of their starts, and the partitions with more spans.
 
-    What is in no piece lies behind the end of each that is settled: of these, `limit` records are enough.
+    A piece is settled if all records outside the pieces lie after its end. Settled pieces with `limit` records suffice.
     """
     pieces: list[Piece] = []
     ends: list[tuple[Place, int]] = []
@@ -137,7 +137,7 @@ def _piece(before: Place, span: Span) -> Piece:
 
 
 def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartition, int]:
-    """Where the step ends in the partitions of which it takes some of the records in these pieces."""
+    """Return the ends of a step that takes the first `limit` records of these pieces."""
     if not cut:
         return {}
     pieces = sorted(cut, key=lambda piece: (piece.start.partition, piece.start.topic, piece.start.offset))
@@ -158,7 +158,7 @@ def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartitio
 
 
 def end_of_moment(source: TopicPartition, spans: Iterator[Span], read: Read, moment_ms: int) -> int | None:
-    """The offset of the first record that is later than a moment; None when there is none.
+    """Return the offset of the first record that is later than a time, or None.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def end_of_moment(source: TopicPartition, spans: Iterator[Span], read: Read, mom
 
 
 def split_evenly(backlog: Mapping[Part, int], limit: int) -> dict[Part, int]:
-    """How many rows to take of every part so that all together take at most `limit` and shrink alike.
+    """Divide `limit` rows among parts in proportion to their backlogs.
 
     Examples
     --------

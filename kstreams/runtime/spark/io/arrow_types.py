@@ -1,4 +1,4 @@
-"""Python types as Arrow types, and serialized columns as typed ones: what Delta tables hold."""
+"""Conversion of Python types to Arrow types, and of serialized columns to the typed columns of Delta tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import types
 import uuid
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any, Union, get_args, get_origin
+from typing import Union, get_args, get_origin
 
 import msgspec
 import pyarrow as pa
@@ -29,7 +29,7 @@ _WINDOW = [pa.field("window_start", pa.timestamp("us", "UTC")), pa.field("window
 
 
 def arrow_type(kind: object) -> pa.DataType | None:
-    """The Arrow type that holds values of a Python type; None when there is none.
+    """Return the Arrow type for values of a Python type; None if there is none.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def _struct(fields: dict[str, object] | None) -> pa.DataType | None:
 
 
 def typed_column(serde: Serde[object] | None, column: pa.Array) -> pa.Array:
-    """The values of a serialized column; the bytes themselves where the type has no Arrow form."""
+    """Decode a serialized column; return it unchanged if its type has no Arrow type."""
     if isinstance(serde, WindowedSerde):
         return _windowed(serde, column)
     if serde is not None and serde.arrow_type is not None:
@@ -83,5 +83,5 @@ def _windowed_row(key: Windowed[object]) -> dict[str, object]:
     return {"key": _plain(key.key), "window_start": start, "window_end": end}
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     return msgspec.to_builtins(value, builtin_types=(bytes, datetime, date))

@@ -1,4 +1,4 @@
-"""`CommittedSteps`: what the log knows of the steps of a query: which one was the last, and up to where it had read."""
+"""`CommittedSteps`: the last committed step of a query and its positions, read from the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kstreams.runtime.spark.steps import AppliedStep
 
 
 class CommittedSteps:
-    """The steps of one query; number and manifest lie in the metadata of the committed offsets.
+    """The steps of one query. The metadata of committed offsets hold number and manifest of the last step.
 
     Parameters
     ----------
@@ -18,11 +18,11 @@ class CommittedSteps:
     group : str
         The consumer group that holds the positions.
     sources : collection of TopicPartition
-        What the query reads.
+        The partitions that the query reads.
     checkpoint_id : str
-        Names the history of steps that the numbers belong to: another checkpoint starts another one.
+        The id of the checkpoint. Steps of another checkpoint are ignored.
     starts : mapping of TopicPartition to int, optional
-        Where the first step begins, of sources that are not read from their beginning.
+        The first offsets of sources that are not read from their beginning.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class CommittedSteps:
         self._starts = starts or {}
 
     def last(self) -> AppliedStep:
-        """The step committed last."""
+        """Return the last committed step."""
         marks = (at.metadata.removeprefix(self._mark).split(" ") for at in self._committed().values())
         return max((AppliedStep(int(number), *digests) for number, *digests in marks), default=AppliedStep())
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Next offset of every source, as of the last step."""
+        """Return the next offset of every source after the last step."""
         committed = self._committed()
         with self._log.admin() as admin:
             begin = admin.beginning_offsets(self._sources)
@@ -55,12 +55,12 @@ class CommittedSteps:
     def offsets(
         self, step: AppliedStep, positions: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit for a step."""
+        """Return the offsets and metadata that a step commits."""
         mark = f"{self._mark}{step.number} {step.manifest} {step.outputs}".rstrip()
         return {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
 
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What steps of this checkpoint have committed; another one's are of no concern."""
+        """Return the offsets that steps of this checkpoint have committed."""
         with self._log.admin() as admin:
             committed = admin.committed(self.group, self._sources)
         return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}

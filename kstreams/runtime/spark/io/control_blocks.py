@@ -1,4 +1,4 @@
-"""Control blocks: what tasks are handed beside records: the driver's call to run, and reports of tasks before them."""
+"""Control blocks, which tasks receive next to records: the driver's order to run, and reports of upstream tasks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _COLUMNS = (
     "CAST(id AS INT) AS partition",
     "0L AS origin",
     "0L AS number",
-    f"{-(2**62)}L AS stream_time",  # before all that the task reads
+    f"{-(2**62)}L AS stream_time",  # sorts before all records of the task
     "CAST(NULL AS BINARY) AS rows",
 )
 
 
 def control_blocks(session: SparkSession, count: int, slots: int) -> DataFrame:
-    """A control block for every task of a sub-topology, in as many Spark partitions as there are slots."""
+    """Return one control block for every task of a sub-topology, in at most `slots` Spark partitions."""
     return session.range(0, count, 1, min(slots, count)).selectExpr(*_COLUMNS)
 
 
 class TaskBlocks(NamedTuple):
-    """The blocks of one partition number: whether its task runs, its records, and the reports that pass through it."""
+    """The blocks of one partition number: whether its task runs, its records, and reports to pass on."""
 
     runs: bool
     records: list[Block]
@@ -39,7 +39,7 @@ class TaskBlocks(NamedTuple):
 
     @classmethod
     def of(cls, blocks: Iterable[Block]) -> TaskBlocks:
-        """Blocks that came together. Where a sub-topology has fewer tasks than one before it, none may run for them."""
+        """Sort blocks by purpose. No task runs for a partition number that only an upstream sub-topology has."""
         runs = False
         records = list[Block]()
         reports = list[Block]()
@@ -56,14 +56,14 @@ class TaskBlocks(NamedTuple):
 def reports_of_reading(
     session: SparkSession, home: HomePlace, topics: Collection[str], ranges: OffsetRanges, missing: Collection[str] = ()
 ) -> list[DataFrame]:
-    """Reports of how many records of some topics a step reads: offsets do not tell, as what is aborted leaves gaps.
+    """Return reports of the number of records that a step reads. Offsets have gaps, for example of aborted records.
 
     Parameters
     ----------
     topics : collection of str
-        A topic that is named twice is read twice.
+        The topics. A topic that occurs twice is counted twice.
     missing : collection of str
-        Topics of which records may have been deleted since.
+        The topics whose records may have been deleted since.
     """
     grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
     selected = [grown_range for topic in topics for grown_range in grown if grown_range.topic == topic]

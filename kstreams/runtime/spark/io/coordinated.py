@@ -1,7 +1,8 @@
-"""Steps where a coordinator of the home commits several transactions as one: each attempt of a task writes in its own.
+"""`CoordinatedCommits`: commits of steps by a coordinator of the home, which commits several transactions as one.
 
-The driver commits exactly the transactions that the reports of the step name. Those of all other attempts are aborted:
-of attempts that died, that were run again, or that Spark had run beside another.
+Each attempt of a task writes in its own transaction. The driver commits exactly the transactions that the reports of
+the step name. The transactions of all other attempts are aborted: attempts that failed, and speculative or repeated
+ones.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _ROWS = 50_000  # the producer's buffer is bounded
 
 @dataclass(frozen=True)
 class CoordinatedOutput:
-    """See `StepOutput`.
+    """The `StepOutput` whose writers write in transactions of a coordinator.
 
     Parameters
     ----------
     topics : OutputTopics
     timeout_ms : int
-        After this time a transaction that nobody has committed is aborted.
+        The time after which an uncommitted transaction is aborted.
     token : str
-        Of the coordinator that commits the step.
+        The token of the coordinator that commits the step.
     """
 
     topics: OutputTopics
@@ -39,20 +40,20 @@ class CoordinatedOutput:
     token: str
 
     def writer(self, name: str) -> RowWriter:
-        """What one attempt of a task writes with."""
-        joined = {"transaction.coordinator": self.token, "transaction.timeout.ms": self.timeout_ms, "linger.ms": -1}
-        return _TransactionWriter(OpenedTopics(self.topics, joined))
+        """Create the writer of one attempt of a task."""
+        settings = {"transaction.coordinator": self.token, "transaction.timeout.ms": self.timeout_ms, "linger.ms": -1}
+        return _TransactionWriter(OpenedTopics(self.topics, settings))
 
 
 class _TransactionWriter:
-    """Begins its transaction with the first row; aborts it when it is left before it is prepared."""
+    """A `RowWriter` whose transaction begins with the first row. `__exit__` aborts it unless it is prepared."""
 
     def __init__(self, topics: OpenedTopics) -> None:
         self._topics = topics
         self._begun = False
 
     def send(self, batch: Batch) -> None:
-        """Write rows of one partition; makes the topic if need be."""
+        """Write rows of one partition, and create the topic if necessary."""
         named = self._topics.named(batch)
         if not self._begun:
             self._topics.producer.begin_transaction()
@@ -61,11 +62,11 @@ class _TransactionWriter:
             self._topics.producer.send_batch(named.slice(start, stop))
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """The rows that their topic would never take, and why."""
+        """Return the rows that the topic can never take, with the reason."""
         return self._topics.refused(self._topics.named(batch))
 
     def prepare(self) -> list[str]:
-        """Write all out; the transaction for the driver to commit."""
+        """Flush the rows, and return the transaction for the driver to commit."""
         return [self._topics.producer.prepare_transaction()] if self._begun else []
 
     def __enter__(self) -> Self:
@@ -76,16 +77,16 @@ class _TransactionWriter:
 
 
 class CoordinatedCommits:
-    """See `StepCommits`.
+    """The `StepCommits` of a home with a transaction coordinator.
 
     Parameters
     ----------
     log : Log
     steps : CommittedSteps
-        Its group is the transactional id too, so that of two drivers only the newer one can commit.
+        Its group is also the transactional id, so that only the newer of two drivers can commit.
     topics : OutputTopics
     timeout_ms : int
-        Longest time from the first row of a step to its commit.
+        The longest time from the first row of a step to its commit.
     """
 
     def __init__(self, log: Log, steps: CommittedSteps, topics: OutputTopics, timeout_ms: int) -> None:
@@ -95,19 +96,19 @@ class CoordinatedCommits:
         self._coordinator = log.coordinator(steps.group)
 
     def output(self, step: int) -> CoordinatedOutput:
-        """Where executors write what the next commit makes visible."""
+        """Return the output of a step, which its commit makes visible."""
         return CoordinatedOutput(self._topics, self._timeout_ms, self._coordinator.token)
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Commit these transactions; all others since the last commit are aborted.
+        """Commit these transactions, and abort all others since the last commit.
 
         Raises
         ------
         FencedError
-            When a newer driver runs the application, or a transaction took longer than its timeout.
+            If a newer driver runs the application, or a transaction took longer than its timeout.
         """
         self._coordinator.commit(written, self._steps.offsets(step, positions), self._steps.group)
 
     def close(self) -> None:
-        """Abort what is not committed."""
+        """Abort uncommitted transactions."""
         self._coordinator.close()

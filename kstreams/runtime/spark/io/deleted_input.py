@@ -1,4 +1,4 @@
-"""Input that was deleted before Spark read it: an error where state depends on it, else left out and counted."""
+"""`DeletedInput`: records that were deleted before Spark read them: an error for stateful readers, else counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kstreams.runtime.spark.program import Program
 
 
 class DeletedInput:
-    """What is missing of the input of a step. Where it may be, reading goes on with the first record that is there.
+    """The check for deleted input of a step. If it may be skipped, the step starts at the first existing record.
 
     Parameters
     ----------
@@ -27,26 +27,26 @@ class DeletedInput:
         self._log = log
 
     def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
-        """The records that are there, and a report of the others.
+        """Return the ranges of existing records, and a report of the deleted ones.
 
         Raises
         ------
         LogError
-            When records were deleted that must not be missed; names both offsets.
+            If deleted records must not be skipped; the message names both offsets.
         """
         with self._log.admin() as admin:
             begins = admin.beginning_offsets(list(ranges))
         remaining_ranges = dict(ranges)
         dropped = []
         for source, (start, end) in ranges.items():
-            goes_on = min(begins[source], end)
-            if goes_on > start:
-                remaining_ranges[source] = goes_on, end
-                dropped.append((self._missed(source, start, begins[source]), DELETED, goes_on - start))
+            first_offset = min(begins[source], end)
+            if first_offset > start:
+                remaining_ranges[source] = first_offset, end
+                dropped.append((self._missed(source, start, begins[source]), DELETED, first_offset - start))
         return remaining_ranges, TaskReport(dropped)
 
     def _missed(self, source: TopicPartition, start: int, begin: int) -> str:
-        """The name of the source node that misses records."""
+        """Return the name of the source node that misses records. Raises LogError if it must not."""
         names = []
         for sub in _readers(self._program, source.topic):
             stateful = sub.id in self._program.stateful
@@ -56,15 +56,15 @@ class DeletedInput:
 
 
 class NothingDeleted:
-    """In its place where the input of steps is no topic."""
+    """The replacement of `DeletedInput` for steps whose input is not a topic."""
 
     def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
-        """All of it."""
+        """Return all ranges, and an empty report."""
         return dict(ranges), TaskReport()
 
 
 def topics_to_miss(program: Program) -> list[str]:
-    """The topics of which records may be missing: those whose readers all agree."""
+    """Return the topics whose deleted records may be skipped by all readers."""
     topics = sorted({topic for read in program.inputs.values() for topic in read} - program.internal)
     return [
         topic
@@ -77,5 +77,5 @@ def topics_to_miss(program: Program) -> list[str]:
 
 
 def _readers(program: Program, topic: str) -> list[SubTopology]:
-    """The sub-topologies that read a topic, those of global tables aside."""
+    """Return the sub-topologies that read a topic, without those of global tables."""
     return [sub for sub in program.sub_topologies if not sub.is_global and topic in program.inputs[sub.id]]

@@ -1,7 +1,7 @@
-"""`DeltaSink`: the rows of a step in Delta tables, one per topic, typed where the type is known; executors write them.
+"""`DeltaSink`: writes the rows of steps to Delta tables, one per topic, with typed columns if the types are known.
 
-A table takes each step once: Delta keeps the number of the last transaction of an application (`txnAppId`,
-`txnVersion`) and ignores one that it has.
+A table takes each step exactly once: Delta stores the number of the last transaction of an application (`txnAppId`,
+`txnVersion`) and ignores a transaction that it already has.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class DeltaSink:
     ----------
     settings : DeltaSettings
     program : Program
-        Its sinks say which types the topics hold; a topic that several types are written to stays binary.
+        Its sinks tell the types of topics. The columns of a topic with several types are binary.
     application : str
-        Names this history of steps.
+        The id of this history of steps in Delta transactions.
     """
 
     def __init__(self, settings: DeltaSettings, program: Program, application: str) -> None:
         self._settings = settings
         self._application = application
         self._serdes = serdes_written(program.sub_topologies)
-        self._forms: dict[str, TypedRows] = {}
+        self._typed_rows: dict[str, TypedRows] = {}
 
     def apply(self, step: int, blocks: DataFrame, topics: Iterable[str]) -> None:
-        """Bring the rows of a step into the tables of their topics.
+        """Write the rows of a step to the tables of their topics.
 
         Parameters
         ----------
         blocks : DataFrame
-            The rows in blocks; read once for each topic.
+            The rows in blocks, which are read once for each topic.
         topics : iterable of str
-            Those with rows.
+            The topics with rows.
         """
         for topic in sorted(topics):
             of_topic = as_rows(blocks.where(F.col("topic") == topic))
@@ -61,7 +61,7 @@ class DeltaSink:
         versioned.save(self._path(topic))
 
     def _merge(self, step: int, topic: str, rows: DataFrame) -> None:
-        """Let the last record of each key stand for it; one without a value deletes the key's row."""
+        """Update the row of each key to the key's last record; a tombstone deletes the row."""
         changes = self._typed(topic, last_of_each_key(rows, ("origin", "offset")))
         session = changes.sparkSession
         names = [name for name in changes.columns if name != DELETED]
@@ -82,16 +82,16 @@ class DeltaSink:
         return below(self._settings.folder, topic)
 
     def _typed(self, topic: str, rows: DataFrame) -> DataFrame:
-        if topic not in self._forms:
-            self._forms[topic] = TypedRows(self._serdes.get(topic, BYTES))
-        typed = self._forms[topic].of(rows)
+        if topic not in self._typed_rows:
+            self._typed_rows[topic] = TypedRows(self._serdes.get(topic, BYTES))
+        typed = self._typed_rows[topic].of(rows)
         by_day = "date" in self._settings.partition_by
         return typed.withColumn("date", F.to_date("timestamp")) if by_day else typed
 
 
 @contextmanager
 def _transaction(session: SparkSession, application: str, step: int) -> Iterator[None]:
-    """Number the statements that follow: what a table has taken under this number it takes no more."""
+    """Give the statements of the block a transaction number, which a table applies only once."""
     for key, value in zip(_TRANSACTION, (application, str(step)), strict=True):
         session.conf.set(key, value)
     try:

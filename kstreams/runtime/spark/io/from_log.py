@@ -1,4 +1,4 @@
-"""Records of the log between two offsets, read where they are wanted: they never pass through Spark."""
+"""`LogRecords`: the records of an offset range, which tasks read directly from the log, not through Spark."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kstreams.runtime.spark.io.source import TopicReader
 
 @dataclass(frozen=True)
 class LogRecords:
-    """The records of an offset range, read anew, piece by piece, whenever they are iterated over.
+    """The records of an offset range. Each iteration reads them again, batch by batch.
 
     Parameters
     ----------
     home : HomePlace
     range : OffsetRange
     missing : collection of str
-        Topics of which records may have been deleted since.
+        The topics whose records may have been deleted since.
     """
 
     home: HomePlace
@@ -36,7 +36,7 @@ class LogRecords:
 
 
 def from_log(home: HomePlace, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
-    """The records of some offset ranges, each of another partition."""
+    """Return the records of offset ranges of different partitions."""
     return {
         TopicPartition(offset_range.topic, offset_range.partition): LogRecords(home, offset_range)
         for offset_range in ranges

@@ -1,4 +1,4 @@
-"""`OffsetRange`: which records of a topic partition a task reads in a step; the driver sends them to its tasks."""
+"""`OffsetRange`: the records of a topic partition that a task reads in a step; the driver sends it to the task."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class OffsetRange(NamedTuple):
 
 
 OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
-"""Per source partition, the records [start, end) that a step reads."""
+"""By source partition: the records [start, end) that a step reads."""
 
 
 def ranges_of_task(ranges: OffsetRanges, topics: Iterable[str], partition: int) -> list[OffsetRange]:
-    """What the task of a partition reads: that partition of every topic, where there is something new.
+    """Return the non-empty offset ranges that the task of a partition number reads.
 
     Examples
     --------

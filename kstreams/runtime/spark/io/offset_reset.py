@@ -1,4 +1,4 @@
-"""The offset reset on Spark: decided at the first start of an application, and kept with the checkpoint."""
+"""The offset reset on Spark, decided at the first start of an application and stored in the checkpoint."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _NAME = "beginnings.json"
 
 
 def starting_offsets(program: Program, log: Log, clock: Clock) -> Offsets:
-    """The first offset of every partition that is not read from its beginning.
+    """Return the first offset of every partition that is not read from its beginning.
 
-    A first batch that is run again must begin where it began, whatever time it is by then: hence the object that is
-    published once.
+    The offsets are stored in the checkpoint, so that a first batch that runs again begins at the same offsets at a
+    later time.
 
     Raises
     ------
     LogError
-        When a source wants a committed offset: at the first start there is none.
+        If a source requires a committed offset: at the first start there is none.
     """
     try:
         raw = program.storage.read(_NAME)

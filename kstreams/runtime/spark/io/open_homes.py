@@ -1,7 +1,7 @@
-"""`OpenHomes`: the homes of topics that this process keeps open between tasks, and between runs; `HomePlace` names one.
+"""`OpenHomes`: a cache of the open homes of topics of this process; `HomePlace`: the address of a home.
 
-Spark's Python workers live on, and a driver may run one application after another: of the homes that nobody uses, the
-one used longest ago is closed first.
+Spark reuses Python workers, and a driver may run several applications, so homes stay open between tasks and runs. The
+least recently used homes without users are closed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _OpenHome:
 
 
 class OpenHomes:
-    """Threads may share it.
+    """The open homes. Thread-safe.
 
     Parameters
     ----------
     most_unused : int
-        How many stay open while nobody uses them.
+        The number of homes without users that stay open.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class OpenHomes:
 
     @contextmanager
     def log(self, address: str, settings: HomeSettings = ()) -> Iterator[Log]:
-        """The home with an address, which stays open while the block lasts."""
-        home = self._entered(address, settings)
+        """Open the home at an address for the block, or reuse it."""
+        home = self._acquire(address, settings)
         try:
             yield home.log
         finally:
-            self._left(home)
+            self._release(home)
 
-    def _entered(self, address: str, settings: HomeSettings) -> _OpenHome:
+    def _acquire(self, address: str, settings: HomeSettings) -> _OpenHome:
         key = (address, settings)
         with self._mutex:
             home = self._homes.get(key)
@@ -75,7 +75,7 @@ class OpenHomes:
             home.users += 1
             return home
 
-    def _left(self, home: _OpenHome) -> None:
+    def _release(self, home: _OpenHome) -> None:
         with self._mutex:
             home.users -= 1
             unused = [key for key, entry in self._homes.items() if not entry.users]
@@ -84,18 +84,18 @@ class OpenHomes:
 
 
 OPEN_HOMES = OpenHomes(MOST_UNUSED)
-"""Those of this process."""
+"""The open homes of this process."""
 
 
 class HomePlace(NamedTuple):
-    """A home of topics as driver and executors find it.
+    """The address of a home of topics for driver and executors.
 
     Parameters
     ----------
     address : str
-        A folder is on a file system that all of them share.
+        The address. A folder must be on a file system that driver and executors share.
     settings : tuple of (str, object)
-        What it is opened with, such as a login; sorted.
+        The settings of the home, such as a login, in sorted order.
     """
 
     address: str
@@ -103,10 +103,10 @@ class HomePlace(NamedTuple):
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> HomePlace:
-        """The home that a configuration names."""
+        """Return the home of a configuration."""
         plain = ((key, config[key]) for key in sorted(config))
         return cls(home_of(config).address, tuple(item for item in plain if isinstance(item[1], str | int | float)))
 
     def opened(self) -> AbstractContextManager[Log]:
-        """The home, which this process keeps open while the block lasts."""
+        """Open the home for a `with` block, or reuse it."""
         return OPEN_HOMES.log(*self)

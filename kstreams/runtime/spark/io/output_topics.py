@@ -1,4 +1,4 @@
-"""`OutputTopics`: the topics that the rows of a step go to; `RowWriter` takes what an attempt of a task writes."""
+"""`OutputTopics`: the topics that an application writes to; `RowWriter`: the writer of one attempt of a task."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from kstreams.runtime.spark.io.open_homes import HomePlace
 
 
 class RowWriter(AbstractContextManager["RowWriter"], Protocol):
-    """Takes the rows that one attempt of a task writes to topics, named as in the topology."""
+    """The writer of one attempt of a task. Topics have their names in the topology."""
 
     def send(self, batch: Batch) -> None:
         """Write rows of one partition."""
         ...
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """The rows that their topic would never take, and why."""
+        """Return the rows that the topic can never take, with the reason."""
         ...
 
     def prepare(self) -> list[str]:
-        """Names of what holds all that was written, for the driver to commit; none when nothing was."""
+        """Finish writing, and return the names of the transactions or objects that the driver is to commit."""
         ...
 
 
 class StepOutput(Protocol):
-    """How the attempts of a step write; it is sent to the executors."""
+    """The output of a step, which is sent to the executors."""
 
     @property
     def topics(self) -> OutputTopics: ...
 
     def writer(self, name: str) -> RowWriter:
-        """What one attempt writes with; `name` is that of its task."""
+        """Create the writer of one attempt at the task of this name."""
         ...
 
 
@@ -49,11 +49,13 @@ class OutputTopics:
     ----------
     home : HomePlace
     prefix : str
-        Stands before the names of the topics.
+        The prefix of the names of the topics.
     partitions : mapping of str to int
-        Number of partitions that a topic (without the prefix) gets when it is made; `default` for all others.
+        By topic without the prefix: the number of partitions of a new topic.
+    default : int
+        The number of partitions of other new topics.
     types : mapping of str to TopicTypes
-        What is written to a topic (without the prefix), as far as it is known.
+        By topic without the prefix: the types of its keys and values, if they are known.
     """
 
     home: HomePlace
@@ -63,13 +65,13 @@ class OutputTopics:
     types: Mapping[str, TopicTypes] = field(default_factory=dict)
 
     def create(self, admin: Admin, topic: str) -> None:
-        """Make a topic, if nobody has made it yet."""
+        """Create a topic if it does not exist."""
         if self.prefix + topic not in admin.topics():
             count = self.partitions.get(topic, self.default)
             create_typed(admin, self.prefix + topic, count, types=self.types.get(topic))
 
     def prepare(self, log: Log, topics: Collection[str]) -> None:
-        """Make the topics that do not exist yet, and note in their settings what is written; without the prefix."""
+        """Create missing topics and write the types to their settings; `topics` are names without the prefix."""
         with log.admin() as admin:
             for topic in topics:
                 self.create(admin, topic)
@@ -77,13 +79,13 @@ class OutputTopics:
 
 
 class OpenedTopics:
-    """The topics as one attempt sees them: it opens a producer with its first rows, and makes a topic if need be.
+    """The topics and the producer of one attempt. The producer is opened, and topics are created, at the first row.
 
     Parameters
     ----------
     topics : OutputTopics
     settings : mapping
-        Of the producer.
+        The settings of the producer.
     """
 
     def __init__(self, topics: OutputTopics, settings: Mapping[str, object]) -> None:
@@ -96,13 +98,13 @@ class OpenedTopics:
 
     @property
     def producer(self) -> Producer:
-        """Opened when it is first asked for."""
+        """The producer, which the first access opens."""
         if self._producer is None:
             self._producer = self._resources.enter_context(self._log.producer(self._settings))
         return self._producer
 
     def named(self, batch: Batch) -> Batch:
-        """The batch for the topic with its whole name, which is there then."""
+        """Create the topic if necessary, and return the batch with the topic's name in the log."""
         topic, partition = batch.source
         if topic not in self._known:
             with self._log.admin() as admin:
@@ -112,29 +114,29 @@ class OpenedTopics:
         return Batch(source, batch.offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def refused(self, named: Batch) -> Mapping[int, LogError]:
-        """The rows that their topic would never take, and why."""
+        """Return the rows that the topic can never take, with the reason."""
         return self.producer.refused(named)
 
     def close(self) -> None:
-        """Release the home; a transaction that is not prepared is aborted."""
+        """Close producer and home. A transaction that is not prepared is aborted."""
         self._resources.close()
 
 
 class NoTopics:
-    """In the place of a writer: the rows of a global table's task go nowhere."""
+    """The `RowWriter` of a global table's task, which writes to no topic."""
 
     def __init__(self, name: str = "") -> None:
         pass
 
     def send(self, batch: Batch) -> None:
-        """Drop them."""
+        """Ignore the rows."""
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """None is."""
+        """Return an empty mapping: no row is refused."""
         return {}
 
     def prepare(self) -> list[str]:
-        """Nothing was written."""
+        """Return an empty list: there is nothing to commit."""
         return []
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""`PositionCommits`: commits positions under a transactional id, each once, though an answer is lost."""
+"""`PositionCommits`: commits positions under a transactional id exactly once, even if a response is lost."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log, OffsetAndMetadata, Producer
 
 MOST_ATTEMPTS = 5
-"""At one commit. The home itself tries for a while, and waits before it calls an outcome uncertain."""
+"""The attempts at one commit. Within an attempt, the home's client itself retries for a while."""
 
 PAUSE_SECONDS = 0.5
 _CALL_MS = 10_000
-"""How long a call may take: after the death of a broker some never end, and a new producer goes on at once."""
+"""The longest time of a call. After a broker dies, some calls never end, whereas a new producer works at once."""
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class PositionCommits:
-    """The commits of one group by one process at a time: of two, the newer one fences the older. A context manager.
+    """The commits of one group by one process; a newer process fences an older one. Usable as a context manager.
 
     Parameters
     ----------
     log : Log
     group : str
-        The transactional id, too.
+        The consumer group, which is also the transactional id.
     clock : Clock
-        Waits before a commit is tried again.
+        Sleeps between two attempts at a commit.
     """
 
     def __init__(self, log: Log, group: str, clock: Clock) -> None:
@@ -44,9 +44,9 @@ class PositionCommits:
         Raises
         ------
         FencedError
-            When a newer process has the transactional id, or had it in the meantime.
+            If a newer process uses or has used the transactional id.
         LogError
-            When the home does not take them, also when tried again.
+            If every attempt fails.
         """
         before = self._committed(offsets)
         for attempts_left in reversed(range(MOST_ATTEMPTS)):
@@ -73,7 +73,7 @@ class PositionCommits:
 
     def _commit(self, offsets: Committed, before: Committed) -> None:
         if self._producer is None:
-            self._producer = self._opened()  # what the one before has left open is ended by this: it counts or not
+            self._producer = self._opened()  # ends the transaction of the producer before: committed or aborted
             now = self._committed(offsets)
             if now == offsets:
                 return

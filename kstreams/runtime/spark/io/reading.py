@@ -1,4 +1,4 @@
-"""Reading a partition up to an offset that is known to be there."""
+"""`read_up_to`: reads a partition up to an offset that exists."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer
 
 ROWS_AT_ONCE = 100_000
-"""Read of a partition before more is asked for."""
+"""The most rows of one poll."""
 
 _POLL_SECONDS = 0.1
-"""How long a poll waits: a range may end with what is no record, such as the mark of a transaction."""
+"""The timeout of a poll. It is short, since a range may end with a transaction marker, which is not a record."""
 
 _MOST_SILENT_POLLS = 300
-"""How often rows are waited for that are known to be there."""
+"""The number of empty polls in a row after which reading fails."""
 
 
 def read_up_to(consumer: Consumer, source: TopicPartition, start: int, end: int) -> Iterator[Batch]:
-    """The records [start, end) of a partition, the only one that the consumer reads.
+    """Yield the records [start, end) of a partition, to which this assigns the consumer.
 
     Raises
     ------
     LogError
-        When the partition ends before.
+        If the partition ends before `end`.
     """
     consumer.assign([source])
     consumer.seek(source, start)

@@ -1,7 +1,7 @@
-"""`LogSink`: commits steps to the log, each once, and keeps which one was the last.
+"""`LogSink`: commits each step to the log exactly once, and reads the last committed step.
 
-What executors wrote in a step, its positions in the source topics, its number and the manifest of its state are decided
-as one: number and manifest lie in the metadata of the committed offsets.
+The records that executors wrote in a step, its positions in the source topics, its number and the manifest of its state
+are committed as one. The metadata of the committed offsets hold number and manifest.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from kstreams.runtime.spark.steps import AppliedStep
 
 
 class StepCommits(Protocol):
-    """How what executors write in a step becomes visible, once."""
+    """The commits of steps, each of which makes the records of a step visible exactly once."""
 
     def output(self, step: int) -> StepOutput:
-        """Where executors write what the commit of a step makes visible."""
+        """Return the output of a step, which its commit makes visible."""
         ...
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Decide a step, and make visible what was written."""
+        """Commit a step, and make its records visible."""
         ...
 
     def close(self) -> None:
-        """Drop what is not committed."""
+        """Discard uncommitted output."""
         ...
 
 
@@ -37,7 +37,7 @@ class LogSink:
     Parameters
     ----------
     steps : CommittedSteps
-        What is committed so far.
+        The committed steps of the query.
     commits : StepCommits
     """
 
@@ -46,36 +46,37 @@ class LogSink:
         self._commits = commits
 
     def last_step(self) -> AppliedStep:
-        """The step committed last."""
+        """Return the last committed step."""
         return self._steps.last()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Next offset of every source, as of the last step."""
+        """Return the next offset of every source after the last step."""
         return self._steps.positions()
 
     def output(self, step: int) -> StepOutput:
-        """Where executors write in a step."""
+        """Return the output of a step for the executors."""
         return self._commits.output(step)
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Make a step visible.
+        """Commit a step, and make its records visible.
 
         Parameters
         ----------
         step : AppliedStep
-            With the manifest of the state that it leaves, if it leaves any.
+            The step, with the manifest of its state if it has any.
         written : collection of str
-            What the reports of the step name; whatever else was written since the last commit is never seen.
+            The transactions or objects that the reports of the step name. All other output since the last commit is
+            discarded.
         positions : mapping
-            Next offset of every source after this step.
+            The next offset of every source after this step.
 
         Raises
         ------
         FencedError
-            When a newer driver runs the application, or writing took longer than it may.
+            If a newer driver runs the application, or writing took longer than the timeout of a transaction.
         """
         self._commits.commit(step, written, positions)
 
     def close(self) -> None:
-        """Drop what is not committed."""
+        """Discard uncommitted output."""
         self._commits.close()

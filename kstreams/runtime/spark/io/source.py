@@ -1,7 +1,7 @@
-"""`format("kstreams")`: the embedded log as a data source of Spark, for batches and for streams.
+"""`format("kstreams")`: the topics of a home as a data source of Spark, for batches and for streams.
 
-Invariant: offsets are a pure function of the log, and reading [start, end) twice gives the same rows. A stream's
-replayed batch is therefore the same batch.
+Invariant: offsets are a pure function of the log, and reading [start, end) twice returns the same rows. So a replayed
+batch of a stream has the same rows.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from kstreams.runtime.spark.io.reading import read_up_to
 from kstreams.runtime.spark.io.step_ends import StepEnds
 
 ROWS_PER_TASK = 1_000_000
-"""Where the range of a partition is split among Spark tasks."""
+"""The number of rows above which the range of a partition is split among Spark tasks."""
 
-_CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
+_REMEDY = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
 
 
 def read_stream(
@@ -53,18 +53,18 @@ def read_stream(
     latest_ms: int = LATEST_MS,
     missing: Sequence[str] = (),
 ) -> DataFrame:
-    """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
+    """Return the records of some topics as a stream, from `starts` or their beginning. Call `register` before."""
     reader = session.readStream.format("kstreams").option("path", home.address).option("topics", ",".join(topics))
     reader = reader.option("secretSettings", json.dumps(home.settings))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
-    # What one partition holds is not split among Spark tasks: each of them writes its rows in order.
+    # A partition is not split among Spark tasks, so that one task writes its rows in order.
     reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
     reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
 def share_of(max_records: int, topics: Sequence[str], together: Sequence[str]) -> int:
-    """How many records a trigger takes of some topics, when it reads them apart from others, and so many in all.
+    """Return the share of `max_records` for topics that a query of its own reads, out of all topics together.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def share_of(max_records: int, topics: Sequence[str], together: Sequence[str]) -
 
 
 def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFrame:
-    """All that a topic holds whenever a plan runs, as with each batch of a stream; columns as in `SCHEMA`."""
+    """Return all records that a topic holds each time the plan runs; columns as in `SCHEMA`."""
     topics = TopicReader(home, [topic], ROWS_PER_TASK)
     count = len(topics.partitions())
 
@@ -89,7 +89,7 @@ def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFr
 
 
 def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
-    """The records between two offsets, read by executors; columns as in `SCHEMA`."""
+    """Return the records between two offsets, which executors read; columns as in `SCHEMA`."""
     ranges = reader.partitions(start, end) or [EMPTY]
     shipped = reader.for_executors()
 
@@ -102,7 +102,7 @@ def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, en
 
 
 def register(session: SparkSession) -> None:
-    """Make `format("kstreams")` known to a session."""
+    """Register `format("kstreams")` in a session."""
     session.dataSource.register(KStreamsSource)
 
 
@@ -176,7 +176,7 @@ class TopicReader:
         return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing)
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions of all topics."""
+        """Return all partitions of all topics."""
         with self.home.opened() as log, log.admin() as admin:
             counts = {name: admin.describe_topic(name).partitions for name in self.names}
         return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
@@ -186,14 +186,14 @@ class TopicReader:
             return admin.beginning_offsets(self.partitions())
 
     def end(self) -> dict[TopicPartition, int]:
-        """Where a read_committed reader stops now."""
+        """Return the offsets up to which a read_committed consumer can read now."""
         with self.home.opened() as log, log.admin() as admin:
             return admin.end_offsets(self.partitions())
 
     def partitions_between(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[LogInputPartition]:
-        """One range per partition that has something between two offsets; a large one is split."""
+        """Return one range per partition with records between two offsets; a large range is split."""
         return [
             LogInputPartition(source, low, high)
             for source, stop in end.items()
@@ -201,19 +201,19 @@ class TopicReader:
         ]
 
     def read(self, rows: LogInputPartition) -> Iterator[Batch]:
-        """The rows of a range, straight from the mapped files.
+        """Yield the rows of a range.
 
         Raises
         ------
         LogError
-            When some were deleted since the range was planned, and must not be missing.
+            If rows were deleted since the range was planned, and the topic is not in `missing`.
         """
         start = min(self._present_from(rows), rows.end)
         with self.home.opened() as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
             yield from read_up_to(consumer, rows.source, start, rows.end)
 
     def _present_from(self, rows: LogInputPartition) -> int:
-        """The first offset of a range that is there, or would be."""
+        """Return the first offset of a range that is not deleted."""
         with self.home.opened() as log, log.admin() as admin:
             begin = admin.beginning_offsets([rows.source])[rows.source]
         if begin > rows.start and rows.source.topic not in self._missing:
@@ -225,7 +225,7 @@ class TopicReader:
 
 
 class BoundedReader(DataSourceReader):  # type: ignore[misc]
-    """Everything that the topics hold when the plan is made."""
+    """The reader of all records that the topics hold when Spark plans a query."""
 
     def __init__(self, topics: TopicReader) -> None:
         self._topics = topics
@@ -238,17 +238,17 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
 
 
 EMPTY = LogInputPartition(TopicPartition("", 0), 0, 0)
-"""Spark wants at least one partition in a batch."""
+"""An empty range: Spark requires at least one partition in a batch."""
 
 
 END_OFFSETS = 2
-"""The end of input takes two offsets: one with the row, one without, after which Spark closes what is open."""
+"""The end of input takes two offsets: a batch with its row, and a batch in which Spark closes the open windows."""
 
 END_OF_INPUT = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """The topics as a stream: bounded per trigger, or up to where they ended when the query began."""
+    """The reader of the topics as a stream, with a limit per trigger."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._target = self._topics.end()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """As far as the limit allows, in the order in which native tasks would take the rows."""
+        """Return the end of the next batch, which takes rows in the order of native tasks up to the limit."""
         begin = positions_of(start)
         end = self._target or self._topics.end()
         ended = start.get(END, {}).get("0", 0)
@@ -301,11 +301,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return offsets_of(self._topics.end())
 
     def for_executors(self) -> StreamReader:
-        """One that reads the same rows, without what this one has read ahead to plan."""
+        """Return a reader of the same rows without the buffers and clients that plan steps."""
         return StreamReader(self._topics, None, latest_ms=self._latest_ms)
 
     def stop(self) -> None:
-        """Release what it reads ahead with."""
+        """Close the clients that plan steps."""
         self._steps.close()
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
@@ -320,11 +320,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))
 
     def _timed(self, batch: Batch) -> Batch:
-        """The batch, if all of its times are such that operators can reckon with them."""
+        """Return the batch. Raises ProcessingError if a timestamp is out of range."""
         times = batch.timestamps.to_numpy()
         bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
         if len(bad):
-            error = InvalidTimestampError.out_of_range(int(times[bad[0]]), _CURE, str(self._latest_ms))
+            error = InvalidTimestampError.out_of_range(int(times[bad[0]]), _REMEDY, str(self._latest_ms))
             place = f"{batch.source}@{batch.offsets[bad[0]]}"
             raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
         return batch

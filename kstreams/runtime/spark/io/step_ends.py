@@ -1,4 +1,4 @@
-"""Where the next step ends in each partition of the log."""
+"""`StepEnds`: the end offsets of the next step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Positions = Mapping[TopicPartition, int]
 
 
 class GreatestTimes:
-    """The greatest timestamps of partitions before positions that grow: what was seen is not looked at again.
+    """The greatest timestamps of partitions before growing positions. Each record is read only once.
 
     Parameters
     ----------
     starts : mapping of TopicPartition to int
-        Where the records begin that count; one that is not named counts from its beginning.
+        The first offsets of partitions that are not read from their beginning.
     """
 
     def __init__(self, starts: Positions) -> None:
@@ -29,7 +29,7 @@ class GreatestTimes:
         self._known: dict[TopicPartition, tuple[int, int]] = {}
 
     def before(self, ahead: UpcomingRecords, positions: Positions) -> dict[TopicPartition, int]:
-        """The greatest valid timestamp (ms) of each partition before its position; -1 where there is none."""
+        """Return the greatest valid timestamp (ms) of each partition before its position; -1 if there is none."""
         for source, position in positions.items():
             at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
             times = [span.latest_ms for span in ahead.spans(source, at, position)]
@@ -41,14 +41,14 @@ Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 
 class StepEnds:
-    """Where steps end. What depends on each other is cut together, by time if it can be; all else shrinks alike.
+    """The ends of steps. Partitions of one group are cut together, by time if possible; groups get equal shares.
 
     Parameters
     ----------
     admissions : sequence of Admission
-        Each topic is in one.
+        Each topic is in exactly one admission.
     starts : mapping of TopicPartition to int
-        Where the first step began, if not at the beginning.
+        The first offsets of partitions that are not read from their beginning.
     """
 
     def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
@@ -57,18 +57,18 @@ class StepEnds:
         self._read: UpcomingRows | None = None
 
     def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:
-        """Where the step ends that begins at `start` and takes at most `limit` records, none from `end` on.
+        """Return the end of the step that begins at `start` and takes at most `limit` records before `end`.
 
         Parameters
         ----------
         log : Log
         start, end : mapping of TopicPartition to int
-            `end` names all partitions; one that `start` does not name begins at offset 0.
+            `end` has all partitions. A partition without a start begins at offset 0.
         limit : int or None
-            None takes everything.
+            None for no limit.
         bounded : bool
-            Whether the run ends with its input. Then tasks keep step by all that they have ever read, as natively;
-            else none waits for the others longer than records are there.
+            True if the run ends with its input. Then the order takes the stream times of tasks into account, as on the
+            native engine. Otherwise, only the times of buffered records count.
         """
         ranges = _ranges(start, end)
         backlog = {source: stop - at for source, (at, stop) in ranges.items()}
@@ -93,7 +93,7 @@ class StepEnds:
     def _earliest(
         self, log: Log, admission: Admission, ranges: Ranges, limit: int, *, bounded: bool
     ) -> dict[TopicPartition, int]:
-        """Where the earliest records of some offset ranges end, in those that have more."""
+        """Return the ends of the earliest records of offset ranges, for the partitions that have more records."""
         stream_times: dict[int, int] = {}
         if bounded and admission.across_partitions:
             with self._looking(log) as ahead:
@@ -109,7 +109,7 @@ class StepEnds:
             return _with_moment(ahead, ranges, ends, stream_times)
 
     def close(self) -> None:
-        """Release what records were read with."""
+        """Close the consumer of upcoming records."""
         if self._read is not None:
             self._read.close()
             self._read = None
@@ -137,9 +137,9 @@ def _ends_of_shares(ranges: Ranges, limit: int) -> dict[TopicPartition, int]:
 def _with_moment(
     ahead: UpcomingRecords, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
 ) -> dict[TopicPartition, int]:
-    """Where the step ends when it takes all records of its last moment.
+    """Return the end of the step if it takes all records of its last time.
 
-    Those too that are older, but follow one of the moment in their partition: tasks take them at the same moment.
+    Older records that follow such a record in their partition are included: tasks take them at the same stream time.
     """
     all_spans = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
     moment_ms = max((span.latest_ms for spans in all_spans for span in spans), default=NO_TIME)
@@ -154,7 +154,7 @@ def _with_moment(
 
 
 def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
-    """The partitions that are cut together."""
+    """Return the groups of partitions that are cut together."""
     groups: dict[int, list[TopicPartition]] = {}
     for source in sources:
         if source.topic in admission.topics:

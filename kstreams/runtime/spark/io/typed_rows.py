@@ -1,4 +1,4 @@
-"""`TypedRows`: records as rows of DataFrames and Delta tables, typed where the types of keys and values are known."""
+"""`TypedRows`: records as rows of DataFrames and Delta tables, with typed columns if the types are known."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.serdes import Serde
 
 Serdes = tuple[Serde[Any] | None, Serde[Any] | None]
-"""Of keys and of values; None where they stay bytes."""
+"""The serdes of keys and values; None for columns of bytes."""
 
 BYTES: Serdes = (None, None)
 
 DELETED = "_deleted"
-"""Whether a row is a tombstone: not every null in a typed column is one."""
+"""The column that is true for tombstones, since a null in a typed column need not be a tombstone."""
 
 _TIME = pa.timestamp("us", "UTC")
 _EMPTY = {
@@ -47,12 +47,12 @@ class TypedRows:
         self._schema = from_arrow_schema(_typed(serdes, pa.table(_EMPTY)).schema, prefer_timestamp_ntz=False)
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """Records, whose keys and values are bytes and whose timestamps are milliseconds, in these columns."""
+        """Convert records, whose keys and values are bytes and whose timestamps are milliseconds, to these columns."""
         return rows.mapInArrow(_in_arrow(self._packed), self._schema)
 
 
 def serdes_written(sub_topologies: Iterable[SubTopology]) -> dict[str, Serdes]:
-    """The serdes by the topics' names in the topology; a topic that several types are written to stays binary."""
+    """Return the serdes of written topics by their names in the topology; `BYTES` for a topic with several types."""
     serdes_of_topics: dict[str, Serdes] = {}
     for sink in (sink for sub in sub_topologies for sink in sub.sinks):
         if isinstance(sink.topic, str):
@@ -62,7 +62,7 @@ def serdes_written(sub_topologies: Iterable[SubTopology]) -> dict[str, Serdes]:
 
 
 def last_of_each_key(rows: DataFrame, order: Collection[str]) -> DataFrame:
-    """The last row of each key, by some columns; rows without a key have no place in a table."""
+    """Return the last row of each key in the order of some columns. Rows without a key are dropped."""
     names = [name for name in rows.columns if name != "key"]
     last = F.max_by(F.struct(*names), F.struct(*order))
     return rows.where("key IS NOT NULL").groupBy("key").agg(last.alias("last")).select("key", "last.*")

@@ -1,9 +1,10 @@
-"""`StagedCommits`: a step counts by one commit of its positions; what it wrote is published after that, and once.
+"""`StagedCommits`: commits the positions of a step, and then publishes its rows exactly once.
 
-- Until the commit, what attempts have written is staged in the checkpoint: no reader of a topic sees or waits for it.
-- The commit names the list of the rows that count, by its digest, beside the step's number and manifest.
-- The rows of a step are all in their topics before the next one is committed. A driver that starts publishes those of
-  the last step first: where that had been done, nothing is written.
+- Until the commit, the rows of attempts are staged in the checkpoint. Readers of topics neither see them nor wait for
+  them.
+- The commit contains the number of the step and the digests of its manifest and of the list of its valid objects.
+- All rows of a step are in their topics before the next step is committed. A driver that starts publishes the rows of
+  the last step first, unless they are published.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from kstreams.runtime.spark.io.staged.rows import StagedRows, dealt
 from kstreams.runtime.spark.steps import AppliedStep
 
 _MOST_BYTES = 32 * 1024 * 1024
-"""In an object, about."""
+"""The number of bytes of keys and values at which an object is written."""
 
 
 @dataclass(frozen=True)
 class StagedOutput:
-    """See `StepOutput`.
+    """The `StepOutput` whose writers stage rows in the checkpoint.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class StagedOutput:
     step: int
 
     def writer(self, name: str) -> RowWriter:
-        """What one attempt of a task writes with."""
+        """Create the writer of one attempt of a task."""
         return _StagingWriter(OpenedTopics(self.topics, {}), self.rows, self.step, name)
 
 
@@ -52,27 +53,27 @@ class _StagingWriter:
         self._rows = rows
         self._step = step
         self._name = name
-        self._gathered = list[Batch]()
+        self._buffered = list[Batch]()
         self._num_bytes = 0
         self._written = list[str]()
 
     def send(self, batch: Batch) -> None:
-        """Take rows of one partition; makes the topic if need be."""
+        """Buffer rows of one partition, and create the topic if necessary."""
         named = self._topics.named(batch)
         for error in self._topics.refused(named).values():
             raise error
-        self._gathered.append(named)
+        self._buffered.append(named)
         self._num_bytes += named.keys.nbytes + named.values.nbytes
         if self._num_bytes >= _MOST_BYTES:
             self._stage()
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """The rows that their topic would never take, and why."""
+        """Return the rows that the topic can never take, with the reason."""
         return self._topics.refused(self._topics.named(batch))
 
     def prepare(self) -> list[str]:
-        """Stage all that is left; the objects that hold what was written."""
-        if self._gathered:
+        """Stage the buffered rows, and return the objects that hold all rows."""
+        if self._buffered:
             self._stage()
         return self._written
 
@@ -83,20 +84,20 @@ class _StagingWriter:
         self._topics.close()
 
     def _stage(self) -> None:
-        self._written.append(self._rows.write(self._step, self._name, self._gathered))
-        self._gathered = []
+        self._written.append(self._rows.write(self._step, self._name, self._buffered))
+        self._buffered = []
         self._num_bytes = 0
 
 
 _TIDIED_EVERY = 128
-"""Numbers of steps: then what dead attempts have left is looked for."""
+"""The interval in step numbers at which objects of failed attempts are deleted."""
 
 Publish = Callable[[int, Sequence[Sequence[str]]], None]
-"""Publishes the rows of a step, by its number and the names of the objects that hold them, by publisher."""
+"""Publishes the rows of a step; the arguments are its number and the names of its objects by publisher."""
 
 
 class StagedCommits:
-    """See `StepCommits`.
+    """The `StepCommits` of a home without a transaction coordinator.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class StagedCommits:
     rows : StagedRows
     publish : callable
     publishers : int
-        How many share the rows of a step.
+        The most publishers of a step.
     """
 
     def __init__(
@@ -127,27 +128,27 @@ class StagedCommits:
         self._follow(steps.last())
 
     def output(self, step: int) -> StagedOutput:
-        """Where executors stage what they write in a step."""
+        """Return the output of a step, whose writers stage rows."""
         return StagedOutput(self._topics, self._rows, step)
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Decide a step, then publish what it has written.
+        """Commit a step, then publish its rows.
 
         Raises
         ------
         FencedError
-            When a newer driver runs the application.
+            If a newer driver runs the application.
         """
         applied = step._replace(outputs=self._rows.announce(step.number, dealt(written, self._publishers)))
         self._commits.commit(self._steps.offsets(applied, positions))
         self._follow(applied, tidy=applied.number % _TIDIED_EVERY == 0)
 
     def close(self) -> None:
-        """Release what it holds; what is staged is of no step that counts."""
+        """Close the producer. Rows that are still staged belong to no committed step."""
         self._commits.close()
 
     def _follow(self, applied: AppliedStep, *, tidy: bool = True) -> None:
-        """Publish the rows of a step that counts; then nobody needs them any more."""
+        """Publish the rows of a committed step, and delete its staged objects."""
         shares = self._rows.announced(applied)
         self._publish(applied.number, shares)
         self._rows.drop(name for names in shares for name in names)

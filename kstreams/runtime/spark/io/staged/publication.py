@@ -1,8 +1,8 @@
-"""`Publication`: the rows of a step that counts are written to their topics, each once.
+"""`Publication`: writes the staged rows of a committed step to their topics exactly once.
 
-The rows are dealt to some publishers. Each writes its own in one transaction of Kafka, and with them, in the same
-transaction, the number of the step as the position of a group of its own. Who finds the number there does nothing: so a
-publication may be repeated, by anybody, at any time.
+The rows are divided among publishers. Each publisher writes its rows in one Kafka transaction, which also commits the
+number of the step as the position of the publisher's group. A publisher that reads this number does nothing, so any
+process may repeat a publication at any time.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from kstreams.runtime.spark.io.staged.rows import StagedRows
 from kstreams.runtime.spark.steps import AppliedStep
 
 PUBLISHED = "-out"
-"""Ends the name of the group that knows what was published."""
+"""The suffix of the consumer group whose positions are the numbers of published steps."""
 
 
 _CALL_MS = 30_000
-"""How long a call may take, such as the one that waits until all rows are written."""
+"""The longest time of a call, such as a flush of all rows."""
 
 _MOST_TIMEOUT_MS = 900_000
-"""What brokers allow by default."""
+"""The default of `transaction.max.timeout.ms` of brokers."""
 
 
 class Publication(NamedTuple):
-    """What publishers of an application share; it is sent to the executors.
+    """The parameters of an application's publishers, which are sent to the executors.
 
     Parameters
     ----------
     home : HomePlace
     rows : StagedRows
     group : str
-        Of the application; publishers have one of their own, and transactional ids.
+        The consumer group of the application, from which group and transactional ids of publishers are derived.
     checkpoint_id : str
-        Names the history of steps.
+        The id of the checkpoint whose steps are published.
     anchors : tuple of TopicPartition
-        Partitions as whose positions the numbers of steps are kept, one for each publisher.
+        By publisher: the partition whose committed position is the number of the last published step.
     timeout_ms : int
-        After this time the home aborts what a dead publisher has left, if nobody has done it before.
+        The time after which the home aborts the transaction of a dead publisher.
     """
 
     home: HomePlace
@@ -62,20 +62,20 @@ class Publication(NamedTuple):
     timeout_ms: int
 
     def publish(self, step: int, publisher: int, names: Sequence[str]) -> None:
-        """Write what one publisher has to write in a step, unless that is done.
+        """Write the rows of one publisher in a step, unless they are published.
 
         Raises
         ------
         LogError
-            When the home does not take it, also when tried again.
+            If every attempt fails.
         StateError
-            When rows are missing or damaged.
+            If rows are missing or damaged.
         """
         with self.home.opened() as log:
             for attempts_left in reversed(range(MOST_ATTEMPTS)):
                 try:
                     return self._attempt(log, step, publisher, names)
-                except LogError:  # fenced by another attempt, perhaps: then the number of the step is there
+                except LogError:  # another attempt may have fenced this one and published the step
                     if not attempts_left:
                         raise
                 SystemClock().sleep(PAUSE_SECONDS)
@@ -83,7 +83,7 @@ class Publication(NamedTuple):
     def _attempt(self, log: Log, step: int, publisher: int, names: Sequence[str]) -> None:
         group = f"{self.group}{PUBLISHED}"
         anchor = self.anchors[publisher]
-        # The new producer ends what another one with its id has left open. Only then the number is looked at.
+        # Opening the producer ends an open transaction of its id, so the number of the step is read afterwards.
         own = {"transactional.id": f"{group}-{publisher}", "max.block.ms": _CALL_MS}
         own["transaction.timeout.ms"] = min(self.timeout_ms, _MOST_TIMEOUT_MS)
         with log.producer(own) as producer:
@@ -98,12 +98,12 @@ class Publication(NamedTuple):
 
 
 def publish(session: SparkSession, publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> None:
-    """Have executors publish the rows of a step, those of each publisher.
+    """Publish the rows of a step on the executors, by publisher.
 
     Raises
     ------
     KStreamsError
-        What ended a publisher.
+        The error of a publisher.
     """
     if shares:
         blocks = control_blocks(session, len(shares), len(shares))

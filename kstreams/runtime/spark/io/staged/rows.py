@@ -1,7 +1,7 @@
-"""`StagedRows`: what tasks wrote in a step, in the checkpoint until the step counts and its rows are published.
+"""`StagedRows`: the rows that tasks wrote in a step, in the checkpoint until the step is committed and published.
 
-An object holds some rows of one writer. It is named by step, writer and a digest of its content, so that attempts that
-differ leave different objects. Which of them count is in the list of the step, which is named by its digest, too.
+An object holds rows of one writer. Its name has the step, the writer and a digest of the content, so that attempts that
+differ write different objects. The list of a step says which objects are valid; its name also has a digest.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,12 +32,12 @@ _PARTITION = b"partition"
 
 @dataclass(frozen=True)
 class StagedRows:
-    """The staged rows of one application; driver and executors find them alike.
+    """The staged rows of one query, for driver and executors.
 
     Parameters
     ----------
     checkpoint : str
-        Absolute path or URI of its checkpoint.
+        The absolute path or URI of the folder.
     conf : mapping of str to str
         Settings of Spark.
     """
@@ -47,14 +46,14 @@ class StagedRows:
     conf: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, step: int, writer: str, batches: Iterable[Batch]) -> str:
-        """Keep some rows; the name of the object."""
+        """Write rows to an object, and return its name."""
         raw = _encoded(batches)
         name = f"{FOLDER}/{step:012d}-{writer}-{_digest(raw)}.rows"
         self._storage.write(name, raw)
         return name
 
     def read(self, name: str) -> Iterator[Batch]:
-        """The rows of an object as they were written; StateError when it is missing or damaged."""
+        """Yield the batches of an object. Raises StateError if it is missing or damaged."""
         raw = self._whole(name)
         with pa.ipc.open_stream(raw) as stream:
             while True:
@@ -65,7 +64,7 @@ class StagedRows:
                 yield _batch(rows, place)
 
     def announce(self, step: int, shares: Sequence[Sequence[str]]) -> str:
-        """Keep the list of the objects that count in a step, by publisher; its digest, or nothing without any."""
+        """Write the list of a step's valid objects by publisher, and return its digest; empty if there are none."""
         if not shares:
             return ""
         raw = msgspec.json.encode(shares)
@@ -73,17 +72,17 @@ class StagedRows:
         return _digest(raw)
 
     def announced(self, step: AppliedStep) -> list[list[str]]:
-        """The objects that count in a step, by publisher."""
+        """Return the valid objects of a step by publisher."""
         if not step.outputs:
             return []
         return decode_json(self._whole(_list_name(step.number, step.outputs)), list[list[str]])
 
     def drop(self, names: Iterable[str]) -> None:
-        """Delete rows that are published."""
+        """Delete published objects."""
         self._storage.delete(set(names))
 
     def tidy(self, last: AppliedStep) -> None:
-        """Delete what belongs to steps up to the last one, but the list of that step."""
+        """Delete all objects of steps up to the last one, except the list of the last step."""
         list_name = _list_name(last.number, last.outputs)
         names = [f"{FOLDER}/{name}" for name in self._storage.names(FOLDER)]
         self._storage.delete([name for name in names if _step(name) <= last.number and name != list_name])
@@ -93,7 +92,7 @@ class StagedRows:
         return open_storage(self.checkpoint, self.conf)
 
     def _whole(self, name: str) -> bytes:
-        """The content of an object, which its name vouches for."""
+        """Return the content of an object after checking it against the digest in the name."""
         place = self._storage.place(name)
         try:
             raw = self._storage.read(name)
@@ -108,19 +107,19 @@ class StagedRows:
 
 
 def dealt(names: Iterable[str], publishers: int) -> list[list[str]]:
-    """Objects by publisher: those of one writer go to one, in order.
+    """Divide objects among publishers. The objects of one writer go to one publisher, in order.
 
     Examples
     --------
     >>> dealt(["outputs/2-0_1-aa.rows", "outputs/2-0_0-bb.rows", "outputs/2-0_1-cc.rows"], 3)
     [['outputs/2-0_0-bb.rows'], ['outputs/2-0_1-aa.rows', 'outputs/2-0_1-cc.rows']]
     """
-    of_writer: dict[str, list[str]] = {}
+    names_by_writer: dict[str, list[str]] = {}
     for name in names:
-        of_writer.setdefault(name.split("-")[1], []).append(name)
-    shares: list[list[str]] = [[] for _ in range(min(publishers, len(of_writer)))]
-    for at, writer in enumerate(sorted(of_writer)):
-        shares[at % publishers].extend(of_writer[writer])
+        names_by_writer.setdefault(name.split("-")[1], []).append(name)
+    shares: list[list[str]] = [[] for _ in range(min(publishers, len(names_by_writer)))]
+    for index, writer in enumerate(sorted(names_by_writer)):
+        shares[index % publishers].extend(names_by_writer[writer])
     return shares
 
 
@@ -135,11 +134,12 @@ def _encoded(batches: Iterable[Batch]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _batch(rows: pa.RecordBatch, place: Any) -> Batch:
+def _batch(rows: pa.RecordBatch, place: Mapping[bytes, bytes]) -> Batch:
     source = TopicPartition(place[_TOPIC].decode(), int(place[_PARTITION]))
     headers = rows["headers"]
-    bare = headers.null_count == len(rows)
-    return Batch(source, np.arange(len(rows)), rows["key"], rows["value"], rows["timestamp"], None if bare else headers)
+    has_headers = headers.null_count < len(rows)
+    offsets = np.arange(len(rows))
+    return Batch(source, offsets, rows["key"], rows["value"], rows["timestamp"], headers if has_headers else None)
 
 
 def _list_name(step: int, digest: str) -> str:

@@ -1,1 +1,1 @@
-"""What lies ahead in a home of topics: how many records, and their times."""
+"""The numbers and times of upcoming records, which decide where a step ends."""

@@ -17,19 +17,19 @@ NO_TIME = -1
 
 
 class UpcomingRecords(Protocol):
-    """Spans and times of records. A time that is not valid counts as none: its record moves no stream time."""
+    """Spans and times of records. An invalid time becomes `NO_TIME`: its record does not advance stream time."""
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
-        """The records [start, end) of a partition, as far as they are there; one pass at a time over each."""
+        """Yield spans of the existing records [start, end) of a partition; only one pass at a time per partition."""
         ...
 
     def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
-        """Offsets and timestamps of the records [start, end), of which a span has told."""
+        """Return offsets and timestamps of the records [start, end) of a yielded span."""
         ...
 
 
 class UpcomingFrames:
-    """See `UpcomingRecords`: headers of frames tell the most. Usable as a context manager.
+    """The `UpcomingRecords` of a home whose frames have headers. Usable as a context manager.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class UpcomingFrames:
         self._reading = log.consumer()
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
-        """The records [start, end) of a partition, as far as they are there; one pass at a time over each."""
+        """Yield spans of the existing records [start, end) of a partition; only one pass at a time per partition."""
         begin = self._admin.beginning_offsets([source])[source]
         self._skimming.assign([*self._skimming.assignment(), source])
         self._skimming.seek(source, max(start, begin))
@@ -53,7 +53,7 @@ class UpcomingFrames:
             yield span
 
     def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
-        """Offsets and timestamps of the records [start, end)."""
+        """Return offsets and timestamps of the records [start, end)."""
         offsets = [np.zeros(0, np.int64)]
         times = [np.zeros(0, np.int64)]
         for batch in read_up_to(self._reading, source, start, end):

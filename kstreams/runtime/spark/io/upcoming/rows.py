@@ -1,4 +1,4 @@
-"""`UpcomingRows`: the times of what lies ahead in a home that has no headers to look at: each record is read once."""
+"""`UpcomingRows`: the times of upcoming records in a home without frame headers, which reads each record once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.upcoming.frames import NO_TIME
 
 _MOST_HELD = 500_000
-"""Records of a partition that nobody has asked for yet: 16 bytes each."""
+"""The most buffered records of a partition, at 16 bytes each."""
 
 _ROWS_AT_ONCE = 50_000
 _POLL_SECONDS = 0.1
@@ -23,7 +23,7 @@ _MOST_SILENT_POLLS = 300
 
 
 class UpcomingRows:
-    """See `UpcomingRecords`. All partitions are read together, and what was read is kept until it lies behind.
+    """The `UpcomingRecords` of a home without frame headers. All partitions are read together and buffered.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class UpcomingRows:
         self._begins: dict[TopicPartition, int] = {}
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
-        """The records [start, end) of a partition, as far as they are there. What lies before them is forgotten."""
+        """Yield spans of the existing records [start, end) of a partition, and drop buffered records before them."""
         at = max(start, self._admin.beginning_offsets([source])[source])
         self._begin(source, at)
         place = 0
@@ -60,12 +60,12 @@ class UpcomingRows:
         return np.concatenate(offsets), np.concatenate(times)
 
     def close(self) -> None:
-        """Release what it reads with."""
+        """Close consumer and admin client."""
         self._consumer.close()
         self._admin.close()
 
     def _begin(self, source: TopicPartition, start: int) -> None:
-        """Hold what comes from an offset on."""
+        """Buffer the records of a partition from an offset on."""
         if source not in self._held or not self._begins[source] <= start <= self._consumer.position(source):
             self._held[source] = deque()
             self._consumer.assign([*self._consumer.assignment(), source])
@@ -76,7 +76,7 @@ class UpcomingRows:
             buffered.popleft()
 
     def _read(self, source: TopicPartition) -> None:
-        """Read until there is more of a partition, or less of it than was thought."""
+        """Poll until the buffer of a partition grows. Raises LogError if the partition ends too early."""
         self._consumer.resume([source])
         before = self._consumer.position(source)
         for _ in range(_MOST_SILENT_POLLS):
