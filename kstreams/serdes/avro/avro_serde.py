@@ -1,4 +1,4 @@
-"""`Avro`: keys and values as Avro's records, with their schemas in a registry."""
+"""`Avro`: the serde of keys and values in Avro, with their schemas in a registry."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from kstreams.serdes.schemas.schema_columns import SchemaColumns
 
 
 class Avro(SchemaSerde[Any]):
-    """Keys or values as records of Avro, with the id of their schema in front: what Confluent's serializers write.
+    """Keys or values in Avro, preceded by the id of their schema, in the format of Confluent's serializers.
 
     Parameters
     ----------
     kind : type or str or Path, optional
-        A dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, of which the schema is derived; or the
-        text of a schema, or the path of a file with one (`"order.avsc"`), which gives dicts. Without it, records are
-        read with the schema that they were written with, as dicts.
+        A dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, from which the schema is derived. Or the
+        text of a schema, or the path of a schema file (`"order.avsc"`); values are then dicts. By default, records are
+        read as dicts with the schema that they were written with.
     type : type, optional
-        The class of the values, beside a schema.
+        The class of the values if `kind` is a schema.
     name : str, optional
-        Of the record of a class, with its namespace, as in `"com.acme.Order"`; by default the name of the class.
+        The name of the record with its namespace, as in `"com.acme.Order"`; by default the name of the class.
     subject : str or callable, optional
-        Under which subject the schema is: `"topic"`, `"record"`, `"topic-record"`, or a function
+        The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, record name) -> subject`. Default: `value.subject.name.strategy`.
     auto_register, use_latest_version, normalize : bool, optional
         As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        Whether `use_latest_version` and `use_schema_id` are refused for a schema that cannot read this one's values.
+        True if `use_latest_version` and `use_schema_id` refuse a schema that cannot read values of the declared one.
     schema_id : {"prefix", "header"}, optional
-        Whether an id stands in front of the bytes, or a GUID in a header. Default: `value.schema.id.serializer`.
+        `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
     references : sequence of SchemaReference
-        Schemas of other subjects that the schema names.
+        Schemas of other subjects that the schema references.
 
     Raises
     ------
     SerdeError
-        When a class has a part without counterpart in Avro, or a text is no schema.
+        If a part of a class has no counterpart in Avro, or a text is not a schema.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Avro(SchemaSerde[Any]):
 
 
 def _schema_text(schema: str | Path | None) -> str | None:
-    """The text of a schema: of a file where it is the path of one."""
+    """Return the text of a schema, or of the file at a path."""
     if schema is None:
         return None
     if isinstance(schema, str) and (schema in PRIMITIVES or schema.lstrip()[:1] in ("{", "[", '"')):
@@ -168,7 +168,7 @@ def _schema_text(schema: str | Path | None) -> str | None:
 
 
 def _plain_type(text: str | None) -> Any:
-    """The type of the values of a schema without a class."""
+    """Return the type of the values of a schema without a class."""
     schema = None if text is None else json.loads(text)
     if isinstance(schema, str):
         return CLASSES[schema]
@@ -176,7 +176,7 @@ def _plain_type(text: str | None) -> Any:
 
 
 def _name_in(text: str) -> str:
-    """The full name of the type that a schema defines."""
+    """Return the full name of the type that a schema defines."""
     schema = json.loads(text)
     if not isinstance(schema, dict):
         return "union" if isinstance(schema, list) else str(schema)

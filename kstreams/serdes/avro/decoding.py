@@ -1,9 +1,9 @@
-"""`decoder`: what reads one value with fastavro.
+"""`decoder`: returns the function that reads one value with fastavro.
 
-fastavro's compiled reader follows nested records until the process has no stack left, and takes an array of items
-without bytes to be as long as its count says. Schemas with such types go through its reader in Python, with a decoder
-that looks at counts. `schemaless_reader` looks at both schemas before each record, which takes a third of the time: so
-what it calls then is called here.
+fastavro's compiled reader recurses into nested records until the stack overflows, and it trusts the count of an array
+whose items have no bytes. Schemas with such types use fastavro's reader in Python, with a decoder that checks counts.
+`schemaless_reader` prepares both schemas before each record, which takes a third of the time, so this module prepares
+them once and calls the inner function itself.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself, may_be_empty
 
 ABSENT: Final = object()
-"""Stands for a field that the writer does not have."""
+"""The value of a field that the writer's schema lacks."""
 
 _NO_TEXT = "bytes that are no text"
-"""The name of a type that fastavro does not promote."""
+"""The name of a type that fastavro does not promote to a string."""
 _NUMBERS = ("int", "long", "float", "double")
 
 
 class Prepared(NamedTuple):
-    """A schema, and the named types within it."""
+    """A schema in fastavro's form, with its named types."""
 
     root: Any
     names: dict[str, Any]
 
 
 class Branches(list[Any]):
-    """The branches of a union, which count from 0 on."""
+    """The branches of a union, which refuse negative indices."""
 
     def __getitem__(self, number: Any, branch: Callable[[list[Any], Any], Any] = list.__getitem__) -> Any:
         if number < 0:
@@ -46,29 +46,29 @@ class Branches(list[Any]):
 
 
 def for_writer(schema: AvroSchema) -> Prepared:
-    """The schema that values were written with."""
+    """Prepare the schema that values were written with."""
     return _Copy(schema, counts_from_zero=True).whole()
 
 
 def for_reader(schema: AvroSchema, written: AvroSchema) -> Prepared:
-    """Another schema that they are read with."""
+    """Prepare the schema of a reader that differs from the writer's."""
     records = [node for node in all_parts(written) if isinstance(node, dict) and "fields" in node]
     names = {_short(node["name"]): {field["name"] for field in node["fields"]} for node in records}
     return _Copy(schema, marks_defaults=True, written=names).whole()
 
 
 def for_writing(schema: AvroSchema) -> Prepared:
-    """The schema that values are to be written with."""
+    """Prepare the schema to write values with."""
     return _Copy(schema).whole()
 
 
 def first_fields(record: Prepared, count: int) -> Prepared:
-    """A record with the first of its fields alone."""
+    """Return a record schema with only the first `count` fields."""
     return Prepared({**record.root, "fields": record.root["fields"][:count]}, record.names)
 
 
 class _Copy:
-    """One copy of a schema."""
+    """The copy of a schema for fastavro."""
 
     def __init__(
         self,
@@ -94,15 +94,15 @@ class _Copy:
         return self._of_name(part) if isinstance(part, str) else self._of_node(part)
 
     def _of_union(self, branches: list[Any]) -> Branches:
-        made = [self._of(branch) for branch in branches]
+        copies = [self._of(branch) for branch in branches]
         is_read = self._counts_from_zero or self._marks_defaults
-        if is_read and "string" in made and "bytes" in made:
+        if is_read and "string" in copies and "bytes" in copies:
             self._copies[_NO_TEXT] = {"type": "bytes", "name": "bytes"}
-            made[made.index("bytes")] = _NO_TEXT
-        return Branches(sorted(made, key=_width) if self._marks_defaults else made)
+            copies[copies.index("bytes")] = _NO_TEXT
+        return Branches(sorted(copies, key=_width) if self._marks_defaults else copies)
 
     def _of_name(self, name: str) -> Any:
-        """The type of a name; within itself its name."""
+        """Return the type of a name, or the name itself within the type."""
         if name in PRIMITIVES or name in self._open:
             return name
         return self._copies[name] if name in self._copies else self._of_node(self._schema.names[name])
@@ -125,7 +125,7 @@ class _Copy:
         return copy
 
     def _field(self, field: dict[str, Any], by_name: set[str]) -> dict[str, Any]:
-        """A field that is written under its own name is not looked for under others, as fastavro would."""
+        """Copy a field. Aliases are dropped if the writer has the field's own name; fastavro would prefer an alias."""
         copy = {**field, "type": self._of(field["type"])}
         if field["name"] in by_name:
             copy.pop("aliases", None)
@@ -139,19 +139,19 @@ def _short(name: str) -> str:
 
 
 def _width(branch: object) -> int:
-    """How wide a number is; other types stand before all numbers."""
+    """Return the rank of a number type by width; other types sort before all numbers."""
     kind = branch["type"] if isinstance(branch, dict) else branch
     return _NUMBERS.index(kind) if kind in _NUMBERS else -1
 
 
 MOST_EMPTY_ITEMS: Final = 1 << 20
-"""How many items an array may have that take no bytes: a few bytes could claim any number of them."""
+"""The most items without bytes in an array, since a few bytes could claim any number of them."""
 
 Decode = Callable[[BytesIO], Any]
 
 
 def is_endless(schema: AvroSchema) -> bool:
-    """Whether a few bytes of a schema could stand for values without end."""
+    """Return True if a few bytes could decode to values of unlimited size or depth."""
     return any(
         holds_itself(schema, node) or (node["type"] == "array" and may_be_empty(schema, node["items"]))
         for node in all_parts(schema)
@@ -160,16 +160,16 @@ def is_endless(schema: AvroSchema) -> bool:
 
 
 def decoder(written: Prepared, reader: Prepared | None, *, tagged: bool, careful: bool) -> Decode:
-    """What reads a value from a stream.
+    """Return the function that reads a value from a stream.
 
     Parameters
     ----------
-    written, wanted : Prepared
-        The schemas of writer and reader; `wanted` is None where it is the same.
+    written, reader : Prepared
+        The schemas of writer and reader; `reader` is None if both are the same.
     tagged : bool
-        Whether values of named types in unions come with the name, as a tuple.
+        True if values of named types in unions are returned as tuples with the name.
     careful : bool
-        For a schema that is endless.
+        True for a schema that `is_endless`.
     """
     root = written.root
     new_root = reader and reader.root
@@ -181,7 +181,7 @@ def decoder(written: Prepared, reader: Prepared | None, *, tagged: bool, careful
 
 
 class _Decoder(BinaryDecoder):
-    """Reads numbers as the compiled reader does, and no more items than there can be."""
+    """A decoder that reads numbers as the compiled reader does, and limits the number of items."""
 
     def read_long(self) -> int:
         number: int = read_long(self.fo)
@@ -190,13 +190,13 @@ class _Decoder(BinaryDecoder):
     read_int = read_long
 
     def iter_array(self) -> Iterator[None]:
-        most = max(MOST_EMPTY_ITEMS, self.fo.getbuffer().nbytes)
+        remaining_items = max(MOST_EMPTY_ITEMS, self.fo.getbuffer().nbytes)
         while self._block_count:
             count = abs(self._block_count)
             if self._block_count < 0:
                 self.read_long()
-            most -= count
-            if most < 0:
+            remaining_items -= count
+            if remaining_items < 0:
                 raise ValueError("an array has more items than there are bytes")
             for _ in range(count):
                 yield

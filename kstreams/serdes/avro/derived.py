@@ -1,4 +1,4 @@
-"""`derived_schema`: the schema of Avro that a class of Python describes."""
+"""`derived_schema`: derives an Avro schema from a Python class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.serdes.avro.mapping import COLLECTIONS
 
 PRECISION = 38
 SCALE = 9
-"""Of decimals, unless `msgspec.Meta(extra={"precision": ..., "scale": ...})` says otherwise."""
+"""Precision and scale of decimals without `msgspec.Meta(extra={"precision": ..., "scale": ...})`."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -35,19 +35,19 @@ _LEAVES: Final[dict[Any, Any]] = {
 
 
 def derived_schema(hint: object, name: str = "") -> str:
-    """The schema of a type, as JSON.
+    """Return the schema of a type as JSON.
 
     Parameters
     ----------
     hint : type
-        A dataclass, Struct, TypedDict, named tuple or pydantic model, or what may stand in one.
+        A dataclass, Struct, TypedDict, named tuple or pydantic model, or the type of a field.
     name : str
-        Of the record, with its namespace; by default the name of the class.
+        The name of the record with its namespace; by default the name of the class.
 
     Raises
     ------
     SerdeError
-        When a part of it has no counterpart in Avro; names the field.
+        If a part of the type has no counterpart in Avro; the message names the field.
 
     Examples
     --------
@@ -64,15 +64,15 @@ def derived_schema(hint: object, name: str = "") -> str:
 
 
 class _Derivation:
-    """One derivation: a class that occurs again is named."""
+    """The derivation of one schema, which defines each named type once and references it by name afterwards."""
 
     def __init__(self, name: str) -> None:
         self._root_name = name
-        self._known: dict[str, Any] = {}  # the class by name
+        self._classes: dict[str, Any] = {}  # by name
         self._written: set[str] = set()
 
     def of(self, kind: Kind, path: str) -> Any:
-        """The schema of a part; `path` names the field in errors."""
+        """Return the schema of a part; `path` is the field in errors."""
         if kind.base in (dt.datetime, decimal.Decimal, dt.timedelta, AvroDuration):
             return self._logical(kind, path)
         if kind.base in _LEAVES:
@@ -112,7 +112,7 @@ class _Derivation:
         return self._once("Duration", Kind(AvroDuration, AvroDuration), lambda: duration)
 
     def _union(self, kind: Kind, path: str) -> Any:
-        """None first: it is the default of most."""
+        """Return a union with null first, since the default of most optional fields is None."""
         members = sorted(kind.arguments, key=lambda member: member.base is not type(None))
         branches = []
         for member in members:
@@ -168,8 +168,8 @@ class _Derivation:
         return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
     def _once(self, name: str, kind: Kind, make: Callable[[], Any]) -> Any:
-        """The schema of a named type where it first occurs, its name later on."""
-        named_class = self._known.setdefault(name, kind.base)
+        """Return the schema of a named type at its first occurrence, and its name afterwards."""
+        named_class = self._classes.setdefault(name, kind.base)
         if named_class is not kind.base:
             raise SerdeError(
                 f"two classes are called {name}, which a schema of Avro cannot hold: name one of them otherwise, as in "
@@ -182,12 +182,12 @@ class _Derivation:
 
 
 def symbols(cls: Any) -> list[str]:
-    """The symbols of an enum: its values where all are names, else the names of its members.
+    """Return the symbols of an enum: the values if all are valid names, else the names of the members.
 
     Raises
     ------
     SerdeError
-        When it has no members.
+        If the enum has no members.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def symbols(cls: Any) -> list[str]:
 
 
 def _json_default(default: object) -> Any:
-    """The default of a field as a schema gives it; MISSING for one that only Python knows."""
+    """Return the default of a field for the schema; MISSING if JSON cannot represent the default."""
     if default is None or type(default) in (bool, int, str):
         return default
     if type(default) is float and default - default == 0:
@@ -212,8 +212,8 @@ def _json_default(default: object) -> Any:
 
 
 def _default_first(kind: object, default: object) -> Any:
-    """A union with the branch of the default first, as Avro wants it."""
+    """Return a union with the branch of the default first, as Avro requires."""
     if not isinstance(kind, list) or default is None:
         return kind
-    mine = {bool: "boolean", int: "long", str: "string", float: "double"}[type(default)]
-    return sorted(kind, key=lambda branch: branch != mine)
+    branch_of_default = {bool: "boolean", int: "long", str: "string", float: "double"}[type(default)]
+    return sorted(kind, key=lambda branch: branch != branch_of_default)

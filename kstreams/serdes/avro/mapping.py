@@ -1,4 +1,4 @@
-"""Which class of Python a part of a schema has, and which member of a union of classes fits a branch."""
+"""The mapping between parts of Avro schemas and Python classes, and between branches of unions and their members."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kstreams.serdes.avro.schema import RECORDS, AvroSchema
 
 
 def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
-    """The value of a default of a part of a schema: of a union in the first branch that it fits, with its tag.
+    """Convert a default of a schema from JSON. In a union, the first fitting branch counts, and its tag is added.
 
     Raises
     ------
     SerdeError
-        When the default does not fit.
+        If the default does not fit.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
     fitting = next((branch for branch in branches if _fits(branch, value)), None)
     if fitting is None:
         raise SerdeError(f"the default {value!r} is no {' or '.join(map(tag_of, branches))}")
-    converted = _MADE.get(fitting["type"], _as_it_is)(schema, fitting, value)
+    converted = _CONVERSIONS.get(fitting["type"], _unchanged)(schema, fitting, value)
     return (tag_of(fitting), converted) if isinstance(node, list) else converted
 
 
@@ -41,19 +41,19 @@ def _fits(node: Any, value: Any) -> bool:
     return isinstance(value, _CLASSES[node["type"]])
 
 
-def _as_it_is(schema: AvroSchema, node: Any, value: Any) -> Any:
+def _unchanged(schema: AvroSchema, node: Any, value: Any) -> Any:
     return value
 
 
 def _record(schema: AvroSchema, node: Any, value: Any) -> Any:
-    """Fields that the default leaves out have their own."""
+    """Convert the default of a record. Missing fields take their own defaults."""
     return {
         field["name"]: default_value(schema, field["type"], value.get(field["name"], field.get("default")))
         for field in node["fields"]
     }
 
 
-_MADE: dict[str, Callable[[AvroSchema, Any, Any], Any]] = {
+_CONVERSIONS: dict[str, Callable[[AvroSchema, Any, Any], Any]] = {
     "float": lambda schema, node, value: float(value),
     "double": lambda schema, node, value: float(value),
     "bytes": lambda schema, node, value: value.encode("latin-1"),
@@ -75,7 +75,7 @@ _CLASSES: dict[str, Any] = {
     "array": list,
     **dict.fromkeys(("map", "record", "error"), dict),
 }
-"""Of what JSON gives."""
+"""The classes of JSON values for the defaults of each type."""
 
 
 CLASSES: Final[dict[str, type]] = {
@@ -94,18 +94,18 @@ CLASSES: Final[dict[str, type]] = {
     "record": dict,
     "error": dict,
 }
-"""As what each type is read where nothing says otherwise."""
+"""The class of the values of each type, if neither a logical type nor a declared class overrides it."""
 
 COLLECTIONS: Final = (list, tuple, set, frozenset)
 
 
 def takes_none(kind: Kind) -> bool:
-    """Whether None is a value of a kind."""
+    """Return True if None is a value of a kind."""
     return kind.is_plain or kind.base is type(None) or (kind.base is Union and any(map(takes_none, kind.arguments)))
 
 
 def member_for(kind: Kind, node: Any) -> Kind | None:
-    """The kind of the values of a part of a schema, which is no union; None where a union has none for it."""
+    """Return the kind, or the fitting member of a union of kinds, for a part of a schema; None if no member fits."""
     if kind.base is not Union:
         return kind
     members = [member for member in kind.arguments if fits(member, node)]
@@ -116,7 +116,7 @@ def member_for(kind: Kind, node: Any) -> Kind | None:
 
 
 def fits(kind: Kind, node: Any) -> bool:
-    """Whether values of a part of a schema may be values of a kind."""
+    """Return True if values of a part of a schema may be values of a kind."""
     if kind.is_plain:
         return True
     logical = logical_of(node)
@@ -124,7 +124,7 @@ def fits(kind: Kind, node: Any) -> bool:
 
 
 def _bases(node: Any, logical: Logical | None) -> tuple[Any, ...]:
-    """The classes of values of a part of a schema."""
+    """Return the classes of values of a part of a schema."""
     if logical is not None:
         return (logical.cls, dt.timedelta) if logical.cls is AvroDuration else (logical.cls,)
     if node["type"] == "array":
@@ -147,42 +147,42 @@ def _name_of(kind: Kind) -> str:
 
 
 def is_direct(kind: Kind, node: Any, logical: Logical | None) -> bool:
-    """Whether values of a part of a schema are values of a kind as they are read, without a closer look."""
+    """Return True if values of a part of a schema need neither conversion nor check to be values of a kind."""
     return kind.is_plain or (not kind.is_limited and kind.base is (logical.cls if logical else CLASSES[node["type"]]))
 
 
 def is_raw(kind: Kind, logical: Logical) -> bool:
-    """Whether a kind wants values as they are without their logical type."""
+    """Return True if values of a kind are values of the type below a logical type."""
     return kind.base is logical.raw
 
 
 def is_map(kind: Kind) -> bool:
-    """Whether a kind says of what class the values of a map are."""
+    """Return True if a kind declares the class of the values of a map."""
     return kind.base is dict and len(kind.arguments) == 2 and kind.arguments[0].base is str
 
 
 def items_of(kind: Kind) -> Kind:
-    """The kind of the items of an array."""
+    """Return the kind of the items of an array."""
     return kind.arguments[0] if kind.base in COLLECTIONS and kind.arguments else PLAIN
 
 
 def tag_of(node: Any) -> str:
-    """By what fastavro calls a branch of a union: its name, or its type where it has none."""
+    """Return fastavro's tag of a branch of a union: its name, or its type if it has no name."""
     return str(node.get("name", node["type"]))
 
 
 def named(node: Any) -> str:
-    """A part of a schema, for errors."""
+    """Return the name of a part of a schema for errors."""
     if isinstance(node, list):
         return "a union"
     return str(node.get("name") or node.get("logicalType") or node["type"])
 
 
 def is_record(node: Any) -> bool:
-    """Whether values of a part of a schema are records."""
+    """Return True if values of a part of a schema are records."""
     return node["type"] in RECORDS
 
 
 def has_several_records(branches: list[Any]) -> bool:
-    """Whether values of a union, as dicts, need the name of their record beside them."""
+    """Return True if a union has several records, whose dicts need the name of the record to be told apart."""
     return sum(map(is_record, branches)) > 1

@@ -1,4 +1,4 @@
-"""Errors of values, schemas and classes that do not fit each other; they know the field that they are about."""
+"""`FieldError`: errors of values, schemas and classes that do not fit each other, with the path of the field."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class FieldError(ValueError):
-    """A value that a schema, or a class, has no place for.
+    """The error of a value that does not fit a schema or a class.
 
     Parameters
     ----------
     reason : str
-        In words.
+        The reason in words.
     path : str
-        The field, with those that it lies in; empty for the value as a whole.
+        The path of the field, such as `order.id`; empty for the value as a whole.
     """
 
     def __init__(self, reason: str, path: str = "") -> None:
@@ -29,7 +29,7 @@ class FieldError(ValueError):
 
 
 class UnresolvedError(FieldError):
-    """What the writer's schema has, and the reader's schema or class has no place for."""
+    """The error of a part of the writer's schema that does not fit the reader's schema or class."""
 
 
 FAILURES: Final = (
@@ -42,11 +42,11 @@ FAILURES: Final = (
     struct.error,
     msgspec.MsgspecError,
 )
-"""What values that do not fit make Python, fastavro, and the classes of users raise."""
+"""The exceptions that Python, fastavro and classes of users raise for values that do not fit."""
 
 
 def in_field(name: str, error: BaseException) -> FieldError:
-    """An error as one of a field: its path begins with the name.
+    """Convert an error to a `FieldError` whose path begins with the name of a field.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`AvroReader`: values of a class, of bytes that fastavro reads as dicts and lists."""
+"""`AvroReader`: reads Avro bytes with fastavro and converts the result to values of a class."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ from kstreams.serdes.avro.schema_parts import outline
 from kstreams.serdes.avro.to_objects import Conversions, needs_tags
 from kstreams.serdes.schemas.codecs import UnreadableSchemaError
 
-_BEYOND = b"\0"
-"""Behind the bytes of a value: fastavro skips what ends too early, and would not say so."""
+_PADDING = b"\0"
+"""A byte after the last value, by which a read past the end is detected: fastavro does not report a short skip."""
 
 
-_SHOWN = 3
-"""Of differences between schemas, in errors."""
+_MAX_DIFFERENCES = 3
+"""The most differences between schemas in an error."""
 
 
 class AvroReader:
-    """Reads bytes of a writer's schema as values of a kind, by way of the reader's schema.
+    """A reader of values of a kind, for one writer's schema and one reader's schema.
 
     Parameters
     ----------
-    written, wanted : AvroSchema
+    written, reader : AvroSchema
+        The schemas of writer and reader.
     kind : Kind
-        Of the values; `PLAIN`: dicts and what stands in them.
+        The kind of the values; `PLAIN` for dicts, lists and scalars.
     start : int
-        Where the value begins, behind the frame.
+        The length of the frame before a value.
 
     Raises
     ------
     SerdeError
-        When the kind has no place for values of the reader's schema; names the field.
+        If values of the reader's schema do not fit the kind; the message names the field.
     """
 
     def __init__(self, written: AvroSchema, reader: AvroSchema, kind: Kind, start: int = 0) -> None:
         self._written = written
-        self._wanted = reader
+        self._reader = reader
         self._kind = kind
         self._start = start
         self._prepared = for_writer(written)
@@ -61,33 +62,33 @@ class AvroReader:
             convert = Conversions(reader, None if is_same else written, tagged=self._tagged).of(reader.root, kind)
         except UnresolvedError as error:
             raise SerdeError(str(error)) from None
-        self._convert = _as_it_is if convert is None else convert
+        self._convert = _unchanged if convert is None else convert
 
     def _decoder(self, written: Prepared) -> Decode:
         return decoder(written, self._reader_schema, tagged=self._tagged, careful=self._careful)
 
     def one(self, data: bytes) -> Any:
-        """The value of bytes; raises SerdeError when they stand for none, or go on behind it."""
+        """Read one value. Raises SerdeError if the bytes do not decode, or more bytes follow the value."""
         try:
             return self._values([data])[0]
         except (*FAILURES, SchemaResolutionError, RecursionError) as error:
             raise self._failure(data, error) from error
 
     def many(self, rows: list[bytes]) -> list[Any]:
-        """The values of many; raises SerdeError when one of them stands for none."""
+        """Read many values. Raises SerdeError if one of them does not decode."""
         try:
             return self._values(rows)
         except (*FAILURES, SchemaResolutionError, RecursionError):
             return list(map(self.one, rows))
 
     def fields(self, fields: Sequence[str]) -> Callable[[pa.Array], dict[str, pa.Array]]:
-        """What reads fields of many as columns; raises NoColumnsError where schemas differ, or a part is no column."""
+        """Return the reader of fields as columns. Raises NoColumnsError if schemas differ or a part has no column."""
         if self._reader_schema is not None:
             raise NoColumnsError("records are read by another schema than they were written with")
         return AvroColumnReader(self._written, self._start, fields).columns
 
     def _values(self, rows: list[bytes]) -> list[Any]:
-        stream = BytesIO(b"".join((*rows, _BEYOND)))
+        stream = BytesIO(b"".join((*rows, _PADDING)))
         values: list[Any] = []
         end = 0
         for data in rows:
@@ -98,8 +99,6 @@ class AvroReader:
                 raise EOFError if stream.tell() > end else ValueError("bytes are left over behind the value")
             values.append(self._convert(value))
         return values
-
-    # what went wrong
 
     def _failure(self, data: bytes, error: Exception) -> SerdeError:
         if isinstance(error, RecursionError):
@@ -114,17 +113,18 @@ class AvroReader:
         return _undecoded(data, str(in_field(name, error) if name else error))
 
     def _difference(self) -> str:
-        """Why the reader's schema does not take what the writer's has, in words: fastavro shows both schemas whole."""
+        """Describe why the reader's schema cannot read the writer's; fastavro's error only shows both schemas."""
         written = _type_of(self._written)
-        reader_type = _type_of(self._wanted)
-        reasons = [_in_words(difference, reader_type.name) for difference in differences(reader_type, written)[:_SHOWN]]
+        reader_type = _type_of(self._reader)
+        incompatibilities = differences(reader_type, written)[:_MAX_DIFFERENCES]
+        reasons = [_in_words(incompatibility, reader_type.name) for incompatibility in incompatibilities]
         if self._kind.shape is not None and reader_type.short_name != written.short_name and written.kind == "record":
-            cure = f"ks.Avro({self._kind}, name={written.name!r})"
-            reasons.append(f"records are told by their names, so give the class this one, as in {cure}")
+            example = f"ks.Avro({self._kind}, name={written.name!r})"
+            reasons.append(f"records are told by their names, so give the class this one, as in {example}")
         return "; ".join(reasons)
 
     def _broken_field(self, data: bytes) -> str:
-        """The field of a record that cannot be decoded; empty where they all can."""
+        """Return the first field of a record that cannot be decoded, or an empty string."""
         root = self._prepared.root
         fields = root.get("fields", ()) if isinstance(root, dict) else ()
         for count, field in enumerate(fields, 1):
@@ -142,7 +142,7 @@ def _undecoded(data: bytes, reason: str) -> SerdeError:
 
 
 def _in_words(difference: Incompatibility, root: str) -> str:
-    """A difference between schemas, which names the field as other errors do."""
+    """Describe a difference between schemas with the path of the field, as in other errors."""
     path = difference.path.removeprefix(root).removeprefix(".")
     return difference.reason if difference.path == "(root)" else f"field {path}: {difference.reason}"
 
@@ -151,5 +151,5 @@ def _type_of(schema: AvroSchema) -> AvroType:
     return AvroType(schema.root, dict(schema.names))
 
 
-def _as_it_is(value: object) -> Any:
+def _unchanged(value: object) -> Any:
     return value

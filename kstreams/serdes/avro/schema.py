@@ -1,4 +1,4 @@
-"""`AvroSchema`: a schema of Avro as parsed by fastavro, with the named types within it."""
+"""`AvroSchema`: an Avro schema as parsed by fastavro, with its named types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AvroSchema:
     names: Mapping[str, dict[str, Any]]
 
     def node(self, part: Any) -> Any:
-        """A part of the schema as an object whose `type` is a primitive or complex one, or as a list of branches."""
+        """Resolve a part of the schema to a dict whose `type` is a primitive or complex type, or a list of branches."""
         while not isinstance(part, list):
             if isinstance(part, str):
                 part = {"type": part} if part in PRIMITIVES else self.names[part]
@@ -45,19 +45,19 @@ class AvroSchema:
 
 
 def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
-    """The schema of a text.
+    """Parse a schema.
 
     Parameters
     ----------
     text : str
         JSON, or the name of a primitive type.
     referenced : iterable of str
-        The texts of schemas whose types it names, each before those that name it.
+        The texts of referenced schemas, each before the schemas that reference it.
 
     Raises
     ------
     SerdeError
-        When a text is no schema of Avro; says why.
+        If a text is not an Avro schema; the message gives the reason.
     """
     fastavro = require_fastavro()
     names: dict[str, Any] = {}
@@ -70,7 +70,7 @@ def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
 
 
 def loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
-    """A schema of a registry, with those of other subjects that it names."""
+    """Parse a schema of a registry with the schemas of other subjects that it references."""
     resolved = resolved_by(registry, schema)
     return parsed(resolved.text, [text for _, text in resolved.imports])
 
@@ -80,7 +80,7 @@ def _json(text: str) -> Any:
 
 
 def require_fastavro() -> Any:
-    """The library that knows Avro, loaded when it is first asked for."""
+    """Import fastavro. Raises ConfigError if it is not installed."""
     try:
         import fastavro
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""What a schema is made of: its parts, whether they hold each other, and what of them decides how bytes are read."""
+"""Functions on the parts of an Avro schema: iteration, recursion, and the outline that decides how bytes are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kstreams.serdes.avro.schema import AvroSchema
 
 
 def parts_of(node: Any) -> list[Any]:
-    """The parts that a part of a schema is made of.
+    """Return the direct parts of a part of a schema.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def parts_of(node: Any) -> list[Any]:
 
 
 def all_parts(schema: AvroSchema, start: object = None) -> Iterator[Any]:
-    """The parts within a part of a schema, by default within the whole, each once; with the part itself."""
+    """Yield a part of a schema and all parts within it, each once; by default those of the whole schema."""
     visited: set[int] = set()
     pending = [schema.root if start is None else start]
     while pending:
@@ -37,12 +37,12 @@ def all_parts(schema: AvroSchema, start: object = None) -> Iterator[Any]:
 
 
 def holds_itself(schema: AvroSchema, node: object) -> bool:
-    """Whether a record may hold one of its own kind."""
+    """Return True if a record type is recursive."""
     return any(part is node for inner in parts_of(node) for part in all_parts(schema, inner))
 
 
 def may_be_empty(schema: AvroSchema, part: object) -> bool:
-    """Whether a value may take no bytes at all."""
+    """Return True if a value may have no bytes."""
     node = schema.node(part)
     if isinstance(node, list) or holds_itself(schema, node):
         return False
@@ -52,7 +52,7 @@ def may_be_empty(schema: AvroSchema, part: object) -> bool:
 
 
 def outline(schema: AvroSchema) -> Any:
-    """What of a schema decides how bytes are read: no namespaces, comments, aliases or defaults.
+    """Return a schema without namespaces, docs, aliases and defaults, which do not change how bytes are read.
 
     Examples
     --------
@@ -70,13 +70,13 @@ def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> Any:
     node = schema.node(part)
     if isinstance(node, list):
         return [_outline(schema, branch, defined_names) for branch in node]
-    drawn = {key: node[key] for key in _DECISIVE if key in node}
+    result = {key: node[key] for key in _DECISIVE if key in node}
     if "name" in node:
-        drawn["name"] = node["name"].rpartition(".")[2]
+        result["name"] = node["name"].rpartition(".")[2]
         if node["name"] in defined_names:
-            return drawn["name"]
+            return result["name"]
         defined_names.add(node["name"])
-    drawn |= {key: _outline(schema, node[key], defined_names) for key in ("items", "values") if key in node}
+    result |= {key: _outline(schema, node[key], defined_names) for key in ("items", "values") if key in node}
     if "fields" in node:
-        drawn["fields"] = [(field["name"], _outline(schema, field["type"], defined_names)) for field in node["fields"]]
-    return drawn
+        result["fields"] = [(field["name"], _outline(schema, field["type"], defined_names)) for field in node["fields"]]
+    return result

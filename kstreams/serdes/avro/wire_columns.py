@@ -1,7 +1,7 @@
-"""Numbers, texts and the like of many records at once, in Avro's binary encoding: numpy arrays in and out.
+"""`Rows` and `RecordPieces`: read and write Avro's binary encoding of many records at once, with numpy arrays.
 
-Rows are known by where they go on (`starts`, one place in `data` for each); reading moves these places on. fastavro
-reads and writes records one by one; here only what columns can hold is read, and whatever is unusual is left to it.
+Each record has a position in `data` (`starts`), which reading advances. fastavro reads and writes records one by one.
+This module handles only types with columns, and leaves unusual records to fastavro.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import pyarrow as pa
 from kstreams.errors import SerdeError
 
 Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
-"""A place in the data, or a length, for each row."""
+"""A position in the data, or a length, for each row."""
 Octets: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 _SEVEN = np.uint64(7)
 
 
 class Rows:
-    """Records that are being read, as far as they have been.
+    """Records that are being read.
 
     Parameters
     ----------
     data : numpy uint8 array
         The bytes of all records.
     starts, ends : numpy int64 array, shape (n,)
-        Where each record goes on, and where it ends.
+        The next position to read in each record, and the end of each record.
     """
 
     __slots__ = ("data", "ends", "starts")
@@ -39,20 +39,20 @@ class Rows:
         self.ends = ends
 
     def only(self, rows: Places) -> Rows:
-        """Some of the records; `resume` says how far they were read."""
+        """Return some of the records; pass the result to `resume` after reading from it."""
         return Rows(self.data, self.starts[rows], self.ends[rows])
 
     def resume(self, rows: Places, read: Rows) -> None:
-        """Go on behind what was read of some of the records."""
+        """Take over the positions of some of the records."""
         self.starts[rows] = read.starts
 
     def skip(self, lengths: Places | int) -> Places:
-        """Move on; where the records were.
+        """Advance the positions, and return the positions before.
 
         Raises
         ------
         SerdeError
-            When a record is shorter.
+            If a record ends earlier.
         """
         before = self.starts
         after = before + lengths
@@ -62,13 +62,13 @@ class Rows:
         return before
 
     def octets(self, width: int) -> Octets:
-        """The next bytes of each record, shape (n, width)."""
+        """Read the next bytes of each record, shape (n, width)."""
         at = self.skip(width)
         octets: Octets = self.data[at[:, None] + np.arange(width)]
         return octets
 
     def numbers(self, bits: int = 64) -> Places:
-        """The next number of each record."""
+        """Read the next number of each record."""
         first = self.data[self.skip(1)]
         continued = np.flatnonzero(first >= 0x80)
         folded = (first & 0x7F).astype(np.uint64) if len(continued) else first.astype(np.uint64)
@@ -87,36 +87,36 @@ class Rows:
         return (folded >> np.uint64(1)).astype(np.int64) ^ -(folded & np.uint64(1)).astype(np.int64)
 
     def lengths(self) -> Places:
-        """The next number of each record, as the length of what follows."""
+        """Read the next number of each record as a length."""
         lengths = self.numbers()
         if (lengths < 0).any():
             raise SerdeError("a length is negative")
-        return np.minimum(lengths, len(self.data) + 1)  # so that no sum overflows
+        return np.minimum(lengths, len(self.data) + 1)  # the limit keeps sums from overflowing
 
     def texts(self) -> pa.Array:
-        """The next text of each record."""
+        """Read the next string of each record."""
         lengths = self.lengths()
         starts = self.skip(lengths)
         offsets = np.zeros(len(lengths) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
         octets = self.data[_ranges(starts, lengths)]
         array = pa.Array.from_buffers(pa.binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(octets)])
-        return array.cast(pa.string())  # which looks at each character
+        return array.cast(pa.string())  # the cast validates UTF-8
 
 
 def _ranges(starts: Places, lengths: Places) -> Places:
-    """All places of runs that begin at `starts`, one run after the other."""
+    """Return all positions of runs with these starts and lengths, one run after the other."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 class RecordPieces:
-    """Records that are being written: pieces of each, one after the other.
+    """Records that are being written, as a list of pieces; each piece holds the next bytes of every record.
 
     Parameters
     ----------
     count : int
-        How many records.
+        The number of records.
     """
 
     def __init__(self, count: int) -> None:
@@ -124,7 +124,7 @@ class RecordPieces:
         self._pieces: list[tuple[Places, Octets]] = []
 
     def add(self, lengths: Places, octets: Octets, rows: Places | None = None) -> None:
-        """Let so many bytes follow in each record, or in some of them."""
+        """Append `lengths` bytes to each record, or to the records in `rows`."""
         if rows is not None:
             spread = np.zeros(self._count, np.int64)
             spread[rows] = lengths
@@ -132,11 +132,11 @@ class RecordPieces:
         self._pieces.append((lengths, octets))
 
     def add_same(self, octets: bytes) -> None:
-        """Let the same bytes follow in each record."""
+        """Append the same bytes to each record."""
         self.add(np.full(self._count, len(octets)), np.tile(np.frombuffer(octets, np.uint8), self._count))
 
     def add_numbers(self, numbers: Places, rows: Places | None = None) -> None:
-        """Let a number follow."""
+        """Append a number to each record, or to the records in `rows`."""
         folded = (numbers.astype(np.uint64) << np.uint64(1)) ^ (numbers >> 63).astype(np.uint64)
         longest = (int(folded.max(initial=0)).bit_length() + 6) // 7
         if longest <= 1:
@@ -150,11 +150,11 @@ class RecordPieces:
         self.add(is_written.sum(axis=1), octets[is_written], rows)
 
     def add_fixed(self, octets: Octets, rows: Places | None = None) -> None:
-        """Let the bytes of a row of an array of shape (n, width) follow."""
+        """Append a row of an array of shape (n, width) to each record, or to the records in `rows`."""
         self.add(np.full(len(octets), octets.shape[1]), octets.ravel(), rows)
 
     def add_texts(self, texts: pa.Array, rows: Places | None = None) -> None:
-        """Let a text follow; the array has no nulls."""
+        """Append a string to each record, or to the records in `rows`; the array has no nulls."""
         _, offset_buffer, octet_buffer = texts.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         octets = np.frombuffer(octet_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -163,7 +163,7 @@ class RecordPieces:
         self.add(lengths, octets, rows)
 
     def joined(self) -> pa.Array:
-        """The records, as an Arrow binary array."""
+        """Return the records as an Arrow binary array."""
         lengths = np.sum([lengths for lengths, _ in self._pieces], axis=0)
         ends = np.cumsum(lengths)
         offsets = np.concatenate([[0], ends])

@@ -1,4 +1,4 @@
-"""`AvroWriter`: bytes that fastavro writes, of the values of a class."""
+"""`AvroWriter`: converts values of a class to dicts and lists, and writes them as Avro with fastavro."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NO_OPTIONS: dict[str, Any] = {}
 
 
 class AvroWriter:
-    """Writes values of a kind with a schema.
+    """A writer of values of a kind with a schema.
 
     Parameters
     ----------
     schema : AvroSchema
     kind : Kind
-        Of the values; `PLAIN`: dicts and what stands in them.
+        The kind of the values; `PLAIN` for dicts, lists and scalars.
     frame : bytes
-        Stands in front of what is written.
+        The bytes before each value.
 
     Raises
     ------
     SerdeError
-        When no value of the kind can be written with the schema; names the field.
+        If no value of the kind can be written with the schema; the message names the field.
     """
 
     def __init__(self, schema: AvroSchema, kind: Kind, frame: bytes = b"") -> None:
@@ -53,7 +53,7 @@ class AvroWriter:
         self._check = AvroReader(schema, schema, kind, len(frame)) if is_uncertain else None
 
     def one(self, value: object) -> bytes:
-        """The bytes of a value; raises SerdeError for one that the schema, or the class, has no place for."""
+        """Write one value. Raises SerdeError if it does not fit the schema or the class."""
         try:
             data = self._bytes(value)
         except FAILURES as error:
@@ -65,17 +65,17 @@ class AvroWriter:
         return data
 
     def many(self, values: list[Any]) -> list[bytes]:
-        """The bytes of many; raises SerdeError when one of them has none."""
+        """Write many values. Raises SerdeError if one of them does not fit."""
         if self._check is None:
             try:
                 return list(map(self._bytes, values))
             except (*FAILURES, RecursionError):
-                pass  # one by one, the error says which it is
+                pass  # writing one by one raises an error that names the value
         return list(map(self.one, values))
 
     @cached_property
     def columns(self) -> Callable[[Mapping[str, pa.Array]], pa.Array]:
-        """What writes the columns of all fields; raises NoColumnsError where columns cannot hold them."""
+        """The writer of the columns of all fields. It raises NoColumnsError if a part has no column."""
         try:
             return AvroColumnWriter(self._schema, self._frame).written
         except NoColumnsError:
@@ -91,12 +91,12 @@ class AvroWriter:
         return bytes(data)
 
     def _reason(self, value: object, error: Exception) -> str:
-        """fastavro does not always name the field: a closer look does."""
+        """Return the reason of an error. If fastavro's error names no field, a careful conversion finds the field."""
         if not isinstance(error, FieldError):
             try:
                 PlainValues(self._schema, careful=True).of(self._schema.root, self._kind).of(value)
-            except FAILURES as closer:
-                return str(closer)
+            except FAILURES as field_error:
+                return str(field_error)
         return str(error)
 
 
