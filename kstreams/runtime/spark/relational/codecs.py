@@ -26,11 +26,11 @@ SQL_TYPES = {
     pa.binary(): "binary",
     pa.timestamp("us", "UTC"): "timestamp",
 }
-"""Spark's type for one of Arrow."""
+"""Spark's type for each Arrow type."""
 
 
 def decoded(serde: Serde[Any], column: Column) -> Column:
-    """A serialized column as a typed one."""
+    """Return a serialized column as a typed column."""
     codec = _CATALYST.get(type(serde))
     if codec is None:
         return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), column)
@@ -38,7 +38,7 @@ def decoded(serde: Serde[Any], column: Column) -> Column:
 
 
 def decoded_whole(serde: Serde[Any], column: Column) -> Column:
-    """The same for types that no expression reads, such as structs and windowed keys; bytes where Arrow has no type."""
+    """Decode also types that no expression reads, such as structs and windowed keys; bytes if Arrow has no type."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     kind = typed_column(serde, pa.array([], pa.binary())).type
@@ -47,7 +47,7 @@ def decoded_whole(serde: Serde[Any], column: Column) -> Column:
 
 
 def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
-    """A column of some Spark type as a serialized one."""
+    """Serialize a column of a Spark type."""
     codec = _CATALYST.get(type(serde))
     if codec is None or not is_typed(serde, kind):
         return arrow_call("binary", _encoded, (serde,), column)
@@ -55,17 +55,17 @@ def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
 
 
 def in_catalyst(serde: Serde[Any]) -> bool:
-    """Whether Spark itself decodes and encodes what a serde does."""
+    """Return True if Spark itself can decode and encode the values of a serde."""
     return type(serde) in _CATALYST
 
 
 def is_typed(serde: Serde[Any], kind: str) -> bool:
-    """Whether values of a Spark type are those of the serde, as they are."""
+    """Return True if values of a Spark type need no conversion to be values of the serde."""
     return serde.arrow_type is not None and SQL_TYPES.get(serde.arrow_type) == kind
 
 
 class _Codec(NamedTuple):
-    """What Catalyst does for the values of one serde."""
+    """The Catalyst functions for the values of one serde."""
 
     decoded: Callable[[Column], Column]
     encoded: Callable[[Column], Column]
@@ -97,7 +97,7 @@ def _bytes_of_bool(column: Column) -> Column:
 
 
 def _refused(column: Column, description: str) -> Column:
-    """Ends the query as a `SerdeError` does."""
+    """Return a column that ends the query with a `SerdeError`."""
     hex_text = F.regexp_replace(F.hex(F.substring(column, 1, 40)), "(..)", r"\\x$1")
     return F.raise_error(F.concat(F.lit("kstreams.errors.SerdeError: b'"), hex_text, F.lit(f"' is not {description}")))
 
@@ -112,7 +112,7 @@ _CATALYST: dict[type, _Codec] = {
     BoolSerde: _Codec(_bool_of, _bytes_of_bool),
     BytesSerde: _Codec(_same, _same),
 }
-"""By serde; the others work in Arrow."""
+"""The codecs by serde; all other serdes work in Arrow."""
 
 
 def _decoded(serde: Serde[Any], column: pa.Array) -> pa.Array:

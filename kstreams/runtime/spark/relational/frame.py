@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EVENT_TIME = "_event_time"
-"""The column that the watermark follows, in windowed queries."""
+"""The column of the watermark in windowed queries."""
 
 
 def leaf_column(side: str, field: str | None = None) -> str:
-    """The name of the typed column of a whole key or value, or of a field of the value."""
+    """Return the name of the typed column of a whole key or value, or of a field of the value."""
     return f"_leaf_{side}" if field is None else f"_field_{field}"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows of one stream.
+    """The rows of one stream.
 
     Parameters
     ----------
@@ -55,26 +55,26 @@ class Frame:
 
     @classmethod
     def read(cls, rows: DataFrame, key: Serde[Any], value: Serde[Any]) -> Frame:
-        """The frame of a source, which may have typed columns beside the bytes."""
+        """Create the frame of a source, which may have typed columns next to the bytes."""
         named = {leaf: name for name in rows.columns if (leaf := _shown(name)) is not None}
         return cls(rows, key, value, named)
 
     def typed(self, side: str) -> Column:
-        """The keys or values as a typed column; bytes where their type has no counterpart in Spark."""
+        """Return the keys or values as a typed column; bytes if Spark has no such type."""
         serde: Serde[Any] = getattr(self, side)
         if f"ks.{side}" in self.leaves:
             return F.col(self.leaves[f"ks.{side}"])
         return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_whole(serde, F.col(side))
 
     def where(self, condition: Column) -> Frame:
-        """The rows for which a condition holds."""
+        """Return the rows for which a condition holds."""
         if EVENT_TIME in self.rows.columns:
             # No row is so late. But what does not name this column, Spark asks before its watermark has seen the row.
             condition = condition | (F.col(EVENT_TIME) > F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
         return replace(self, rows=self.rows.where(condition))
 
     def with_computed(self, expressions: Mapping[str, Expr]) -> Frame:
-        """The same rows with a column for each named expression."""
+        """Return the rows with a column for each named expression."""
         if not expressions:
             return self
         frame = self._decoded([leaf for expr in expressions.values() for leaf in expr.leaves])
@@ -101,11 +101,11 @@ class Frame:
         return frame
 
     def with_typed(self, side: str, typed_column: Column, serde: Serde[Any], kind: str) -> Frame:
-        """The same rows with a column of a type of Spark's as `key` or `value`."""
+        """Return the rows with a column of a Spark type as `key` or `value`."""
         return replace(self, rows=self.rows.withColumn(f"_new_{side}", typed_column))._with_side(side, serde, kind)
 
     def _with_side(self, side: str, serde: Serde[Any], kind: str) -> Frame:
-        """The new column of a side, of a type of Spark's, serialized."""
+        """Serialize the new column of a side."""
         name = f"_new_{side}"
         encoded_column = encoded(serde, F.col(name), kind)
         frame = self.with_key(encoded_column, serde) if side == "key" else self.with_value(encoded_column, serde)
@@ -114,17 +114,17 @@ class Frame:
         return frame
 
     def with_key(self, key: Column, serde: Serde[Any]) -> Frame:
-        """The same rows under new keys."""
+        """Return the rows with new keys."""
         remaining = {leaf: name for leaf, name in self.leaves.items() if leaf != "ks.key"}
         return replace(self, rows=self.rows.withColumn("key", key), key=serde, leaves=remaining)
 
     def with_value(self, value: Column, serde: Serde[Any]) -> Frame:
-        """The same rows with new values."""
+        """Return the rows with new values."""
         remaining = {leaf: name for leaf, name in self.leaves.items() if leaf in ("ks.key", "ks.timestamp")}
         return replace(self, rows=self.rows.withColumn("value", value), value=serde, leaves=remaining)
 
     def _decoded(self, leaves: Sequence[Expr]) -> Frame:
-        """The frame with all of these leaves as columns; fields of a value are decoded in one go."""
+        """Return the frame with these leaves as columns; the fields of a value are decoded together."""
         absent_leaves = {repr(leaf): leaf for leaf in leaves if repr(leaf) not in self.leaves}
         frame = self
         fields = [str(leaf.detail) for leaf in absent_leaves.values() if leaf.operation is Operation.FIELD]

@@ -28,7 +28,7 @@ _WITH_HEADERS = (g.StreamSource, *_READERS, g.FlatMap, g.FlatMapValues, g.Branch
 
 
 def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
-    """Why what a node reads of the current record cannot be had from rows."""
+    """Return the reason why rows lack what a node reads of the current record; None if they have it."""
     reads = tuple(g.reads_of_current_record(node))
     if not all(isinstance(read, Expr) and read.operation is Operation.HEADER for read in reads):
         return BY_TASKS
@@ -37,12 +37,12 @@ def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
 
 
 def unreadable_header(leaf: Expr) -> str | None:
-    """Why a header is no column."""
+    """Return the reason why a header cannot be a column."""
     return None if TYPES.get(leaf.detail.result) in SQL_TYPES else f"{leaf!r} has no columnar form"
 
 
 def header_as_column(read: HeaderRead) -> Column:
-    """The header of every row that an expression reads."""
+    """Return the header of every row that an expression reads."""
     return arrow_call(SQL_TYPES[TYPES[read.result]], _read, (read,), F.col("headers"))
 
 

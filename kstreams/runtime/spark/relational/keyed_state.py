@@ -1,4 +1,4 @@
-"""`by_key`: Python goes through the records of each key, in order; Spark keeps what it knows of the key."""
+"""`by_key`: a Python function processes the records of each key in order; Spark keeps the state of the key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class KeyRecord(NamedTuple):
-    """A record that comes to a key, or one that goes out.
+    """An input or output record of a key.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class KeyRecord(NamedTuple):
 
 
 class SavedState(NamedTuple):
-    """What is known of a key: some bytes, and the time that they are of."""
+    """The state of a key in Spark: some bytes, and their time."""
 
     state: bytes | None = None
     timestamp: int = -1
@@ -48,19 +48,19 @@ UNKNOWN = SavedState()
 
 
 class KeyedState(ABC):
-    """What is known of one key, for the length of a step of a query."""
+    """The state of one key during a step of a query."""
 
     def due(self, *, is_over: bool) -> Iterable[KeyRecord]:
-        """What goes out before the first record; `is_over`: none came, and the watermark has passed the time kept."""
+        """Return the output before the first record; `is_over`: there is none, and the state's time has passed."""
         return ()
 
     @abstractmethod
     def take(self, record: KeyRecord) -> Iterable[KeyRecord]:
-        """Learn of the next record; gives what goes out."""
+        """Process the next record, and return its output."""
 
     @abstractmethod
     def kept(self) -> SavedState:
-        """What is to be known in the next step; without bytes, the key is forgotten."""
+        """Return the state for the next step; without bytes, the state is deleted."""
 
 
 StateOfKey: TypeAlias = Callable[..., KeyedState]
@@ -83,7 +83,7 @@ def by_key(
     delay_ms: int | None = None,
     mark: str | None = None,
 ) -> DataFrame:
-    """What comes of the records of some frames, key by key.
+    """Process the records of some frames key by key.
 
     Parameters
     ----------
@@ -134,13 +134,13 @@ def _through_key(
 
 
 def _seen(group_state: Any, delay_ms: int | None) -> int:
-    """The greatest time of all records in the steps before."""
+    """Return the greatest time of all records in the steps before."""
     watermark_ms = 0 if delay_ms is None else group_state.getCurrentWatermarkMs()
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
 def _hold(group_state: Any, saved: SavedState, delay_ms: int | None) -> None:
-    """Have Spark keep what is known of a key, until the watermark has passed its time."""
+    """Store the state of a key in Spark until the watermark has passed its time."""
     if saved.state is None:
         if group_state.exists:
             group_state.remove()
@@ -155,7 +155,7 @@ def _records(frame: pd.DataFrame) -> Iterator[KeyRecord]:
 
 
 def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
-    """The records of one key as tasks would take them: those of each partition in order, partitions by stream time.
+    """Sort the records of one key as tasks take them: each partition in order, and partitions by stream time.
 
     Examples
     --------

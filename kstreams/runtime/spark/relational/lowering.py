@@ -1,4 +1,4 @@
-"""`RelationalLowering`: frames of parents, types, serdes and outputs; the rule of every relational node is given it."""
+"""`RelationalLowering`: applies the rules of relational nodes, which read parents, types and serdes from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Output(NamedTuple):
-    """The rows that one sink writes to one topic; `drops` names the operator that drops those without a key, if any."""
+    """The rows of one sink for one topic; `drops` is the operator that drops rows without a key, if any."""
 
     topic: str
     frame: Frame
@@ -30,7 +30,7 @@ class Output(NamedTuple):
 
 
 class RelationalLowering:
-    """Turns the nodes of one sub-topology, or of a query with those before it, into DataFrames.
+    """The conversion of the nodes of a sub-topology, or of a query with those before it, to DataFrames.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class RelationalLowering:
         return self.outputs
 
     def begin_at(self, node: Node, rows: DataFrame) -> None:
-        """Go on from the rows of a node that were computed before."""
+        """Continue from the computed rows of a node."""
         self._frames[node.name] = Frame(rows, self.serde(node, "key"), self.serde(node, "value"))
 
     def end_at(self, node: Node, topic: str) -> None:
-        """Let the rows of a node go to a topic."""
+        """Write the rows of a node to a topic."""
         self.write(topic, self._frames[node.name])
 
     @property
@@ -88,39 +88,39 @@ class RelationalLowering:
         return self.typed.graph
 
     def parent(self, node: Node, position: int = 0) -> Frame:
-        """The frame of a parent."""
+        """Return the frame of a parent."""
         return self.frame(node.parents[position])
 
     def frame(self, name: str) -> Frame:
-        """The frame of a node by its name."""
+        """Return the frame of a node by its name."""
         return self._frames[name]
 
     def has_parent(self, node: Node) -> bool:
-        """Whether the node reads another one of this sub-topology, rather than a topic."""
+        """Return True if the node reads another node of this sub-topology, not a topic."""
         return bool(node.parents) and node.parents[0] in self._frames
 
     def goes_on_behind(self, node: Node) -> bool:
-        """Whether what reads a node is here too, rather than in a sub-topology of its own."""
+        """Return True if the reader of a node is in this sub-topology."""
         return any(child.name in self._names for child in self.graph.children(node))
 
     def types(self, node: Node) -> Types:
-        """The types that flow out of a node."""
+        """Return the output types of a node."""
         return self.typed.types[node.name]
 
     def serde(self, node: Node, side: str) -> Serde[Any]:
-        """The serde of a node's keys or values."""
+        """Return the serde of a node's keys or values."""
         return serde_of(getattr(self.types(node), side).kind)
 
     def value_serde(self, node: Node, purpose: str) -> Serde[Any]:
-        """The serde of a node's values."""
+        """Return the serde of a node's values."""
         return self.serde(node, "value")
 
     def input_types(self, node: Node, position: int = 0) -> Types:
-        """The types of what comes from a parent."""
+        """Return the output types of a parent."""
         return self.typed.of_parent(node, position)
 
     def joiner(self, node: Any) -> tuple[Callable[..., Any], bool]:
-        """The joiner of a node as a Python function, and whether it takes the key."""
+        """Return the joiner of a node as a Python function, and True if it takes the key."""
         if not isinstance(node.joiner, Expr):
             return node.joiner, node.with_key
         left = self.input_types(node)
@@ -128,19 +128,19 @@ class RelationalLowering:
         return as_join_function(node, node.joiner, left, right, self.types(node)), True
 
     def function(self, node: Node, function: Any, reads: tuple[Serde[Any] | TypedColumn, ...]) -> UserFunction:
-        """A Python function that the user gave for a node."""
+        """Return a Python function of the user for a node."""
         return UserFunction(function, node.name, node.declared_at, reads, self._topics)
 
     def read(self, node: Node, topics: Sequence[str]) -> Frame:
-        """The records of some topics."""
+        """Return the records of some topics."""
         real = [self._topic_names.get(topic, topic) for topic in topics]
         return Frame.read(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
 
     def rows_of(self, table: GlobalTableSource) -> DataFrame:
-        """Key and value of the rows that a global table has when a plan runs."""
+        """Return key and value of the rows that a global table has when a plan runs."""
         records = self._whole(self._topic_names.get(table.topic, table.topic)).where("key is not null")
         return records.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where("value is not null")
 
     def write(self, topic: str, frame: Frame, drops: str | None = None) -> None:
-        """Let a frame go to a topic; rows without a key are dropped by the operator of this name, if there is one."""
+        """Write a frame to a topic; the operator of this name, if there is one, drops rows without a key."""
         self.outputs.append(Output(self._topic_names.get(topic, topic), frame, drops))

@@ -1,4 +1,4 @@
-"""`PathChoices`: which path the settings ask for, by sub-topology; what they ask for in vain is an error."""
+"""`PathChoices`: the paths that the settings choose for sub-topologies; an impossible choice is an error."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kstreams.errors import ConfigError
 from kstreams.runtime.spark.settings import PATH, PathChoice, PathSettings
 
 Reasons = dict[str, str | None]
-"""By operator of a sub-topology: why it cannot take the relational path."""
+"""By operator of a sub-topology: the reason why it cannot take the relational path."""
 
 
 class Choice(NamedTuple):
-    """The path that is asked for, and the setting that does."""
+    """The chosen path, and the setting that chooses it."""
 
     path: PathChoice
     key: str
 
 
 class PathChoices:
-    """What the settings ask for; that of an operator holds for all of its sub-topology, and for what is one with it.
+    """The choices of the settings. A choice for an operator applies to its whole sub-topology, and to its whole query.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class PathChoices:
                 self._of |= {other: choice for other in before.get(number, ()) if other not in explicit}
 
     def __getitem__(self, number: int) -> Choice:
-        """What is asked for a sub-topology."""
+        """Return the choice for a sub-topology."""
         return self._of[number]
 
     def require_relational(self, reasons: Mapping[int, Reasons]) -> None:
-        """Raise ConfigError when an operator was asked to be relational that runs as a task, for these reasons."""
+        """Raise ConfigError if an operator that is chosen to be relational runs as a task, with the reasons."""
         for name in (name for name, path in self._settings.operators.items() if path == "relational"):
             for number in (number for number, names in self._operators.items() if name in names):
                 refusals = {other: reason for other, reason in reasons[number].items() if reason}

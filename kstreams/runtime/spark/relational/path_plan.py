@@ -1,4 +1,4 @@
-"""Which path each sub-topology takes on Spark, and why: the data behind `kstreams explain --engine spark`. Pure."""
+"""`PathPlan`: the path of each sub-topology on Spark and the reason, for `kstreams explain --engine spark`. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.serdes import Serde
 
 Borders = Mapping[tuple[int, str], str]
-"""By sub-topology and operator: what to say of the topic that the operator writes or reads."""
+"""By sub-topology and operator: the remark on the topic that the operator writes or reads."""
 
 
 def borders(topology: Topology, reasons: Mapping[int, str], relational: Collection[int]) -> Borders:
-    """The borders of a topology.
+    """Return remarks on the topics between relational sub-topologies and those in tasks.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def borders(topology: Topology, reasons: Mapping[int, str], relational: Collecti
 
 
 def _meetings(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:
-    """Each topic within the application: who writes it, who reads it."""
+    """Yield each topic within the application with the operators that write it and read it."""
     written = [(sink.topic, sink.name, sub.id) for sub in topology.sub_topologies for sink in sub.sinks]
     for sub in topology.sub_topologies:
         for source in sub.sources:
@@ -71,7 +71,7 @@ def _operator(topology: Topology, name: str) -> str:
 
 
 def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
-    """Why a node cannot take the relational path; None when it can."""
+    """Return the reason why a node cannot take the relational path; None if it can."""
     form = operators.of(node).spark
     if form.lower is None:
         return form.reason
@@ -84,7 +84,7 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
 
 
 def difference_of(node: Node) -> str | None:
-    """What of the final results of a node is not exact on the relational path."""
+    """Return the difference of a node's final results on the relational path."""
     return operators.of(node).spark.difference
 
 
@@ -99,7 +99,7 @@ _FASTER = "faster as tasks: they read, process and write in one go, and Spark wo
 
 
 class PathDecision(NamedTuple):
-    """One operator: the path it takes, and why.
+    """The path of one operator, and the reason.
 
     Parameters
     ----------
@@ -145,16 +145,16 @@ class PathPlan:
         return frozenset().union(*self.queries.values())
 
     def gives_updates(self, number: int) -> bool:
-        """Whether a query gives, with each step, the windows that changed, rather than those that are over."""
+        """Return True if a query emits the windows that changed in each step, False if it emits closed windows only."""
         return any(gives_updates(node, self.facts) for node in self.nodes[number])
 
     def described(self) -> dict[int, str]:
-        """What each query is, by its number."""
+        """Return the description of each query, by its number."""
         kinds = {number: "updates" if self.gives_updates(number) else "final results" for number in self.queries}
         return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
 
     def members(self, number: int) -> frozenset[int]:
-        """The sub-topologies that are computed with one."""
+        """Return the sub-topologies that are computed in the query of one."""
         return self.queries.get(number, frozenset({number}))
 
 
@@ -202,7 +202,7 @@ def _queries(
     reasons: Mapping[int, Reasons],
     facts: TypedGraph,
 ) -> Queries:
-    """The queries for which Spark keeps state; what keeps state and is no part of one gets its reasons."""
+    """Return the queries for which Spark keeps state, and add reasons for stateful operators outside of queries."""
     stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
     able = _without_reasons(reasons)
     possible = possible_queries(exchanges, able, stateful)
@@ -217,7 +217,7 @@ def _queries(
 
 
 def _refused(together: tuple[Node, ...], topology: Topology, facts: TypedGraph) -> dict[str, str]:
-    """What keeps the operators of a query from being one."""
+    """Return the reasons why the operators of a query cannot be one query."""
     refusals = {
         node: unsupported_in_query(node, together, facts) or through_reason(node, topology) for node in together
     }
@@ -225,20 +225,20 @@ def _refused(together: tuple[Node, ...], topology: Topology, facts: TypedGraph) 
 
 
 def _in_order(members: Collection[int], nodes: Mapping[int, tuple[Node, ...]], graph: LogicalGraph) -> tuple[Node, ...]:
-    """The operators of some sub-topologies, parents first."""
+    """Return the operators of some sub-topologies, parents first."""
     names = {node.name for member in members for node in nodes[member]}
     return tuple(node for node in graph if node.name in names)
 
 
 def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
-    """Why a sub-topology is better off as tasks, whatever its operators can."""
+    """Return the reason why a sub-topology runs better as tasks, even if its operators are relational."""
     if not sub.sinks:
         return _WRITES_NOTHING
     return _FASTER if choice == "auto" and not sub.stores else None
 
 
 def needs_tasks(config: Config) -> str | None:
-    """The setting by which an application runs as tasks whatever its operators could: Spark cannot follow it."""
+    """Return the settings that make the whole application run as tasks, or None: Spark cannot follow them."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
     configured = [name for name in names if config[name] not in ("fail", "retry")]
     if config["errors.dead.letter.queue.topic.name"] is not None:
@@ -251,7 +251,7 @@ def needs_tasks(config: Config) -> str | None:
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
-    """The logical operators of a sub-topology, in order of declaration; repartitions belong to both sides."""
+    """Return the logical operators of a sub-topology in order of declaration; repartitions belong to both sides."""
     names = {topology.origin.get(node.name, node.name) for node in sub.nodes}
     return tuple(node for node in graph if node.name in names)
 
@@ -301,7 +301,7 @@ def _decisions(
 
 
 def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> str:
-    """Who decided that an operator runs as a task for a reason, or for none is relational."""
+    """Return the rule or setting that decides the path of an operator; `reason` is why it runs as a task."""
     if only_tasks is not None:
         return only_tasks
     if reason == _FASTER:
@@ -310,7 +310,7 @@ def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> s
 
 
 def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
-    """What others are told of the path of a sub-topology."""
+    """Return why a sub-topology is relational or runs as tasks, in words."""
     refusals = [(name, reason) for name, reason in reasons.items() if reason]
     if not refusals:
         by = decided_by(None)
@@ -320,7 +320,7 @@ def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
 
 
 def _part_of(number: int, queries: Queries) -> str:
-    """What to say of a sub-topology that others compute."""
+    """Return the other queries that compute a sub-topology, in words."""
     other_queries = sorted(other for other, members in queries.items() if number in members and other != number)
     return f"; computed in the query of sub-topology {' and '.join(map(str, other_queries))}" if other_queries else ""
 

@@ -13,14 +13,14 @@ from kstreams.processor.topology.barriers import reachable
 from kstreams.processor.topology.topology import SubTopology, Topology
 
 Queries = Mapping[int, frozenset[int]]
-"""By the sub-topology that writes: all that the query computes, itself included."""
+"""By the sub-topology that writes to topics: all sub-topologies of the query, including itself."""
 
 OTHERS_TOO = "its repartition topic is written or read by what is no part of one query with it"
 _THROUGH = "a query with state neither reads nor writes a topic that the application itself writes and reads"
 
 
 class Exchanges(NamedTuple):
-    """What sub-topologies give to each other by repartition topics.
+    """The repartition topics between sub-topologies.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class Exchanges(NamedTuple):
     inner: frozenset[int]
 
     def members(self, number: int) -> frozenset[int]:
-        """A sub-topology, and all whose records come to it."""
+        """Return a sub-topology and all sub-topologies upstream."""
         return reachable(number, self.before) | {number}
 
 
 def exchanges_of(topology: Topology) -> Exchanges:
-    """The exchanges of a topology."""
+    """Return the exchanges of a topology."""
     subs = topology.sub_topologies
     names = {topic.name for topic in topology.repartition_topics}
     written = {sub.id: _written(sub) for sub in subs}
@@ -53,7 +53,7 @@ def exchanges_of(topology: Topology) -> Exchanges:
 
 
 def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Collection[int]) -> Queries:
-    """The queries that there could be, if nothing else were in their way.
+    """Return the possible queries before other restrictions.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Coll
 
 
 def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -> Queries:
-    """Those that remain when all readers of what one computes must be part of some, and each state of a single one."""
+    """Return the queries in which all readers of a member take part, and in which each state has a single query."""
     chosen = dict(queries)
     while True:
         inside = frozenset().union(*chosen.values())
@@ -86,7 +86,7 @@ def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -
 
 
 def through_reason(node: Node, topology: Topology) -> str | None:
-    """Why a node keeps its query out: the records of such topics are there within a step, for tasks."""
+    """Return the reason why a node cannot be in a query: its topic is written and read within a step."""
     subs = topology.sub_topologies
     names = {topic.name for topic in topology.repartition_topics}
     within = _all(map(_written, subs)) & _all(map(_read, subs)) - names

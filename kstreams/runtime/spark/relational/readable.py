@@ -1,4 +1,4 @@
-"""Why Spark cannot read what an operator's functions take, or write what they give. None: it can."""
+"""Reasons why Spark cannot read the input of an operator's functions or write their output; None if it can."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.serdes.json_columns import JsonColumns
 
 
 def unknown_type(kind: TypeOf, side: str) -> str | None:
-    """Why bytes of a side cannot become objects, nor objects bytes."""
+    """Return the reason why bytes of a side cannot be converted to objects or back."""
     if kind.kind is None:
         return f"the type of its {side} is not known"
     try:
@@ -28,20 +28,20 @@ def unknown_type(kind: TypeOf, side: str) -> str | None:
 
 
 def unreadable(function: object, types: Types) -> str | None:
-    """Why an expression's columns, or a function's arguments, cannot be had from the bytes."""
+    """Return the reason why an expression's columns, or a function's arguments, cannot be read from bytes."""
     if not isinstance(function, Expr):
         return unknown_type(types.key, "key") or unknown_type(types.value, "value")
     return refusal(function) or first_reason(undecodable(leaf, types) for leaf in function.leaves)
 
 
 def unbuildable(function: object) -> str | None:
-    """Why what an expression gives is no column."""
+    """Return the reason why the result of an expression cannot be a column."""
     builds = isinstance(function, Expr) and any(node.operation is Operation.STRUCT for node in function.walk())
     return "ks.struct builds objects" if builds else None
 
 
 def undecodable(leaf: Expr, types: Types) -> str | None:
-    """Why what an expression reads of a record has no column."""
+    """Return the reason why the parts of a record that an expression reads have no column."""
     if leaf.operation is Operation.TIMESTAMP:
         return None
     if leaf.operation is Operation.HEADER:
@@ -59,7 +59,7 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
 
 
 def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
-    """Why bytes of the two sides of a join cannot become objects, or its results bytes."""
+    """Return the reason why bytes of the sides of a join cannot become objects, or its results bytes."""
     left, right = side_types(node, typed.of_parent(node, 0), typed.of_parent(node, 1))
     return (
         unknown_type(left.key, "key")
@@ -70,5 +70,5 @@ def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
 
 
 def first_reason(reasons: Iterable[str | None]) -> str | None:
-    """The first reason that there is."""
+    """Return the first reason that is not None."""
     return next((reason for reason in reasons if reason is not None), None)

@@ -1,4 +1,4 @@
-"""`relational_rows`: what a sub-topology on the relational path writes, as rows for the sink."""
+"""`relational_rows`: the rows that a relational sub-topology writes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kstreams.runtime.spark.relational.states_in_query import parting
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
 
 Read = Callable[[list[str]], DataFrame]
-"""Gives the records of some topics, as `OUT_SCHEMA` but for the origin."""
+"""Returns the records of some topics, in the columns of `OUT_SCHEMA` without the origin."""
 
 ReadWhole = Callable[[str], DataFrame]
-"""Gives all records that the topic of a global table holds when a plan runs."""
+"""Returns all records that the topic of a global table holds when a plan runs."""
 
 Keep = Callable[[DataFrame], DataFrame]
 
 _PARTED = "?"
-"""Stands for a topic where rows are still to go several ways."""
+"""The topic of rows that several branches of the query still process."""
 
 
 def relational_rows(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
-    """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
+    """Return the rows that a relational sub-topology writes, as `OUT_SCHEMA`.
 
     The partition is still the one that each row came from.
     """
@@ -56,7 +56,7 @@ def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, p
 def rows_behind(
     plan: PathPlan, number: int, batch: DataFrame, whole: ReadWhole, program: Program, keep: Keep
 ) -> DataFrame:
-    """What a query writes, of a batch that `rows_of_query` gave.
+    """Return the rows that a query writes, from a batch of `rows_of_query`.
 
     Parameters
     ----------

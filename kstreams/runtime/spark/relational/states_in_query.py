@@ -1,4 +1,4 @@
-"""Which operators can be one query for which Spark keeps the state, and where the rows of such a query part.
+"""Rules for operators in one query for which Spark keeps state, and for the node at which such a query branches.
 
 Several states can be Spark's when all are windows that hand over what is final: beside each other, or of each other's
 results. There is one watermark: those that are first have the same grace.
@@ -28,7 +28,7 @@ _TWO_DELAYS = "its grace is not that of {}, and a query has one watermark"
 
 
 def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
-    """What keeps a node out of a query in which Spark keeps the state of some of these nodes."""
+    """Return the reason why a node cannot be in a query in which Spark keeps the state of some of these nodes."""
     stateful = [other for other in nodes if keeps_state(other)]
     if _is_named(node) and not any(node is keeper or node.name in keeper.parents for keeper in stateful):
         return KEPT_IN_TASKS
@@ -43,24 +43,24 @@ def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -
 
 
 def first_states(nodes: Iterable[Node], typed: TypedGraph) -> list[Node]:
-    """Those of some nodes that follow time, and have no other such node before them: the watermark is theirs."""
+    """Return the nodes that follow time without another such node upstream: they determine the watermark."""
     following = [node for node in nodes if follows_time(node)]
     behind = {state.name for node in following for state in _states_behind(node, typed)}
     return [node for node in following if node.name not in behind]
 
 
 def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
-    """How far the watermark of a query stays behind the greatest time seen, in milliseconds."""
+    """Return the delay of a query's watermark in milliseconds."""
     return max(delay_of(node, typed) for node in first_states(nodes, typed))
 
 
 def has_state_behind(node: Node, typed: TypedGraph) -> bool:
-    """Whether the results of a node come to another one that keeps state."""
+    """Return True if the results of a node reach another stateful node."""
     return bool(_states_behind(node, typed))
 
 
 def parting(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
-    """The node of a query whose rows go several ways: they are computed once, and each batch goes on from there."""
+    """Return the node at which a query branches. Its rows are computed once, and each batch continues from there."""
     last = [node for node in nodes if keeps_state(node) and not _states_behind(node, typed)]
     several = [node for node in last if _ways_out(node, typed) > 1]
     return next((node for node in several if not _meets_others(node, typed)), None)
@@ -95,7 +95,7 @@ def _hands_over_what_is_final(node: Node, typed: TypedGraph) -> bool:
 
 
 def _consists_of(node: Node, before: Node) -> bool:
-    """Whether each window of a node is made of whole windows of another, of which each result lies in one of them."""
+    """Return True if each window of a node consists of whole windows of another node."""
     if not isinstance(node, g.WindowedAggregate) or not isinstance(before, g.WindowedAggregate):
         return False
     outer = node.windows
@@ -110,25 +110,25 @@ def _states_behind(node: Node, typed: TypedGraph) -> list[Node]:
 
 
 def _is_named(node: Node) -> bool:
-    """Whether the rows of a node are in a store that has a name of the user's."""
+    """Return True if the rows of a node are in a store that the user named."""
     materialized = getattr(node, "materialized", None)
     return materialized is not None and materialized.name is not None
 
 
 def _meets_others(node: Node, typed: TypedGraph) -> bool:
-    """Whether rows of other nodes come in behind a node; a global table has all that it needs."""
+    """Return True if rows of other nodes join downstream of a node; a global table needs no other rows."""
     inside = {downstream.name for downstream in typed.graph.downstream(node)}
     parents = (typed.graph[parent] for name in inside - {node.name} for parent in typed.graph[name].parents)
     return any(parent.name not in inside and not isinstance(parent, g.GlobalTableSource) for parent in parents)
 
 
 def _ways_out(node: Node, typed: TypedGraph) -> int:
-    """By how many ways the rows of a node reach a sink: each is computed for itself."""
+    """Return the number of ways from a node to sinks; each way is computed separately."""
     return isinstance(node, g.To) + sum(_ways_out(child, typed) for child in typed.graph.children(node))
 
 
 def _ways_to_states(node: Node, typed: TypedGraph) -> int:
-    """By how many ways the rows of a node reach a sink or the next state."""
+    """Return the number of ways from a node to a sink or the next stateful node."""
     children = typed.graph.children(node)
     return sum(
         1 if keeps_state(child) or isinstance(child, g.To) else _ways_to_states(child, typed) for child in children

@@ -1,4 +1,4 @@
-"""Sub-topologies on the relational path for which Spark keeps state: each is a query of its own."""
+"""`WindowedSteps`: queries of relational sub-topologies for which Spark keeps state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OutputMode = Literal["append", "update"]
 
 
 class WindowedSteps:
-    """See `StepExecutor`: Spark has done the work when it hands over the rows.
+    """The `StepExecutor` of such a query: Spark has computed the rows before the step begins.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class WindowedSteps:
         self._program = program
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
-        """Write the rows; the end of input came as data."""
+        """Write the rows of a batch; the end of input is a row itself."""
         input_rows = step_input.required_rows()
         plan = self._plan
         number = self._number
@@ -67,7 +67,7 @@ class WindowedSteps:
 
 
 def output_mode(plan: PathPlan, number: int) -> OutputMode:
-    """What Spark hands over of a windowed sub-topology: windows that are over, or with each step those that changed."""
+    """Return the output mode of a query: `append` for closed windows, `update` for all windows that changed."""
     return "update" if plan.gives_updates(number) else "append"
 
 
@@ -81,7 +81,7 @@ def windowed_stream(
     *,
     until_end: bool,
 ) -> DataFrame:
-    """The rows that a sub-topology with state writes, as a stream.
+    """Return the rows of a stateful sub-topology as a stream.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`TypedGraph`: a logical graph, and what checks and rules of the relational path ask of it."""
+"""`TypedGraph`: a logical graph with its types, for checks and rules of the relational path."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kstreams.dsl.graph import LogicalGraph, Node
 
 @dataclass(frozen=True)
 class TypedGraph:
-    """A logical graph and the types that flow through it."""
+    """A logical graph and the types of its records."""
 
     graph: LogicalGraph
 
     @cached_property
     def types(self) -> dict[str, Types]:
-        """What flows out of every node."""
+        """The output types of every node."""
         return dict(flow_types(self.graph))
 
     @cached_property
     def with_null_keys(self) -> frozenset[str]:
-        """The repartitions that records without a key pass."""
+        """The repartitions that records without a key pass through."""
         return repartitions_with_null_keys(self.graph)
 
     def of_parent(self, node: Node, position: int = 0) -> Types:
-        """What flows into a node."""
+        """Return the input types of a node."""
         return self.types[node.parents[position]]

@@ -1,4 +1,4 @@
-"""`UserFunction`: a Python function of the user inside an Arrow UDF; what it raises names operator, line and record."""
+"""`UserFunction`: a Python function of the user inside an Arrow UDF; errors name operator, line and record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTITIONS = 1 << 20
 
 
 def origin_column(number: int, topics: Sequence[str]) -> Column:
-    """Names the topic partition that each row of a sub-topology comes from: the rows of one stay in order."""
+    """Return a column that numbers the topic partition of each row; rows of one partition stay in order."""
     first, *other_codes = [((number * _TOPICS) + _code(topic)) * _PARTITIONS for topic in topics]
     base = F.lit(first)
     for topic, code in zip(topics[1:], other_codes, strict=True):
@@ -35,31 +35,31 @@ def _code(topic: str) -> int:
 
 
 def partition_of_origin() -> Column:
-    """The partition that a row comes from."""
+    """Return the topic partition of a row."""
     return F.col("origin") % _PARTITIONS
 
 
 PLACE = ("origin", "offset")
-"""The columns behind the arguments: where a row comes from."""
+"""The columns after the arguments, which locate a row: partition and offset."""
 
 
 class TypedColumn(NamedTuple):
-    """Stands for a serde where a column is typed already."""
+    """The replacement of a serde for a column that is typed already."""
 
     serde: Serde[Any]
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
-        """The values of a typed column."""
+        """Return the values of a typed column."""
         values: list[Any] = column.to_pylist()
         return values
 
     def deserialize(self, data: bytes) -> Any:
-        """The value of bytes, for who has no column."""
+        """Return the value of bytes, if there is no column."""
         return self.serde.deserialize(data)
 
 
 class UserFunction(NamedTuple):
-    """One function and what is needed to call it and to explain its failure.
+    """A function, with the data that calls and errors need.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class UserFunction(NamedTuple):
             raise self._failed(error, *place) from error
 
     def listed(self, gave_text: Callable[[], None] = no_warning) -> UserFunction:
-        """The same for a function that gives any number of results: each list is complete before the next row."""
+        """Return the variant for a function of any number of results: each list is complete before the next row."""
 
         function = self.function
 
@@ -119,12 +119,12 @@ class UserFunction(NamedTuple):
         return self._replace(function=lambda *row: list(several(function(*row), "values")))
 
     def paired(self) -> UserFunction:
-        """The same for a function that gives a key and a value."""
+        """Return the variant for a function that returns a key and a value."""
         function = self.function
         return self._replace(function=lambda *row: pair_of(function(*row)))
 
     def paired_lists(self) -> UserFunction:
-        """The same for a function that gives any number of keys and values."""
+        """Return the variant for a function that returns any number of keys and values."""
         function = self.function
         return self._replace(function=lambda *row: list(map(pair_of, several(function(*row), "(key, value) pairs"))))
 

@@ -1,4 +1,4 @@
-"""What kind of state Spark keeps for an operator, and until when."""
+"""The kinds of state that Spark keeps for operators, and how long it keeps them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
 
 
 def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
-    """The windows of a node for which Spark keeps state on the relational path."""
+    """Return the windows of a node for which Spark keeps state on the relational path."""
     return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin | g.SelfJoin) else None  # type: ignore[return-value]
 
 
 def delay_of(node: Node, typed: TypedGraph) -> int:
-    """How far the watermark stays behind the greatest time seen, in milliseconds.
+    """Return the delay of the watermark of a node in milliseconds.
 
     A window is final when the greatest time seen is its end and the grace: the grace is the delay. Where Python takes
     record by record, what is older than the watermark belongs to closed windows only, or would begin a closed session.
@@ -31,40 +31,40 @@ def delay_of(node: Node, typed: TypedGraph) -> int:
 
 
 def follows_time(node: Node) -> bool:
-    """Whether Spark forgets the state of a node in the course of time."""
+    """Return True if Spark deletes the state of a node as time advances."""
     return window_of(node) is not None or isinstance(node, g.Deduplicate)
 
 
 def keeps_state(node: Node) -> bool:
-    """Whether Spark keeps state for a node on the relational path."""
+    """Return True if Spark keeps state for a node on the relational path."""
     return follows_time(node) or isinstance(node, g.StreamAggregate | g.StreamTableJoin)
 
 
 def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    """Whether only the last result of each window is asked for."""
+    """Return True if only the last result of each window is emitted."""
     return node.emit is EmitStrategy.ON_WINDOW_CLOSE or _suppressed(node, typed)
 
 
 def by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    """Whether Spark itself can aggregate: no Python function does, and of sessions it gives the final results only."""
+    """Return True if Spark's own aggregation can be used: no Python function, and no updates of sessions."""
     is_expression = isinstance(node.aggregation, g.Count | g.Expressions)
     return is_expression and (not isinstance(node.windows, SessionWindows) or is_final(node, typed))
 
 
 def takes_one_by_one(node: Node, typed: TypedGraph) -> bool:
-    """Whether Spark hands records and states of a node to Python, as it does in streaming queries only."""
+    """Return True if Spark passes records and states of a node to Python, which it does in streaming queries only."""
     if isinstance(node, g.WindowedAggregate):
         return not by_expression(node, typed)
     return isinstance(node, g.StreamAggregate | g.StreamTableJoin | g.Deduplicate)
 
 
 def gives_updates(node: Node, typed: TypedGraph) -> bool:
-    """Whether Spark is to hand over, with each step, the windows of a node that it changed."""
+    """Return True if a query emits the windows of a node that changed in each step."""
     return isinstance(node, g.WindowedAggregate) and by_expression(node, typed) and not is_final(node, typed)
 
 
 def waits_for_the_end(node: Node, typed: TypedGraph) -> bool:
-    """Whether a node needs the row that ends the input, or its last results would wait for ever."""
+    """Return True if a node emits its last results only after the row that ends the input."""
     return is_final(node, typed) if isinstance(node, g.WindowedAggregate) else window_of(node) is not None
 
 
@@ -74,6 +74,6 @@ def _suppressed(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
 
 
 def ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
-    """Whether a node holds back windows until they are final."""
+    """Return True if a node holds windows back until they are final."""
     parent = typed.graph[node.parents[0]]
     return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)

@@ -1,4 +1,4 @@
-"""What relational sub-topologies make is written to topics by the executors, in order wherever one key has an order."""
+"""`written_rows`: executors write the rows of relational sub-topologies, in order where the rows of a key have one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import SessionWindowedSerde, TimeWindowedSerde, serde_of
 
 _WINDOW_BYTES: dict[type, int] = {TimeWindowedSerde: 8, SessionWindowedSerde: 16}
-"""How many bytes stand behind the key inside a windowed one."""
+"""The number of bytes after the key in a windowed key, by serde."""
 
 
 class PartitionsOfTopic(NamedTuple):
-    """The partitions of one topic.
+    """The partitioning of one topic.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class PartitionsOfTopic(NamedTuple):
     window_bytes: int
 
     def of(self, keys: pa.Array, own: pa.Array) -> pa.Array:
-        """The partition of each row, by its key or by the partition that it came from."""
+        """Return the partition of each row, by its key or by the partition of its origin."""
         inner = pc.binary_slice(keys, 0, -self.window_bytes) if self.window_bytes else keys
         chosen = partitions_of(inner, self.partitions)
         return pa.array(np.where(chosen < 0, own.to_numpy() % self.partitions, chosen), pa.int32())
 
 
 def places_of(nodes: Iterable[Node], typed: TypedGraph, program: Program) -> dict[str, PartitionsOfTopic]:
-    """How the rows are placed that some nodes write, by real name of the topic."""
+    """Return the partitioning of the rows that some nodes write, by name of the topic in the log."""
     places = {}
     for node in nodes:
         if isinstance(node, g.To | g.Repartition):
@@ -63,7 +63,7 @@ def places_of(nodes: Iterable[Node], typed: TypedGraph, program: Program) -> dic
 
 
 def placed(rows: pa.Table, places: Mapping[str, PartitionsOfTopic]) -> pa.Table:
-    """The same rows, each with its partition instead of the one it came from; those of other topics stay."""
+    """Return the rows with the partition in their topic; rows of other topics stay unchanged."""
     topics = pc.unique(rows["topic"]).to_pylist()
     return pa.concat_tables(_placed(rows, topic, places.get(topic), len(topics)) for topic in topics)
 
@@ -84,7 +84,7 @@ RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program, output: StepOutput) -> DataFrame:
-    """The rows of a sub-topology, written; blocks of those that go to Spark as well, and of reports.
+    """Write the rows of a sub-topology, and return blocks of the rows for Spark and of reports.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program,
 
 
 def _writes(number: int, program: Program) -> bool:
-    """Whether a sub-topology writes to topics of the user's."""
+    """Return True if a sub-topology writes to topics of the user."""
     return any(sink.topic not in program.topic_names for sink in program.sub_topology(number).sinks)
 
 
 def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
-    """Whether rows with an order among them come to a topic by several Spark partitions.
+    """Return True if ordered rows reach a topic through several Spark partitions.
 
     Of one topic partition all rows are in one, in order. But topics are read apart from each other, and so is each
     parent of a merge, and what goes to one topic by two sinks; and what is handed over comes from several tasks.
@@ -132,7 +132,7 @@ def _placed_in_arrow(places: Mapping[str, PartitionsOfTopic]) -> RunsOverArrow:
 def _written_in_arrow(
     number: int, routes: RowRoutes, output: StepOutput, places: Mapping[str, PartitionsOfTopic], *, mixed: bool
 ) -> RunsOverArrow:
-    """The function that places rows and writes them; rows that come mixed are put in order all together."""
+    """Return the function that partitions and writes rows; mixed rows are sorted together first."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         written = Counter[str]()
@@ -156,7 +156,7 @@ def _written_in_arrow(
 
 
 def _blocks(topic: str, rows: pa.Table) -> Iterator[Block]:
-    """Rows of one topic as blocks, writer by writer."""
+    """Yield the rows of one topic as blocks, writer by writer."""
     for origin in pc.unique(rows["origin"]).to_pylist():
         mine = rows.filter(pc.equal(rows["origin"], origin)).combine_chunks()
         columns = (whole(mine[name]) for name in ("key", "value", "timestamp", "headers"))

@@ -21,7 +21,7 @@ _decode = msgpack_decoder(list[int]).decode
 
 
 def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
-    """The records go mark by mark through Python."""
+    """Process the records of each mark in Python."""
     frame = build.parent(node)
     settings = node.supplier
     mark = FunctionCall.on_rows(node, settings.mark, frame, True, build).serialized(settings.serde)
@@ -32,7 +32,7 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
 
 
 class _Times(KeyedState):
-    """The times at which a mark was seen."""
+    """The state of a mark: the times of its records."""
 
     def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, saved: SavedState, seen_ms: int) -> None:
         self._within_ms = within_ms

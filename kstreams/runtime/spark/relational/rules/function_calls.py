@@ -1,4 +1,4 @@
-"""`FunctionCall`: a Python function on rows; what it takes and gives is typed where Spark has the codec."""
+"""`FunctionCall`: a Python function on rows; its arguments and results are typed if Spark has the codec."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 class Argument(NamedTuple):
-    """A column, and how a function reads it."""
+    """A column, and the decoder of a function's argument."""
 
     column: Column
     reads: Serde[Any] | TypedColumn
 
     @classmethod
     def of(cls, serde: Serde[Any], column: Column) -> Argument:
-        """A serialized column."""
+        """Create the argument of a serialized column."""
         return cls(decoded(serde, column), TypedColumn(serde)) if in_catalyst(serde) else cls(column, serde)
 
     @classmethod
     def of_side(cls, frame: Frame, side: str) -> Argument:
-        """The keys or the values of a frame."""
+        """Create the argument of the keys or the values of a frame."""
         serde: Serde[Any] = getattr(frame, side)
         return cls(frame.typed(side), TypedColumn(serde)) if in_catalyst(serde) else cls(F.col(side), serde)
 
 
 class FunctionCall(NamedTuple):
-    """A Python function of the user, and the columns that it is called with: its arguments, then the row's place."""
+    """A Python function of the user and its columns: the arguments, then the origin of the row."""
 
     function: UserFunction
     columns: tuple[Column, ...]
@@ -55,7 +55,7 @@ class FunctionCall(NamedTuple):
         build: RelationalLowering,
         place: Iterable[str] = PLACE,
     ) -> FunctionCall:
-        """A function that the user gave for a node."""
+        """Create the call of a function that the user passed to a node."""
         columns, reads = zip(*arguments, strict=True)
         return cls(build.function(node, function, reads), (*columns, *map(F.col, place)))
 
@@ -63,7 +63,7 @@ class FunctionCall(NamedTuple):
     def on_rows(
         cls, node: g.Node, function: object, frame: Frame, with_key: bool, build: RelationalLowering
     ) -> FunctionCall:
-        """A function of keys and values, or of values alone."""
+        """Create the call of a function of keys and values, or of values alone."""
         sides = ("key", "value") if with_key else ("value",)
         return cls.of(node, function, [Argument.of_side(frame, side) for side in sides], build)
 
@@ -72,12 +72,12 @@ class FunctionCall(NamedTuple):
         return arrow_call(returned, work, (self.function, *arguments), *self.columns)
 
     def serialized(self, serde: Serde[Any]) -> Column:
-        """What the function gives for each row, serialized."""
+        """Return the serialized result of the function for each row."""
         return self.column("binary", _serialized, serde)
 
 
 def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) -> Frame:
-    """The rows with what a function gives as key or value, typed where Spark encodes it."""
+    """Return the rows with the result of a function as key or value, typed if Spark can encode it."""
     if serde.arrow_type is not None and in_catalyst(serde):
         kind = SQL_TYPES[serde.arrow_type]
         return frame.with_typed(side, call.column(kind, _typed, serde), serde, kind)

@@ -1,4 +1,4 @@
-"""Joins of a stream with a global table: what the table holds when a step runs is broadcast."""
+"""Joins of a stream with a global table: the rows of the table when a step runs are broadcast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Frame:
-    """Each record meets the row whose key its selector gives."""
+    """Join each record with the row of the key that its selector returns."""
     stream = build.parent(node)
     of_table = build.input_types(node, 1)
     source = build.graph[node.parents[1]]
@@ -43,7 +43,7 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
 
 
 def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame) -> tuple[Frame, Column]:
-    """The key of the table that each record asks for, serialized."""
+    """Return the serialized key of the table for each record."""
     serde = serde_of(build.input_types(node, 1).key.kind)
     selector = node.key_selector
     if not isinstance(selector, Expr):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WindowJoin: TypeAlias = g.StreamJoin | g.SelfJoin
 Choose: TypeAlias = "Callable[[str], Column]"
-"""Gives, by name, a column of the one row of a pair that says where the result comes from."""
+"""Returns, by name, a column of the side of a pair whose origin the result has."""
 
 SIDES = ("left", "right")
 COLUMNS = ("key", "value", "headers", "origin", "offset", EVENT_TIME)
@@ -53,7 +53,7 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
 def with_joined(
     frame: Frame, node: Any, values: Sequence[Argument], build: RelationalLowering, place: Sequence[str] = PLACE
 ) -> Frame:
-    """The rows with what the joiner of a node gives of key, left and right value."""
+    """Return the rows with the joiner's result of key, left and right value."""
     joiner, with_key = build.joiner(node)
     call = FunctionCall.of(node, joiner, values if with_key else values[1:], build, place)
     return with_result(frame, "value", build.serde(node, "value"), call)
@@ -69,7 +69,7 @@ def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: Relationa
 
 
 def _placed(rows: DataFrame, side: str) -> DataFrame:
-    """The rows of a side of which null keys meet none: to Spark, two of them would be equal."""
+    """Return the rows of a side with a join key in which a null key equals no other key."""
     key = F.col(f"{side}_key")
     return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
 
@@ -89,7 +89,7 @@ def _left(name: str) -> Column:
 
 
 def _either(name: str) -> Column:
-    """What the left row says or, where there is none, the right one."""
+    """Return the value of the left row, or of the right row if there is no left one."""
     return F.coalesce(f"left_{name}", f"right_{name}")
 
 
@@ -98,7 +98,7 @@ def _same(name: str) -> Column:
 
 
 def _within(node: WindowJoin) -> Column:
-    """Whether the right row is at most `before` the left one or `after` it, both ends included."""
+    """Return the condition that the right row is at most `before` earlier or `after` later than the left row."""
     # Literals: Spark looks for them to know how long rows wait.
     before, after = (F.expr(f"INTERVAL {ms} MILLISECONDS") for ms in (node.windows.before_ms, node.windows.after_ms))
     left = F.col(f"left_{EVENT_TIME}")

@@ -1,4 +1,4 @@
-"""Aggregations by key and joins of a stream with a table: Python goes through each key, Spark keeps the state."""
+"""Aggregations by key and joins of a stream with a table: Python processes each key, and Spark keeps the state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAM = 1
 
 
 def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Frame:
-    """Every record of a key changes its aggregate, and the new one goes on."""
+    """Emit the new aggregate of a key for every record."""
     frame = build.parent(node)
     aggregation = RecordAggregation.of(node, build)
     present = frame.where(F.col("key").isNotNull() & F.col("value").isNotNull())
@@ -31,7 +31,7 @@ def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Fram
 
 
 class _Aggregate(KeyedState):
-    """The aggregate of a key, None at first."""
+    """The state of an aggregation: the aggregate of a key, None at first."""
 
     def __init__(self, aggregation: RecordAggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
         self._aggregation = aggregation
@@ -51,7 +51,7 @@ class _Aggregate(KeyedState):
 
 
 class _Lookup(NamedTuple):
-    """A join with a table: the joiner, whether it takes the key, and whether rows without a partner go on."""
+    """A join with a table: the joiner, True if it takes the key, and True if rows without a partner are emitted."""
 
     joiner: UserFunction
     with_key: bool
@@ -60,7 +60,7 @@ class _Lookup(NamedTuple):
 
 
 def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:
-    """The rows of the table are kept by key, and each record of the stream meets the one that is there."""
+    """Store the rows of the table by key, and join each record of the stream with the present row of its key."""
     stream = build.parent(node, 0)
     table = build.parent(node, 1)
     result = build.serde(node, "value")
@@ -73,7 +73,7 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
 
 
 class _Row(KeyedState):
-    """The row of the table that the records of a key meet."""
+    """The state of a join: the row of the table for a key."""
 
     def __init__(self, lookup: _Lookup, key: bytes | None, saved: SavedState, seen_ms: int) -> None:
         self._lookup = lookup

@@ -1,4 +1,4 @@
-"""`RecordAggregation`: an aggregator that takes record by record, and how its aggregates are kept and shown."""
+"""`RecordAggregation`: an aggregator that takes one record at a time, with the serdes of its aggregates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.serdes import Serde
 
 
 class RecordAggregation(NamedTuple):
-    """An aggregator; `step` is its function, `result` the serde of what others see."""
+    """An aggregator; `step` is its function, and `result` the serde of its output."""
 
     lowered: Lowered
     step: UserFunction
@@ -21,32 +21,32 @@ class RecordAggregation(NamedTuple):
 
     @classmethod
     def of(cls, node: g.StreamAggregate | g.WindowedAggregate, build: RelationalLowering) -> RecordAggregation:
-        """The aggregator of a node."""
+        """Return the aggregator of a node."""
         frame = build.parent(node)
         lowered = lower(node, build)
         step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
         return cls(lowered, step, build.serde(node, "value"))
 
     def initial(self) -> Any:
-        """The aggregate of no record."""
+        """Return the initial aggregate."""
         return self.lowered.aggregator.initial()
 
     def aggregated(self, record: KeyRecord, aggregate: object) -> Any:
-        """What a record makes of an aggregate."""
+        """Apply a record to an aggregate."""
         time = (record.timestamp,) if self.lowered.aggregator.timed else ()
         return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
 
     def shown(self, aggregate: object) -> bytes | None:
-        """What others see of an aggregate, as bytes."""
+        """Serialize an aggregate for the output."""
         if aggregate is None:
             return None
         result = self.lowered.aggregator.result
         return self.result.serialize(aggregate if result is None else result(aggregate))
 
     def kept(self, aggregate: object) -> bytes:
-        """The bytes of an aggregate, for the next step."""
+        """Serialize an aggregate for the next step."""
         return self.lowered.state.serialize(aggregate)
 
     def restored(self, saved: bytes) -> Any:
-        """The aggregate of such bytes."""
+        """Deserialize an aggregate of the step before."""
         return self.lowered.state.deserialize(saved)

@@ -105,7 +105,7 @@ def to(node: g.To, build: RelationalLowering) -> None:
 
 
 def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
-    """Written by the sub-topology before it, read by the one after it; within a query, Spark exchanges the rows."""
+    """Write the rows to the topic, or read the topic in the next sub-topology; within a query, Spark shuffles them."""
     if not build.has_parent(node):
         return build.read(node, [node.topic])
     frame = _as_declared(build.parent(node), node, build)
@@ -119,14 +119,14 @@ def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
 def condition(
     predicate: object, frame: Frame, node: g.Node, build: RelationalLowering, name: str = "_holds"
 ) -> tuple[Frame, Column]:
-    """A predicate as a column that is never null."""
+    """Return a predicate as a column that is never null."""
     if isinstance(predicate, Expr):
         return frame.with_computed({name: predicate}), F.coalesce(F.col(name), F.lit(False))
     return frame, FunctionCall.on_rows(node, predicate, frame, True, build).column("boolean", _predicate)
 
 
 def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
-    """A sink may write another serde than its parent's values have."""
+    """Serialize the rows with the serde of the sink, which may differ from the serde of its parent."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
     if key != frame.key:

@@ -1,4 +1,4 @@
-"""Tables as upserts: a row is the new value of its key, and one without a value deletes it; no store keeps them."""
+"""Tables as upserts, without a store: a row is the new value of its key, and a row without a value deletes the key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGGREGATES = (g.StreamAggregate, g.WindowedAggregate)
 
 
 def table_source(node: g.TableSource, build: RelationalLowering) -> Frame:
-    """The records of its topic."""
+    """Read the records of the table's topic."""
     return _keyed(build.read(node, [node.topic]))
 
 
@@ -32,7 +32,7 @@ def to_table(node: g.ToTable, build: RelationalLowering) -> Frame:
 
 
 def table_filter(node: g.TableFilter, build: RelationalLowering) -> Frame:
-    """What it leaves out is deleted."""
+    """Delete the rows that the filter drops."""
     predicate = node.predicate if isinstance(node.predicate, Expr) else _of_rows(node.predicate)
     frame, holds = condition(predicate, build.parent(node), node, build)
     return frame.with_value(F.when(~holds if node.negate else holds, F.col("value")), frame.value)
@@ -53,7 +53,7 @@ def _keyed(frame: Frame) -> Frame:
 
 
 def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the user that is not called for rows without a value."""
+    """Return a function of the user that is not called for rows without a value."""
 
     def of_row(*arguments: object) -> Any:
         return None if arguments[-1] is None else function(*arguments)

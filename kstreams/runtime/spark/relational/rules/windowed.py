@@ -39,11 +39,11 @@ _AGGREGATES = {
     Operation.MIN: "min",
     Operation.MAX: "max",
 }
-"""Spark's function for a slot."""
+"""Spark's aggregate function for each slot."""
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    """Expressions by Spark's own aggregation; Python functions, and updates of sessions, record by record."""
+    """Aggregate expressions with Spark's aggregation; Python functions and updates of sessions run record by record."""
     return _by_expression(node, build) if by_expression(node, build.typed) else windowed_updates(node, build)
 
 
@@ -59,7 +59,7 @@ def _by_expression(node: g.WindowedAggregate, build: RelationalLowering) -> Fram
 
 
 def pass_on(node: g.Suppress | g.ToStream, build: RelationalLowering) -> Frame:
-    """The same frame: it holds final results, or updates of windows, each the latest of its step."""
+    """Return the same frame: it holds final results, or the latest update of each window in a step."""
     return build.parent(node)
 
 
@@ -69,7 +69,7 @@ def _slot(number: int, slot: Expr) -> Column:
 
 
 def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any, aggregation: Aggregation) -> Frame:
-    """Keys and values as bytes, made of the windows and of what was aggregated."""
+    """Return keys and values as bytes, from windows and aggregates."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
     start = F.unix_millis(F.col("_window.start"))
@@ -93,7 +93,7 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
 
 
 def _typed_key(serde: Serde[Any], form: WindowForm) -> list[Column]:
-    """The key and its window as columns, if the key can be one."""
+    """Return the key and its window as columns, if Spark has a type for the key."""
     if not isinstance(serde, WindowedSerde) or serde.inner.arrow_type not in SQL_TYPES:
         return []
     key = decoded(serde.inner, F.col("key")).alias("key")
@@ -109,7 +109,7 @@ def _value(aggregation: Aggregation, serde: Serde[Any], slots: list[Column]) -> 
 
 
 class WindowForm(NamedTuple):
-    """Windows of one kind on the relational path.
+    """A window kind on the relational path.
 
     Parameters
     ----------
@@ -131,17 +131,17 @@ def _time_span(windows: TimeWindows) -> Column:
 
 
 def _time_key(start: Column) -> Column:
-    """The bytes of a key, then the start of its window: as `TimeWindowedSerde` writes them."""
+    """Serialize a key and the start of its window, as `TimeWindowedSerde` does."""
     return F.concat(F.col("key"), bytes_of_int(start))
 
 
 def _session_span(windows: SessionWindows) -> Column:
-    """Spark leaves out the gap itself, and times are whole milliseconds: one more, and it is in."""
+    """Return Spark's session window with a gap that is 1 ms longer, since Spark excludes the end of a gap."""
     return F.session_window(EVENT_TIME, f"{windows.gap_ms + 1} milliseconds")
 
 
 def _session_key(start: Column) -> Column:
-    """The bytes of a key, then end and start of its session: as `SessionWindowedSerde` writes them."""
+    """Serialize a key, and the end and the start of its session, as `SessionWindowedSerde` does."""
     return F.concat(F.col("key"), bytes_of_int(F.col("timestamp")), bytes_of_int(start))
 
 
@@ -187,7 +187,7 @@ def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
 
 
 def slots_of(node: g.WindowedAggregate, input_types: Types) -> Aggregation:
-    """The aggregation of a node that has one of expressions."""
+    """Return the aggregation of a node if it consists of expressions."""
     return counting() if isinstance(node.aggregation, g.Count) else expression_aggregation(node, input_types)
 
 
@@ -205,7 +205,7 @@ _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",
     SlidingWindows: "Spark has no windows that lie around each record",
 }
-"""Why windows have no form in Spark."""
+"""The reasons why window kinds have no form in Spark."""
 
 _FORMS_OF_WINDOWS: dict[type, WindowForm] = {
     TimeWindows: WindowForm(_time_span, _time_key, lambda: F.col("_window.end")),

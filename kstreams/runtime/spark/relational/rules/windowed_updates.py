@@ -26,7 +26,7 @@ from kstreams.windows import SessionWindows, TimeWindows
 from kstreams.windows.kinds import merged
 
 _Rows: TypeAlias = list[tuple[int, int, bytes, int]]
-"""What Spark keeps: start and end of each window, its serialized aggregate, and the time of that."""
+"""The state in Spark: start and end of each window, its serialized aggregate, and the time of the aggregate."""
 
 _decode = msgpack_decoder(_Rows).decode
 
@@ -46,7 +46,7 @@ class _Aggregation(NamedTuple):
     windowed_key: Callable[[bytes, Window], bytes]
 
     def united(self, record: KeyRecord, aggregates: Iterable[Any]) -> Any:
-        """The aggregate of the sessions that a record brings together."""
+        """Return the aggregate of the sessions that a record merges."""
         aggregate = self.of_records.initial()
         merge = self.merge
         if merge is None:
@@ -57,7 +57,7 @@ class _Aggregation(NamedTuple):
 
 
 def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    """A window is forgotten when it has closed."""
+    """Aggregate record by record; the state of a window is deleted when the window closes."""
     windows = node.windows
     assert isinstance(windows, TimeWindows | SessionWindows)
     frame = build.parent(node)
@@ -80,7 +80,7 @@ def _kind_of(windows: TimeWindows | SessionWindows) -> tuple[int, Callable[[byte
 
 
 class _Windows(KeyedState):
-    """The windows of a key that are not closed: those as Spark has them, and those that this step has changed."""
+    """The open windows of a key: the state of Spark with the changes of this step."""
 
     def __init__(self, aggregation: _Aggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
         self._aggregation = aggregation
@@ -91,7 +91,7 @@ class _Windows(KeyedState):
         self._changed: dict[Window, tuple[Any, int]] = {}
 
     def due(self, *, is_over: bool) -> list[KeyRecord]:
-        """The windows that are closed go, as results where only final ones are asked for."""
+        """Delete closed windows, and return them if only final results are emitted."""
         closed = [place for place in sorted(self._rows) if self._is_closed(place)]
         gone = [(place, self._rows.pop(place)) for place in closed]
         return [self._result(*closed_window) for closed_window in gone] if self._aggregation.is_final else []
@@ -102,10 +102,10 @@ class _Windows(KeyedState):
 
     @abstractmethod
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
-        """Put a record into its windows; gives each as it is then."""
+        """Add a record to its windows, and return their updates."""
 
     def kept(self) -> SavedState:
-        """All windows, until the next of them closes or, of updates, all have."""
+        """Return all windows as state until the next of them closes, or for updates until all are closed."""
         aggregation = self._aggregation
         stored = self._aggregation.of_records.kept
         changed = {place: (stored(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
@@ -120,14 +120,14 @@ class _Windows(KeyedState):
         return place.end_ms + self._aggregation.closes_after_ms <= self._seen_ms
 
     def _take_out(self, place: Window) -> tuple[Any, int] | None:
-        """The aggregate of a window, and its time."""
+        """Remove a window, and return its aggregate and the time of the aggregate."""
         if place in self._rows:
             state, timestamp = self._rows.pop(place)
             return self._aggregation.of_records.restored(state), timestamp
         return self._changed.pop(place, None)
 
     def _put(self, place: Window, aggregate: object, timestamp: int) -> None:
-        """The window has a new aggregate, or is deleted."""
+        """Set the aggregate of a window, unless it is None."""
         if aggregate is not None:
             self._changed[place] = aggregate, timestamp
 
@@ -142,7 +142,7 @@ class _Windows(KeyedState):
 
 
 class _TimeWindows(_Windows):
-    """A record goes into all windows that it lies in, but those that have closed."""
+    """Add a record to all open windows that contain it."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
         of_records = self._aggregation.of_records
@@ -160,7 +160,7 @@ class _TimeWindows(_Windows):
 
 
 class _Sessions(_Windows):
-    """All sessions within the gap of a record become one: each of them is deleted, and one takes their place."""
+    """Merge all sessions within the gap of a record: delete them, and add the merged session."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
         aggregation = self._aggregation
