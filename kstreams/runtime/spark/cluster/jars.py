@@ -1,4 +1,4 @@
-"""The jars that PySpark lacks for Delta Lake, Kafka and S3: resolved once by Maven into a cache folder.
+"""`JarSet`: the jars that PySpark lacks for Delta Lake, Kafka and S3, resolved once by Maven into a cache folder.
 
 Spark's own resolver (Ivy) is not used: it fails on one artefact that is not published for this version, while Maven
 lets us name its stand-in.
@@ -20,7 +20,7 @@ CACHE = Path("~/.cache/kstreams/spark").expanduser()
 
 
 class Coordinate(NamedTuple):
-    """A Maven artefact, and what it must not bring along."""
+    """A Maven artefact, and the dependencies that are excluded."""
 
     group: str
     artifact: str
@@ -28,7 +28,7 @@ class Coordinate(NamedTuple):
     exclusion: tuple[str, str] | None = None
 
     def xml(self) -> str:
-        """The artefact as a dependency of a pom."""
+        """Return the artefact as a dependency of a pom."""
         without = ""
         if self.exclusion:
             group, artifact = self.exclusion
@@ -44,7 +44,7 @@ class Coordinate(NamedTuple):
 
 
 class JarSet(NamedTuple):
-    """Jars for one purpose.
+    """The jars for one purpose.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ S3 = JarSet(
 
 
 def pom(jars: JarSet) -> str:
-    """The Maven project whose only purpose is to depend on the coordinates of a set."""
+    """Return the Maven project that depends on the coordinates of a set."""
     dependencies = "".join(coordinate.xml() for coordinate in jars.coordinates)
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -122,7 +122,7 @@ def pom(jars: JarSet) -> str:
 
 
 def spark_jars(jars: JarSet, cache: Path = CACHE, say: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """The jars of a set, fetched by Maven when they are not in the cache yet.
+    """Return the jars of a set; Maven fetches them if they are not in the cache.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _copy_dependencies(jars: JarSet, maven: str, project: Path, target: Path) ->
 
 
 def _publish(jars: Path, home: Path) -> None:
-    """Rename into place; another process may have been faster, with the same jars."""
+    """Rename a folder into place, unless another process has done this with the same jars."""
     try:
         jars.rename(home)
     except OSError:

@@ -1,4 +1,4 @@
-"""The Spark session: a local profile that starts lean, and the session that `spark-submit` gives."""
+"""The Spark session: a local one that starts fast, or the one of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNBOUNDED = 2**31 - 1
 
 
 def task_slots(session: SparkSession) -> int:
-    """The cores that there are now; under dynamic allocation those that there may be: Spark adds them as tasks wait."""
+    """Return the number of cores; under dynamic allocation the most cores, since Spark adds them for waiting tasks."""
     conf = session.conf
     if conf.get(f"{_ALLOCATION}.enabled", "false") != "true":
         return int(session.sparkContext.defaultParallelism)
@@ -82,11 +82,11 @@ DELTA = {
 
 
 def quiet(line: str) -> None:
-    """Say nothing."""
+    """Ignore a line."""
 
 
 def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
-    """The session of this process: the active one, else the one `spark-submit` prepared, else a new local one.
+    """Return the active session, the one that `spark-submit` prepared, or a new local one.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
 
 
 def suitable_session(config: Mapping[str, object] | None = None, say: Say = print) -> SparkSession:
-    """A session that suits kstreams: the active one, else a new local one with Delta Lake.
+    """Return a session for kstreams: the active one, or a new local one with Delta Lake.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def suitable_session(config: Mapping[str, object] | None = None, say: Say = prin
 
 
 def listen_for_calls(session: SparkSession) -> None:
-    """Open the port on which Spark calls this process, while a low file descriptor is to be had for it.
+    """Open the port on which Spark calls this process while low file descriptors are free.
 
     PySpark listens with `select`, which takes no descriptor from 1,024 on; the first query would wait for ever.
     """
@@ -148,7 +148,7 @@ def listen_for_calls(session: SparkSession) -> None:
 
 
 def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """A session that shares all with another one but its settings, those of the other with `conf` over them."""
+    """Return a session that shares all but the settings with another one: the settings of that session, and `conf`."""
     own = session.newSession()
     of_other = session.conf.getAll
     settings = {**of_other, **conf}
@@ -161,12 +161,12 @@ def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSessi
 
 
 def session_of_run(session: SparkSession, settings: SparkSettings) -> SparkSession:
-    """The session in which an application runs: what a notebook sets for its own queries changes no result."""
+    """Return the session of an application, so that settings of a notebook for its own queries change no results."""
     return session_beside(session, {**OF_RUN, **settings.conf})
 
 
 def session_for_steps(session: SparkSession) -> SparkSession:
-    """A session beside that of the run in which plans run as they are made.
+    """Return a session next to that of the run in which plans run without changes.
 
     Adaptive execution runs each shuffle as a job of its own, to plan anew what follows. The plan of a step has nothing
     to learn from that: it costs a third of a small step. Blocks are large, so that Arrow batches are cut by bytes.
@@ -175,7 +175,7 @@ def session_for_steps(session: SparkSession) -> SparkSession:
 
 
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
-    """The settings of a new session; those under `spark.*` in the configuration win.
+    """Return the settings of a new session; `spark.*` settings of the configuration take precedence.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
 
 
 def with_jars(conf: Mapping[str, str], settings: SparkSettings, say: Say) -> dict[str, str]:
-    """The settings with the jars that are needed, unless they name jars themselves."""
+    """Return the settings with the required jars, unless they already have jars."""
     sets = [] if settings.delta is None else [DELTA_AND_KAFKA]
     places = [settings.checkpoint, *([] if settings.delta is None else [settings.delta.folder])]
     sets += [S3] if any(scheme_of(for_spark(place, settings.conf)) == "s3a" for place in places) else []
@@ -204,12 +204,12 @@ def with_jars(conf: Mapping[str, str], settings: SparkSettings, say: Say) -> dic
 
 
 def joined(paths: Iterable[Path]) -> str:
-    """Paths as Spark's comma-separated lists want them."""
+    """Join paths in the form of Spark's comma-separated lists."""
     return ",".join(map(str, paths))
 
 
 def require_pyspark() -> None:
-    """Raise EngineUnavailableError when PySpark is not installed."""
+    """Raise EngineUnavailableError if PySpark is not installed."""
     try:
         import pyspark  # noqa: F401
     except ImportError as error:
@@ -219,7 +219,7 @@ def require_pyspark() -> None:
 
 
 def require_java() -> None:
-    """Raise EngineUnavailableError when there is no Java."""
+    """Raise EngineUnavailableError if there is no Java."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which(str(Path(home, "bin", "java")) if home else "java") is None:
         raise EngineUnavailableError("Spark needs Java 17 or later: install it, or set JAVA_HOME to where it is.")

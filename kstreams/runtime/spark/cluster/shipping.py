@@ -1,4 +1,4 @@
-"""How a topology reaches Spark's Python workers: the user's functions and types travel by value.
+"""`pack` and `unpack`: send a topology to Spark's Python workers; functions and types of the user travel by value.
 
 A worker has kstreams and installed packages, but not the folder in which `app.py` lies. So whatever belongs to the
 user's own modules is taken along as it is, and nothing has to be importable on the other side. What its functions
@@ -31,7 +31,7 @@ from kstreams.modules.user_modules import Source, sources_of
 
 
 def offer(sources: Mapping[str, Source]) -> None:
-    """Let imports find these modules, where nothing else has their names; a text that changed is imported anew."""
+    """Make modules importable unless others have their names; import a module again if its text changed."""
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
     for name, source in sources.items():
@@ -41,7 +41,7 @@ def offer(sources: Mapping[str, Source]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules whose texts came with a program."""
+    """A finder of modules whose texts came with a program."""
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}
@@ -49,7 +49,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """How a module is loaded; None where it did not come."""
+        """Return the spec of a module, or None if its text did not come with a program."""
         source = self.sources.get(fullname)
         if source is None:
             return None
@@ -59,21 +59,21 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(InspectLoader):
-    """Runs the text of a module; stack traces name its file."""
+    """A loader that runs the text of a module; stack traces name its file."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def get_source(self, fullname: str) -> str:
-        """Its text."""
+        """Return the text of a module."""
         return self._source.text
 
     def is_package(self, fullname: str) -> bool:
-        """Whether it is a package."""
+        """Return True if a module is a package."""
         return self._source.is_package
 
     def get_code(self, fullname: str) -> CodeType:
-        """Its code."""
+        """Return the code of a module."""
         return self.source_to_code(self._source.text, self._source.file)
 
 
@@ -81,7 +81,7 @@ _finder = _Finder()
 
 
 _OF_PYSPARK = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
-"""A cluster may have it in a folder of its own (`SPARK_HOME`)."""
+"""The folders of PySpark, which a cluster may have outside of site-packages (`SPARK_HOME`)."""
 _STRUCT_OPTIONS = (
     "array_like",
     "cache_hash",
@@ -100,7 +100,7 @@ _STRUCT_OPTIONS = (
 
 
 def pack(thing: object) -> bytes:
-    """The bytes from which a worker makes `thing` again.
+    """Return the bytes of an object for a worker.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def pack(thing: object) -> bytes:
 
 
 def packing(thing: object) -> Exception | None:
-    """Why a thing cannot be packed; None when it can. To be called within `users_modules_by_value`."""
+    """Return the reason why an object cannot be packed, or None. Call it within `users_modules_by_value`."""
     try:
         _Pickler(io.BytesIO()).dump(thing)
     except Exception as error:
@@ -132,14 +132,14 @@ def packing(thing: object) -> Exception | None:
 
 @lru_cache(maxsize=64)
 def unpack(packed: bytes) -> Any:
-    """What was packed; the same object for the same bytes, as long as the worker lives."""
+    """Return the packed object: the same object for the same bytes while the worker lives."""
     sources, pickled = cloudpickle.loads(packed)
     offer(sources)
     return cloudpickle.loads(pickled)
 
 
 _LOOKED_UP = "__msgspec_cache__"
-"""Where msgspec keeps what it found out about a class that it has met: of use in that process only."""
+"""The attribute in which msgspec caches data on a class, which is valid in this process only."""
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -173,12 +173,12 @@ _STANDARD = (sys.stdin, sys.stdout, sys.stderr)
 
 
 def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
-    """A function in a cache of its own, which is empty."""
+    """Return a cached function with an empty cache."""
     return functools.lru_cache(**parameters)(function)
 
 
 def _is_made_again(struct: type) -> bool:
-    """Whether a worker cannot import a struct: it is the user's, or stands in no module under its name."""
+    """Return True if a worker cannot import a Struct: it is the user's, or not in a module under its name."""
     module = sys.modules.get(struct.__module__)
     return is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
 
@@ -220,7 +220,7 @@ def _is_keyword_only(struct: type[msgspec.Struct], own: dict[str, object]) -> bo
 
 
 def _field(info: msgspec.structs.FieldInfo) -> tuple[str, Any, dict[str, Any]]:
-    """Name, type, and what stands for a missing value."""
+    """Return name, type and default of a field."""
     kinds = {"default": info.default, "default_factory": info.default_factory}
     return info.name, info.type, {kind: value for kind, value in kinds.items() if value is not msgspec.NODEFAULT}
 
@@ -229,7 +229,7 @@ _structs: dict[str, type[msgspec.Struct]] = {}
 
 
 def _struct(name: str, module: str, fields: list[Any], bases: tuple[type, ...], options: dict[str, Any]) -> type:
-    """The struct; one class for one definition, so that values of two batches are of one type."""
+    """Create the Struct, once per definition, so that values of two batches have the same type."""
     key = f"{module}.{name}{fields}{options}"
     if key not in _structs:
         named = [(field, kind, msgspec.field(**default)) for field, kind, default in fields]
@@ -244,7 +244,7 @@ def _set_methods(struct: type, methods: dict[str, object]) -> None:
 
 @contextmanager
 def users_modules_by_value() -> Iterator[None]:
-    """What the user's own modules hold is sent as it is."""
+    """Pickle the modules of the user by value within the block."""
     users_modules = {
         id(module): module for module in list(sys.modules.values()) if is_users(module)
     }  # some have two names
@@ -261,7 +261,7 @@ def users_modules_by_value() -> Iterator[None]:
 
 
 def is_users(module: ModuleType | None) -> bool:
-    """Whether a module is neither installed nor part of Python or kstreams."""
+    """Return True if a module is neither installed nor part of Python or kstreams."""
     if module is None or not isinstance(module, ModuleType):
         return False
     file = getattr(module, "__file__", None)

@@ -25,7 +25,7 @@ from kstreams.runtime.spark.cluster.session import COMMON, DELTA, QUIET, quiet, 
 from kstreams.runtime.spark.settings import OWN, SparkSettings
 
 ENVIRONMENT = "environment"
-"""The folder in which executors find the archive."""
+"""The folder in which executors unpack the archive."""
 
 
 def joined_lists(ours: Sequence[str], arguments: Sequence[str], option: str) -> tuple[str, list[str]]:
@@ -69,7 +69,7 @@ def archive_options(archive: str | None, driver: str | None) -> list[str]:
 
 
 def require_files(paths: Iterable[str], named_by: str) -> None:
-    """Raise ConfigError for the first local file that is not there."""
+    """Raise ConfigError for the first local file that does not exist."""
     for path in filter(None, paths):
         local = urlsplit(path)
         if local.scheme in ("", "file") and "*" not in path and not Path(local.path).exists():
@@ -77,7 +77,7 @@ def require_files(paths: Iterable[str], named_by: str) -> None:
 
 
 def require_deployable(master: str, deploy_mode: str) -> None:
-    """Raise EngineUnavailableError where Spark would not run a driver in Python."""
+    """Raise EngineUnavailableError if Spark cannot run a driver in Python in this mode."""
     if deploy_mode == "cluster" and master.startswith(("spark://", "local")):
         raise EngineUnavailableError(
             f"Spark runs no driver in Python on {master} itself: leave out --deploy-mode cluster, so that the driver "
@@ -89,7 +89,7 @@ _READ_BY_US = (OWN, "spark.hadoop.")
 
 
 class Submission(NamedTuple):
-    """How an application is submitted.
+    """The options of a submission.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def submit(
     arguments: Sequence[str] = (),
     say: Callable[[str], None] = quiet,
 ) -> int:
-    """Run an application on a cluster and wait for it; in client mode its output goes where this process's goes.
+    """Run an application on a cluster, and wait for it. In client mode its output goes to the output of this process.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def submit(
 def submit_command(
     how: Submission, settings: Mapping[str, object], package: Path, say: Callable[[str], None] = quiet
 ) -> list[str]:
-    """The call of `spark-submit` up to the script; what is to be shipped is there."""
+    """Write the files to ship, and return the command of `spark-submit` up to the script."""
     require_deployable(how.master, how.deploy_mode)
     read = SparkSettings.of(settings)
     log = {"spark.driver.extraJavaOptions": QUIET} if how.deploy_mode == "client" else {}
@@ -180,7 +180,7 @@ def submit_command(
 
 
 def _application(app: str, how: Submission, folder: Path) -> list[str]:
-    """The script and what it is to run: in cluster mode the script brings the user's modules along as text."""
+    """Return the script and its arguments; in cluster mode the script contains the user's modules as text."""
     if how.deploy_mode == "client":
         return [str(PACKAGE / "__main__.py"), "run", app, "--engine", "spark"]
     target, _, attribute = app.partition(":")
@@ -191,7 +191,7 @@ def _application(app: str, how: Submission, folder: Path) -> list[str]:
 
 
 def driver_script(place: Place, attribute: str) -> str:
-    """The text of a script that lays the modules of an application down where it runs, and runs the command line.
+    """Return the text of a script that writes the modules of an application to files and runs the command line.
 
     They lie in a folder of the same name as here, after which an application may be called.
     """
@@ -231,7 +231,7 @@ raise SystemExit(main([command, str(root / {named!r}), *others]))
 
 
 def submit_environment(how: Submission) -> dict[str, str]:
-    """The environment of `spark-submit`: driver and workers run this interpreter, unless the user said otherwise."""
+    """Return the environment of `spark-submit`; driver and workers run this interpreter unless the user chose one."""
     environment = dict(os.environ)
     if how.archive is not None:
         environment.pop("PYSPARK_PYTHON", None)  # it would win over the setting
@@ -246,7 +246,7 @@ def submit_environment(how: Submission) -> dict[str, str]:
 
 
 def package_kstreams(target: Path) -> Path:
-    """A zip of kstreams as it runs here."""
+    """Write a zip of the kstreams that runs here."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(PACKAGE.rglob("*.py")):
             archive.write(file, file.relative_to(PACKAGE.parent))
@@ -254,7 +254,7 @@ def package_kstreams(target: Path) -> Path:
 
 
 def _of_loopback(master: str) -> dict[str, str]:
-    """A cluster on this machine alone must not reach for the machine's public name."""
+    """Return the settings by which a local cluster does not resolve the machine's public name."""
     if urlsplit(master).hostname not in ("127.0.0.1", "localhost"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,4 +1,4 @@
-"""Whether a Spark session suits an application: asked before anything starts; each answer names the cure."""
+"""`require_suitable`: checks that a Spark session suits an application before anything starts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kstreams.runtime.spark.cluster.session import DELTA, listen_for_calls
 from kstreams.runtime.spark.settings import SparkSettings
 
 _PROBED = "spark.kstreams.probed"
-"""Set in a session whose workers have answered."""
+"""The setting of a session whose workers have been checked."""
 
 
 def require_suitable(session: object, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
-    """Raise EngineUnavailableError when an application, with the DataFrames that it reads, cannot run in a session."""
+    """Raise EngineUnavailableError if an application, with its DataFrames, cannot run in a session; says what to do."""
     if not isinstance(session, SparkSession) or _is_of_connect(session):
         raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
     for feed in feeds:
@@ -45,7 +45,7 @@ def _require_delta(session: SparkSession, settings: SparkSettings) -> None:
 
 
 def _require_workers(session: SparkSession) -> None:
-    """Let a worker say what it runs on."""
+    """Run a check of versions on a worker."""
     try:
         versions = session.range(1).mapInArrow(_of_worker, "python string, arrow string, error string").first()
     except Exception as error:
@@ -55,7 +55,7 @@ def _require_workers(session: SparkSession) -> None:
 
 
 def _reason(text: str) -> str:
-    """What a worker said last, or the first line."""
+    """Return the last line of a worker's error, or the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     differences = [
         line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError")) or "VERSION_MISMATCH" in line
@@ -64,7 +64,7 @@ def _reason(text: str) -> str:
 
 
 def _of_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in a worker."""
+    """Return the versions of a worker."""
     error_text = None
     try:
         import_module("kstreams.runtime.spark.tasks.task_run")

@@ -1,4 +1,4 @@
-"""What of an application cannot be sent to Spark's workers: it is looked for, and named, before anything starts.
+"""`require_shippable`: finds and names objects of an application that cannot be sent to workers, before a start.
 
 Functions travel with all that they refer to. A lock, a connection, an open file or a session exists in one process
 only, and pickle says of it no more than its type. So what does not pickle is taken apart, down to the part to blame.
@@ -37,7 +37,7 @@ def require_shippable(topology: Topology, config: Config) -> None:
 
 
 def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
-    """All that is sent, with its name."""
+    """Yield all objects that are sent, with their names."""
     for sub in topology.sub_topologies:
         yield from ((operator_at(node.name, node.declared_at), node) for node in sub.nodes)
         yield from ((f"The store {store.name}", store) for store in sub.stores)
@@ -47,14 +47,14 @@ def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
 
 
 class Reference(NamedTuple):
-    """One step from a thing to a part of it: how the part is called there, and the part."""
+    """A step from an object to a part of it: the name of the part, and the part."""
 
     name: str
     part: object
 
 
 def _said(part: object) -> str:
-    """Who holds what exists in this process only."""
+    """Return a sentence on the object that exists in this process only, and on the object that refers to it."""
     way = _way_to_culprit(part)
     own = [place for place, step in enumerate(way) if not _is_ours(step.part)]
     holder, *steps = way[own[0] :] if own else way[-1:]
@@ -65,7 +65,7 @@ def _said(part: object) -> str:
 
 
 def _way_to_culprit(thing: object) -> list[Reference]:
-    """From a thing that does not pickle down to the part of it that is to blame."""
+    """Return the steps from an object that cannot be pickled to the part that prevents this."""
     visited: set[int] = set()
 
     def look(step: Reference) -> list[Reference] | None:
@@ -83,7 +83,7 @@ def _way_to_culprit(thing: object) -> list[Reference]:
 
 @singledispatch
 def parts_of(thing: object) -> Iterable[Reference]:
-    """What a thing takes along, as far as it is the user's or ours: what others have made is to blame as a whole."""
+    """Yield the parts of an object of the user or of kstreams; other objects count as a whole."""
     if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
         return ()
     slots = [name for kind in type(thing).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
@@ -118,7 +118,7 @@ def _is_set(cell: Any) -> bool:
 
 
 def _globals_of(code: CodeType) -> dict[str, None]:
-    """The names that a function may look up in its module, those of functions in it too."""
+    """Return the names that a function and its inner functions may look up in the module."""
     inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _globals_of(part)]
     return dict.fromkeys([*code.co_names, *inner])
 
@@ -174,7 +174,7 @@ def _module_of(kind: type) -> ModuleType | None:
 
 
 def _is_ours(thing: object) -> bool:
-    """Whether a thing is no function or object of the user's, but what kstreams keeps it in."""
+    """Return True for an object of kstreams, a list, a tuple or a dict, which only hold objects of the user."""
     return type(thing).__module__.startswith("kstreams.") or isinstance(thing, list | tuple | dict)
 
 

@@ -1,4 +1,4 @@
-"""What Spark starts to fork its Python workers (`spark.python.daemon.module`), on this machine.
+"""The daemon that forks Spark's Python workers on this machine (`spark.python.daemon.module`).
 
 It is PySpark's own daemon, but for two things. What every task needs is imported before workers are forked, instead of
 by each of them: it is most of what a new worker costs. And a worker to which Spark no longer listens, because it has
@@ -17,13 +17,13 @@ import traceback
 from pyspark import daemon
 
 RUNS_TASKS = "pyspark.worker"
-"""The workers that run functions of a query; those that plan one are started once."""
+"""The workers that run functions of a query; workers that plan a query start only once."""
 
 NEEDED = ("kstreams.runtime.spark.tasks.task_run", "kstreams.log.embedded.log", "kstreams.state.rocksdb.database")
 
 
 class _Traceback:
-    """The module `traceback`, as far as the daemon uses it."""
+    """The part of the module `traceback` that the daemon uses."""
 
     format_exc = staticmethod(traceback.format_exc)
 

@@ -1,1 +1,1 @@
-"""What passes through Spark: rows, blocks of them between tasks, and what tasks report to the driver."""
+"""The data that passes through Spark: rows, blocks of rows between tasks, and reports of tasks to the driver."""

@@ -20,7 +20,7 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs
 
 CONTROL_TOPIC = ""
-"""The topic of control blocks: each task gets one, so that it runs without input too, and returns one: its report."""
+"""The topic of control blocks. Each task receives one, also without input, and returns its report as one."""
 
 BLOCK_SCHEMA = StructType(
     [
@@ -32,7 +32,7 @@ BLOCK_SCHEMA = StructType(
         StructField("rows", BinaryType()),
     ]
 )
-"""Blocks as a Spark schema; `number` is the offset of the first row, `stream_time` (ms) when it was written."""
+"""The Spark schema of blocks; `number` is the offset of the first row, `stream_time` (ms) the time of its write."""
 
 ARROW_BLOCK_SCHEMA = pa.schema(
     [
@@ -44,10 +44,10 @@ ARROW_BLOCK_SCHEMA = pa.schema(
         ("rows", pa.binary()),
     ]
 )
-"""The same as an Arrow schema."""
+"""The Arrow schema of blocks."""
 
 MOST_ROWS = 50_000
-"""In a block."""
+"""The most rows of a block."""
 
 _CONTENT = pa.schema(
     [ARROW_OUT_SCHEMA.field(name) for name in ("offset", "timestamp", "key", "value", "headers", "stream_time")]
@@ -55,7 +55,7 @@ _CONTENT = pa.schema(
 
 
 class Block(NamedTuple):
-    """Rows of one topic partition by one writer; of a control block, a report, or None as the call to run."""
+    """Rows of one topic partition by one writer. A control block holds a report, or None as the order to run."""
 
     topic: str
     partition: int
@@ -65,11 +65,11 @@ class Block(NamedTuple):
     rows: bytes | pa.Buffer | None
 
     def content(self) -> pa.RecordBatch:
-        """What differs from row to row."""
+        """Return the columns whose values differ between rows."""
         return pa.ipc.read_record_batch(self.rows, _CONTENT)
 
     def table(self) -> pa.Table:
-        """The rows, columns as in `ARROW_OUT_SCHEMA`."""
+        """Return the rows, in the columns of `ARROW_OUT_SCHEMA`."""
         content = self.content()
         address = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
         columns = {
@@ -82,7 +82,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partitions: Longs) -> Iterator[Block]:
-    """Rows of one writer as blocks, a few for each partition.
+    """Divide rows of one writer into blocks, a few for each partition.
 
     Parameters
     ----------
@@ -115,20 +115,20 @@ def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partit
 
 
 def in_arrow(blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-    """Blocks as Spark takes them from a Python function."""
+    """Convert blocks to the record batches that a Python function returns to Spark."""
     for *place, rows in blocks:
         columns = [pa.array([item], field.type) for item, field in zip(place, ARROW_BLOCK_SCHEMA, strict=False)]
         yield pa.RecordBatch.from_arrays([*columns, _one_binary(rows)], schema=ARROW_BLOCK_SCHEMA)
 
 
 def _one_binary(content: bytes | pa.Buffer) -> pa.Array:
-    """A column of one row, without a copy of it."""
+    """Return a column of one row, without copying the row."""
     buffer = pa.py_buffer(content)
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, buffer.size], np.int32)), buffer])
 
 
 def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-    """The blocks that Spark hands to a Python function."""
+    """Yield the blocks in the record batches that Spark passes to a Python function."""
     for batch in batches:
         rows = batch["rows"]
         places = batch.drop_columns(["rows"]).to_pylist()
@@ -137,12 +137,12 @@ def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
 
 
 def rows_of(blocks: Iterable[Block]) -> pa.Table:
-    """The rows of some blocks, columns as in `ARROW_OUT_SCHEMA`."""
+    """Return the rows of some blocks, in the columns of `ARROW_OUT_SCHEMA`."""
     return pa.concat_tables([ARROW_OUT_SCHEMA.empty_table(), *(block.table() for block in blocks)])
 
 
 def as_rows(blocks: DataFrame) -> DataFrame:
-    """Blocks of records as rows of Spark, columns as in `OUT_SCHEMA`."""
+    """Convert blocks of records to rows of Spark, in the columns of `OUT_SCHEMA`."""
     return blocks.mapInArrow(_rows_in_arrow, OUT_SCHEMA)
 
 

@@ -1,4 +1,4 @@
-"""`MergedBlocks`: the rows that several tasks wrote to one topic partition, merged into the order of reading."""
+"""`MergedBlocks`: the rows that several tasks wrote to one topic partition, merged into their reading order."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kstreams.runtime.spark.exchange.blocks import MOST_ROWS, Block
 from kstreams.runtime.spark.exchange.rows import Longs, batch_of
 
 IN_MEMORY = 64 << 20
-"""Bytes that one task holds in memory."""
+"""The bytes of rows that one task holds in memory."""
 
 
 def held(blocks: Iterable[Block], folder: Path, in_memory: int = IN_MEMORY) -> list[Block]:
-    """Take all blocks; the rows beyond a size lie in a file that goes with the last block that needs it.
+    """Read all blocks. Rows beyond a size go to a file, which is deleted with the last block that uses it.
 
     Spark gives the rows of a shuffle once, and in no order between writers. A task reads some of them before others,
     and all of them twice where it finds its state damaged.
@@ -59,13 +59,13 @@ def _in_a_file(blocks: Iterator[Block], folder: Path) -> Iterator[Block]:
 
 
 def _written(block: Block, file: IO[bytes]) -> tuple[int, int] | None:
-    """Where the rows of a block begin in the file, and their size; None for a block without."""
+    """Write the rows of a block, and return their position in the file and their size; None without rows."""
     return None if block.rows is None else (file.tell(), file.write(block.rows))
 
 
 @dataclass(frozen=True)
 class MergedBlocks:
-    """The rows of one topic partition, merged anew, piece by piece, whenever they are iterated over.
+    """The rows of one topic partition. Each iteration merges them again, batch by batch.
 
     They come in the order of the stream times at which they were written; of equal ones the writer with the lower
     origin goes first. The rows of one writer keep their order.
@@ -93,14 +93,14 @@ class MergedBlocks:
 
 
 BEFORE_ALL = -(2**63)
-"""A time that no row is before."""
+"""A time before all rows."""
 
 Piece = tuple[pa.Table, Longs]
 """Rows, and the times by which they are merged."""
 
 
 class _Writer:
-    """The rows of one writer that are next."""
+    """The buffered rows of one writer."""
 
     def __init__(self, blocks: Iterable[Block], rows_ahead: int) -> None:
         self._blocks = list(blocks)[::-1]
@@ -111,16 +111,16 @@ class _Writer:
 
     @property
     def has_more(self) -> bool:
-        """Whether rows follow those that are held."""
+        """True if there are more rows than the buffered ones."""
         return bool(self._blocks)
 
     @property
     def last(self) -> int:
-        """The time of the last row that is held: none that follows has a lower one."""
+        """The time of the last buffered row: no later row has a lower time."""
         return int(self._times[-1])
 
     def fill(self) -> bool:
-        """Hold rows ahead; False when there are none left."""
+        """Buffer more rows. Return False if there are none left."""
         num_missing = self._rows_ahead - len(self._times)
         added = list[pa.RecordBatch]()
         while self._blocks and num_missing > 0:
@@ -134,7 +134,7 @@ class _Writer:
         return len(self._times) > 0
 
     def take(self, until: tuple[int, int] | None, place: int) -> Piece:
-        """The rows up to the last one of another writer that has more, which stands at this place; None: all."""
+        """Remove and return the rows before `until`: the last time of the writer at a position; None for all rows."""
         count = len(self._times)
         if until is not None:
             time, of_other = until
@@ -156,7 +156,7 @@ def _in_order(pieces: Sequence[Piece]) -> Piece:
 
 
 def merged(blocks: Iterable[Block]) -> dict[TopicPartition, MergedBlocks]:
-    """Blocks in any order, by the topic partition to which they were written."""
+    """Group blocks, which may be in any order, by the topic partition to which they were written."""
     groups = groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition"))
     return {TopicPartition(*source): MergedBlocks(TopicPartition(*source), list(mine)) for source, mine in groups}
 

@@ -1,4 +1,4 @@
-"""What tasks report to the driver: counts, what holds their rows, or what ended them; one control row each."""
+"""`TaskReport`: the report of a task to the driver: counts, transactions or staged rows, or an error."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _KINDS: dict[str, type[errors.KStreamsError]] = {
     if isinstance(kind, type) and issubclass(kind, errors.KStreamsError) and kind is not errors.ProcessingError
 }
 _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
-"""What a ProcessingError says."""
+"""The form of the text of a ProcessingError."""
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 
 
 _NOISE = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: |\s*SQLSTATE: \w+")
-"""What Spark says beside what happened."""
+"""The parts of Spark's messages that do not describe the error."""
 
 ENDED = "Spark ended the run: "
 
 
 class TaskError(msgspec.Struct, frozen=True):
-    """A KStreamsError as data: a user's mistake is no reason for Spark to try the task again."""
+    """A KStreamsError as data. It is not raised in Spark's task, since a retry cannot cure a mistake of the user."""
 
     kind: str
     message: str
 
 
 class StoreSize(msgspec.Struct, frozen=True):
-    """How much a store holds, roughly, in some tasks, before their last step; and how many rows that step has changed.
+    """The estimated size of a store in some tasks before their last step, and the rows that the step has changed.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class StoreSize(msgspec.Struct, frozen=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True):
-    """What one task did in one step.
+    """The report of one task in one step.
 
     Parameters
     ----------
@@ -99,35 +99,35 @@ class TaskReport(msgspec.Struct, frozen=True):
 
 
 def report(partition: int, task_report: TaskReport) -> Block:
-    """The control block with the report of a task."""
+    """Return the control block with the report of a task."""
     return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(task_report))
 
 
 def one_dropped(operator: str, reason: str) -> bytes:
-    """The report in a control row that stands for a record dropped on the relational path."""
+    """Return the encoded report of one record that a relational operator drops."""
     return msgspec.json.encode(TaskReport([(operator, reason, 1)]))
 
 
 def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport]]:
-    """The blocks with records, and the reports of the tasks."""
+    """Return the blocks with records, and the reports."""
     all_blocks = list(blocks)
     reports = [reported(block.rows) for block in all_blocks if block.topic == CONTROL_TOPIC and block.rows is not None]
     return [block for block in all_blocks if block.topic != CONTROL_TOPIC], reports
 
 
 def reported(encoded: bytes) -> TaskReport:
-    """A report that travelled."""
+    """Decode a report."""
     return decode_json(encoded, TaskReport)
 
 
 def taken_reports(blocks: DataFrame) -> list[TaskReport]:
-    """The reports of the tasks that a frame is made of: they run for it. Only control blocks come to the driver."""
+    """Run a frame's tasks, and return their reports. Only control blocks reach the driver."""
     rows = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").collect()
     return [reported(row["rows"]) for row in rows]
 
 
 def merged(reports: Iterable[TaskReport]) -> TaskReport:
-    """Several reports of relational rows as one.
+    """Merge reports of relational rows.
 
     Examples
     --------
@@ -138,12 +138,12 @@ def merged(reports: Iterable[TaskReport]) -> TaskReport:
 
 
 def resting_tasks(reports: Iterable[TaskReport]) -> frozenset[str]:
-    """The tasks that have nothing to do before their next record."""
+    """Return the tasks that need not run before their next record."""
     return frozenset(task for report in reports for task in report.resting)
 
 
 def written_records(reports: Iterable[TaskReport]) -> Counter[str]:
-    """How many records were written to each topic of the user's."""
+    """Return the number of records written to each topic of the user."""
     counts: Counter[str] = Counter()
     for report in reports:
         counts.update(report.written)
@@ -151,7 +151,7 @@ def written_records(reports: Iterable[TaskReport]) -> Counter[str]:
 
 
 def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:
-    """How many records each (operator, reason) has dropped."""
+    """Return the number of dropped records by operator and reason."""
     counts: Counter[tuple[str, str]] = Counter()
     for report in reports:
         for operator, reason, count in report.dropped:
@@ -160,12 +160,12 @@ def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:
 
 
 def describe(error: errors.KStreamsError) -> TaskError:
-    """An error as data."""
+    """Convert an error to data."""
     return TaskError(type(error).__name__, str(error))
 
 
 def as_kstreams_error(error: Exception) -> errors.KStreamsError:
-    """What ended a query of Spark: the KStreamsError whose text its exception carries, else one with its first line.
+    """Return the error of a Spark query: the KStreamsError in Spark's exception, or one with its first line.
 
     Examples
     --------
@@ -180,14 +180,14 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
 
 
 def raise_first(reports: Iterable[TaskReport]) -> None:
-    """Raise the error of the first task that had one."""
+    """Raise the first error in reports."""
     for report in reports:
         if report.error is not None:
             raise _made(report.error.kind, report.error.message)
 
 
 def _made(kind: str, message: str) -> errors.KStreamsError:
-    """The error of this kind with this message."""
+    """Create an error of a class with a message."""
     failure = _FAILURE.fullmatch(message) if kind == errors.ProcessingError.__name__ else None
     if failure is not None:
         return errors.ProcessingError(*operator_in(failure[1]), failure[2], _remote(failure[3]))
@@ -195,7 +195,7 @@ def _made(kind: str, message: str) -> errors.KStreamsError:
 
 
 def _remote(text: str) -> Exception:
-    """The cause of a worker's error, under the name it had there."""
+    """Create the cause of a worker's error, with the class name that it had in the worker."""
     name, _, message = text.partition(": ")
     kind: type[Exception] = type(name if name.isidentifier() else "RuntimeError", (Exception,), {})
     return kind(message)

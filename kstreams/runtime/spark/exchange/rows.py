@@ -1,4 +1,4 @@
-"""The columns in which records travel through Spark, and the way between them and `Batch`."""
+"""The columns of records in Spark, and conversions between them and `Batch`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = (
     "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "
     "headers array<struct<name: string, value: binary>>"
 )
-"""Records as a Spark schema; `timestamp` is milliseconds since the epoch."""
+"""The Spark schema of records; `timestamp` is milliseconds since the epoch."""
 
 ARROW_SCHEMA = pa.schema(
     [
@@ -31,11 +31,11 @@ ARROW_SCHEMA = pa.schema(
         ("headers", HEADERS_TYPE),
     ]
 )
-"""The same as an Arrow schema."""
+"""The Arrow schema of records."""
 
 
 def record_batch(batch: Batch) -> pa.RecordBatch:
-    """The rows of a batch in Spark's columns.
+    """Convert a batch to Spark's columns.
 
     Examples
     --------
@@ -62,13 +62,13 @@ OUT_SCHEMA = f"{SCHEMA}, origin bigint, stream_time bigint"
 had reached in event time when it wrote the row (`kstreams/processor/task/outputs.py`)."""
 
 ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64())).append(pa.field("stream_time", pa.int64()))
-"""The same as an Arrow schema."""
+"""The Arrow schema of written rows."""
 
 
 def batches_of(rows: pa.Table) -> Iterator[Batch]:
-    """The rows of every topic partition as one batch each, in the order in which they are to be read.
+    """Yield the rows of each topic partition as one batch, in reading order.
 
-    That is the order of the stream times at which they were written; of equal ones the writer with the lower origin
+    Rows are in the order of the stream times of their writes. Of equal times, the writer with the lower origin
     goes first, and the rows of one writer stay in order of their offsets.
 
     Parameters
@@ -93,7 +93,7 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
 
 
 def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
-    """How far writers had come with each of their rows, by which all of them are put in order.
+    """Return the times by which the rows of all writers are sorted: the highest stream time of each writer so far.
 
     In a circle of sub-topologies, a task writes in several rounds: what waited for the end of one round stands at
     earlier times than what came before it.
@@ -116,7 +116,7 @@ def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
 
 
 def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = None) -> Batch:
-    """Rows of one topic partition; `written_at` as in `Batch`."""
+    """Return rows of one topic partition as a batch; `written_at` as in `Batch`."""
     rows = rows.combine_chunks()
     keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
     bare = headers.null_count == len(headers)
@@ -125,28 +125,28 @@ def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = 
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one chunk."""
     array = column.combine_chunks()
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """All record batches that Spark hands to a Python function, as one table in our columns."""
+    """Return all record batches that Spark passes to a Python function as one table in the columns of this module."""
     return pa.Table.from_batches([batch.cast(ARROW_OUT_SCHEMA) for batch in batches], schema=ARROW_OUT_SCHEMA)
 
 
 FAR_FUTURE_MS = 253_370_764_800_000
-"""The year 9999: the time of the row that ends bounded input for Spark."""
+"""The year 9999: the time of the row that ends bounded input in Spark."""
 
 END = ""
-"""Among offsets: not a topic, but how many of the offsets of the end of input are reached."""
+"""A key in offsets that is not a topic: its value counts the offsets of the end of input."""
 
 Offsets = dict[str, dict[str, int]]
-"""Topic -> partition (as text: it is JSON) -> next offset."""
+"""Topic -> partition (a string, since JSON has no other keys) -> next offset."""
 
 
 def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
-    """Positions as JSON keeps them."""
+    """Convert positions to the form of JSON."""
     offsets: Offsets = {}
     for (topic, partition), offset in sorted(positions.items()):
         offsets.setdefault(topic, {})[str(partition)] = int(offset)
@@ -154,13 +154,13 @@ def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
 
 
 def positions_of(offsets: Offsets) -> dict[TopicPartition, int]:
-    """The inverse of `offsets_of`; what is no position is left out."""
+    """Convert the form of JSON to positions, without the entry `END`."""
     topics = {topic: of_topic for topic, of_topic in offsets.items() if topic != END}
     return {TopicPartition(t, int(p)): offset for t, of_topic in topics.items() for p, offset in of_topic.items()}
 
 
 def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:
-    """[start, end) cut into pieces of at most `rows`.
+    """Divide [start, end) into ranges of at most `rows`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""DataFrames as sources: their rows become the records of topics, each once."""
+"""DataFrames as sources: each row becomes a record of a topic exactly once."""

@@ -1,4 +1,4 @@
-"""The rows of a DataFrame as the source of a relational query: no topic holds them, and what is typed stays typed."""
+"""`frame_source`: the rows of a DataFrame as the source of a relational query, without a topic; columns stay typed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kstreams.serdes.json_columns import JsonColumns
 
 
 def frame_source(rows: DataFrame, feed: Feed) -> DataFrame:
-    """Records in the columns of a topic, beside them those that need not be decoded.
+    """Return records in the columns of a topic, and next to them the typed columns that need no decoding.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
 
 
 def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
-    """Those fields that expressions can read."""
+    """Return the fields that expressions can read."""
     key_columns = {}
     for name, column in columns.items():
         try:

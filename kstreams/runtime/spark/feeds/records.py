@@ -1,4 +1,4 @@
-"""The rows of a DataFrame as records: keys, values, times and partitions, in the order in which a topic gets them."""
+"""`records_of`: the rows of a DataFrame as records with keys, values, times and partitions, in topic order."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.serdes import Serde
 
 RECORDS = "partition int, version bigint, present int, timestamp bigint, key binary, value binary"
-"""Records as a Spark schema: in a partition, they are in the order of these columns."""
+"""The Spark schema of records; a partition is sorted by these columns."""
 
 _CHANGE, _VERSION, _COMMITTED = CHANGES
 _GONE = "delete", "update_preimage"
 
 
 def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots: int) -> DataFrame:
-    """Records as `RECORDS`, each partition of the topic in one partition of Spark, in order.
+    """Return records as `RECORDS`; each topic partition is in one Spark partition, in order.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots:
 
 
 def _without_replaced(rows: DataFrame) -> DataFrame:
-    """Without the rows that are gone, but another one of their key is there since the same version."""
+    """Drop deleted rows whose key has a present row in the same version."""
     of_key = Window.partitionBy("version", "key")
     marked = rows.withColumn("has_row", F.max("present").over(of_key))
     return marked.where("present = has_row OR key IS NULL").drop("has_row")
@@ -71,7 +71,7 @@ def _time(rows: DataFrame, feed: Feed, now_ms: int, *, changes: bool) -> Column:
 
 
 def time_of(rows: DataFrame, name: str) -> Column:
-    """A column with times as milliseconds."""
+    """Convert a column of times to milliseconds."""
     column = F.col(f"`{name}`")
     return column if isinstance(rows.schema[name].dataType, LongType) else F.unix_millis(column.cast("timestamp"))
 
@@ -127,7 +127,7 @@ def _keys(column: pa.Array, serde: Serde[object]) -> pa.Array:
 
 
 def _first(batch: pa.RecordBatch) -> str:
-    """A row as errors show it."""
+    """Return a row as text for errors."""
     null_rows = np.flatnonzero(batch["timestamp"].is_null().to_numpy(zero_copy_only=False))
     row = batch["row"][int(null_rows[0]) if len(null_rows) else 0].as_py()
     return f"Row({', '.join(f'{name}={value!r}' for name, value in row.items())})"

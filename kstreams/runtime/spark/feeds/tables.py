@@ -1,4 +1,4 @@
-"""Tables as DataFrames of the session that runs: Delta tables, their change data feeds, folders of Parquet files."""
+"""Tables as streaming DataFrames: Delta tables, their change data feeds, folders of Parquet files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """A table that grows, read when a session is there: `table(session)` is a streaming DataFrame.
+    """A growing table that is read in the session of the run: `table(session)` is a streaming DataFrame.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class TableReader:
     options: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, session: SparkSession) -> DataFrame:
-        """The table as a stream."""
+        """Return the table as a streaming DataFrame."""
         reader = session.readStream.format(self.format).options(**self.options)
         if self.format != "delta":  # Delta tables know their columns
             reader = reader.schema(session.read.format(self.format).load(self.path).schema)
@@ -33,7 +33,7 @@ class TableReader:
 
 
 def delta(path: str, *, changes: bool = False, **options: object) -> TableReader:
-    """A Delta table for `from_dataframe`: what it holds, then what is appended, version by version.
+    """Return a Delta table for `from_dataframe`: its rows, then the rows of each new version.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def delta(path: str, *, changes: bool = False, **options: object) -> TableReader
 
 
 def parquet(path: str, **options: object) -> TableReader:
-    """A folder of Parquet files for `from_dataframe`: the files that are there, then those that are added.
+    """Return a folder of Parquet files for `from_dataframe`: the existing files, then new files.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Where checkpoints lie: paths and URIs, and whole objects read, written and published there."""
+"""Storage of checkpoints at paths and URIs: whole objects are read, written and published."""

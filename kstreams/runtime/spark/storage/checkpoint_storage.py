@@ -12,7 +12,7 @@ Content: TypeAlias = bytes | bytearray
 
 
 class CheckpointStorage(ABC):
-    """What driver and executors keep in a checkpoint.
+    """The objects of a checkpoint, which driver and executors share.
 
     An object is there whole or not at all. Nothing is renamed, so that object stores serve as well as disks.
 
@@ -30,39 +30,39 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """The content of an object; FileNotFoundError when there is none, StateError when it cannot be read."""
+        """Return the content of an object. Raises FileNotFoundError without an object, StateError if reading fails."""
 
     @abstractmethod
     def write(self, name: str, content: Content) -> None:
-        """Put an object in the place of what is there."""
+        """Write an object, and replace an existing one."""
 
     @abstractmethod
     def publish(self, name: str, content: bytes) -> bytes:
-        """Put an object if there is none of this name; the content of the one that is there now.
+        """Write an object unless one of this name exists, and return the content of the stored object.
 
         Of several writers exactly one has its way, and all get its content.
         """
 
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
-        """The bytes of the objects directly in a folder, by name without it; empty when there is no such folder."""
+        """Return the sizes of the objects directly in a folder, by name; empty if there is no such folder."""
 
     def names(self, folder: str) -> list[str]:
-        """The names of these objects."""
+        """Return the names of these objects."""
         return list(self.sizes(folder))
 
     @abstractmethod
     def delete(self, names: Iterable[str]) -> None:
-        """Delete objects; those that are gone already are no error."""
+        """Delete objects. Missing objects are not an error."""
 
     @abstractmethod
     def clear(self) -> None:
         """Delete everything under the location."""
 
     def place(self, name: str) -> str:
-        """Where an object lies, for messages."""
+        """Return the location of an object for messages."""
         return below(self.location, name)
 
     def for_spark(self, name: str) -> str:
-        """A folder under the location as Spark's file systems call it."""
+        """Return a folder under the location in the form of Spark's file systems."""
         return for_spark(self.place(name), self._conf)

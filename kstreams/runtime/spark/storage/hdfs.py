@@ -17,7 +17,7 @@ _SCRATCH = ".tmp"
 
 
 class HdfsStorage(CheckpointStorage):
-    """Files for their owner alone. Each is written under another name first; the name node renames as one."""
+    """Files in HDFS, readable by their owner only. A file is written under a temporary name and renamed atomically."""
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
         super().__init__(location, conf)

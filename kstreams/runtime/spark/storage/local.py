@@ -18,7 +18,7 @@ _SCRATCH = ".tmp"
 
 
 class LocalStorage(CheckpointStorage):
-    """Files for their owner alone. Each is written under another name first, so that nobody sees half of it."""
+    """Files readable by their owner only. Each is written under a temporary name, so that readers see whole files."""
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
         super().__init__(location, conf)
@@ -65,7 +65,7 @@ class LocalStorage(CheckpointStorage):
 
     @contextmanager
     def _scratch(self, path: Path, content: Content) -> Iterator[str]:
-        """A file of its own with the content, beside the path that it is for; gone afterwards."""
+        """Write the content to a temporary file next to a path for the block, and delete that file afterwards."""
         try:
             private_folder(path.parent)
             number, scratch = tempfile.mkstemp(_SCRATCH, dir=path.parent)

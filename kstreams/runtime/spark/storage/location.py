@@ -1,4 +1,4 @@
-"""Locations: a checkpoint or a folder of tables, as an absolute path or a URI. Pure."""
+"""Locations of checkpoints and tables: absolute paths or URIs. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def location_of(text: str) -> str:
-    """What a setting means: a URI stays as it is, a path becomes absolute.
+    """Return the location of a setting: a URI as it is, a path as an absolute path.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def location_of(text: str) -> str:
 
 
 def scheme_of(location: str) -> str:
-    """The scheme of a URI; `file` for a path.
+    """Return the scheme of a URI; `file` for a path.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def scheme_of(location: str) -> str:
 
 
 def below(location: str, *names: str) -> str:
-    """A place below a location.
+    """Return the location of a name below another location.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def below(location: str, *names: str) -> str:
 
 
 def local_path(location: str) -> Path:
-    """The path of this machine that a path or a `file:` URI means.
+    """Return the local path of a path or a `file:` URI.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def local_path(location: str) -> Path:
 
 
 def for_spark(location: str, conf: Mapping[str, str]) -> str:
-    """The same place as Spark's file systems call it.
+    """Return a location in the form of Spark's file systems.
 
     A path is given its scheme, since Spark would look for it in the cluster's default file system. `s3:` becomes
     `s3a:`, unless the settings name a file system for it.

@@ -26,7 +26,7 @@ _AZURE_KEY = "spark.hadoop.fs.azure.account.key."
 
 
 class ObjectStorage(CheckpointStorage):
-    """Objects under a prefix. What is published once is put on the condition that there is no object of its name."""
+    """Objects under a prefix. `publish` uses a conditional put, which fails if the object exists."""
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
         super().__init__(location, conf)
@@ -80,7 +80,7 @@ class ObjectStorage(CheckpointStorage):
 
 
 def _client(location: str, conf: Mapping[str, str]) -> dict[str, object]:
-    """The arguments of a client, taken from the settings of Hadoop's; what they do not say, the environment does."""
+    """Return the arguments of a client from Hadoop's settings; the environment supplies the others."""
     if scheme_of(location) in ("s3", "s3a"):
         return _s3_client(conf)
     if scheme_of(location) in ("abfs", "abfss"):

@@ -1,4 +1,4 @@
-"""Which kind of storage serves a location: found by the scheme, opened once per process."""
+"""`open_storage`: opens the storage of a location by its scheme, once per process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CURES = {
 
 
 def open_storage(location: str, conf: Mapping[str, str]) -> CheckpointStorage:
-    """The storage at a location.
+    """Return the storage at a location.
 
     Parameters
     ----------
