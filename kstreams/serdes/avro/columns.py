@@ -1,7 +1,8 @@
-"""Avro's records as columns: of records whose fields are numbers, texts, truth values, or one of them or null.
+"""`AvroColumnReader` and `AvroColumnWriter`: fields of Avro records as Arrow columns.
 
-fastavro reads and writes records, of every schema. Where expressions follow, no objects are needed: the few fields
-that are asked for become Arrow columns, and columns become records, the same bytes that fastavro gives.
+Columns are available for records whose fields are numbers, strings, booleans, or unions of one of them and null.
+fastavro reads and writes records of every schema as objects. Expressions need no objects: they read the required fields
+as Arrow columns, and write columns as records with the same bytes as fastavro.
 """
 
 from __future__ import annotations
@@ -18,48 +19,48 @@ from kstreams.serdes.avro.schema_parts import holds_itself
 from kstreams.serdes.avro.wire_columns import Places, RecordPieces, Rows
 
 Read: TypeAlias = Callable[[Rows], Any]
-"""Reads the next value of each record as an Arrow array, or passes over it."""
+"""Reads the next value of each record as an Arrow array, or skips it."""
 Write: TypeAlias = "Callable[[RecordPieces, pa.Array, Places | None], None]"
-"""Lets the values of an array follow in some of the records, or in all."""
+"""Writes the values of an array to some of the records, or to all."""
 
 
 class NoColumnsError(SerdeError):
-    """A part of a schema that columns cannot hold."""
+    """The error of a part of a schema that has no columnar form."""
 
 
 class AvroColumnReader:
-    """Reads fields of records that were written with one schema.
+    """A reader of fields of records that were written with one schema.
 
     Parameters
     ----------
     schema : AvroSchema
     start : int
-        Where a record begins, behind the frame.
+        The length of the frame before a record.
     fields : sequence of str
-        Which fields to read.
+        The fields to read.
 
     Raises
     ------
     NoColumnsError
-        When the schema has a part that cannot be read, or passed over, in columns.
+        If the schema has a part that cannot be read or skipped in columns.
     """
 
     def __init__(self, schema: AvroSchema, start: int, fields: Sequence[str]) -> None:
         node = _record(schema, schema.node(schema.root))
         types = {field["name"]: schema.node(field["type"]) for field in node["fields"]}
         self._start = start
-        self._asked = {*fields}
-        if not self._asked <= types.keys():
+        self._fields = {*fields}
+        if not self._fields <= types.keys():
             raise NoColumnsError(f"the schema has not all of the fields {', '.join(fields)}")
-        self._readers = {name: _reader(schema, part, name in self._asked) for name, part in types.items()}
+        self._readers = {name: _reader(schema, part, name in self._fields) for name, part in types.items()}
 
     def columns(self, column: pa.Array) -> dict[str, pa.Array]:
-        """The fields of all records of a binary array without nulls.
+        """Read the fields of all records in a binary array without nulls.
 
         Raises
         ------
         SerdeError
-            When some bytes are no record of the schema.
+            If some bytes are not a record of the schema.
         """
         _, offset_buffer, octet_buffer = column.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
@@ -68,22 +69,22 @@ class AvroColumnReader:
         values = {name: read(rows) for name, read in self._readers.items()}
         if (rows.starts != rows.ends).any():
             raise SerdeError("a record has more bytes than its schema says")
-        return {name: values[name] for name in self._asked}
+        return {name: values[name] for name in self._fields}
 
 
 class AvroColumnWriter:
-    """Writes records with one schema, of the columns of their fields.
+    """A writer of records with one schema from the columns of their fields.
 
     Parameters
     ----------
     schema : AvroSchema
     frame : bytes
-        Stands in front of each record.
+        The bytes before each record.
 
     Raises
     ------
     NoColumnsError
-        When the schema has a part that no column holds.
+        If the schema has a part without a columnar form.
     """
 
     def __init__(self, schema: AvroSchema, frame: bytes) -> None:
@@ -92,12 +93,12 @@ class AvroColumnWriter:
         self._fields = {field["name"]: _writer(schema, schema.node(field["type"])) for field in node["fields"]}
 
     def written(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        """The records as a binary array.
+        """Return the records as a binary array.
 
         Raises
         ------
         SerdeError
-            When the columns are not those of the schema, or a value does not fit.
+            If the columns are not those of the schema, or a value does not fit.
         """
         if columns.keys() != self._fields.keys():
             raise NoColumnsError("the columns are not the fields of the schema")
@@ -118,10 +119,10 @@ def _record(schema: AvroSchema, node: Any) -> Any:
 # reading
 
 
-def _reader(schema: AvroSchema, node: Any, is_asked: bool) -> Read:
+def _reader(schema: AvroSchema, node: Any, is_read: bool) -> Read:
     if isinstance(node, list):
-        return _optional_reader(schema, node, is_asked)
-    if not is_asked:
+        return _optional_reader(schema, node, is_read)
+    if not is_read:
         return _passing(schema, node)
     read = _READERS.get(node["type"])
     if read is None or "logicalType" in node:
@@ -130,16 +131,16 @@ def _reader(schema: AvroSchema, node: Any, is_asked: bool) -> Read:
 
 
 def _passing(schema: AvroSchema, node: Any) -> Read:
-    """What passes over a value that nobody asks for."""
+    """Return the reader that skips a value."""
     pass_over = _PASSING.get(node["type"])
     if pass_over is None:
         raise NoColumnsError(f"{node['type']} cannot be passed over in columns")
     return pass_over(schema, node)
 
 
-def _optional_reader(schema: AvroSchema, branches: list[Any], is_asked: bool) -> Read:
+def _optional_reader(schema: AvroSchema, branches: list[Any], is_read: bool) -> Read:
     null, other = _null_and_other(schema, branches)
-    read_other = _reader(schema, other, is_asked)
+    read_other = _reader(schema, other, is_read)
 
     def read(rows: Rows) -> pa.Array:
         chosen = rows.numbers()
@@ -149,7 +150,7 @@ def _optional_reader(schema: AvroSchema, branches: list[Any], is_asked: bool) ->
         part = rows.only(present)
         values = read_other(part)
         rows.resume(present, part)
-        if not is_asked or len(present) == len(chosen):
+        if not is_read or len(present) == len(chosen):
             return values
         places = np.full(len(chosen), -1)
         places[present] = np.arange(len(present))
@@ -159,7 +160,7 @@ def _optional_reader(schema: AvroSchema, branches: list[Any], is_asked: bool) ->
 
 
 def _null_and_other(schema: AvroSchema, branches: list[Any]) -> tuple[int, Any]:
-    """Which branch of a union of two is null, and the other one."""
+    """Return the index of null in a union with one other type, and that type."""
     nodes = [schema.node(branch) for branch in branches]
     kinds = [None if isinstance(node, list) else node["type"] for node in nodes]
     if len(nodes) != 2 or kinds.count("null") != 1:

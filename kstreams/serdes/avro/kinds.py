@@ -1,4 +1,4 @@
-"""`Kind`: what a Python annotation says of a value, as Avro's readers and writers need to know it."""
+"""`Kind`: a Python annotation in the form that Avro's readers and writers use."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class FieldOfClass:
     Parameters
     ----------
     name : str
-        In schemas.
+        The name in schemas.
     attribute : str
-        In objects.
+        The name in objects.
     kind : Kind
     default : object
-        `MISSING` without one; also where a function makes it.
+        The default; `MISSING` if there is none, or a function creates it.
     has_default : bool
-        Whether an object can be made without it.
+        True if an object can be created without the field.
     keyword : str
-        By which the class takes it.
+        The keyword argument of the class.
     """
 
     name: str
@@ -55,16 +55,16 @@ class ClassShape:
     ----------
     cls : type
     fields : mapping of str to FieldOfClass
-        By their names in schemas, in order of declaration.
+        The fields by their names in schemas, in order of declaration.
     make : callable
-        Of keywords the object.
+        Creates an object from keyword arguments.
     is_dict : bool
-        Whether objects are dicts (of a TypedDict).
+        True if objects are dicts, as for a TypedDict.
     positional : bool
-        Whether the class takes its fields in their order.
+        True if the class takes its fields as positional arguments in their order.
     is_bare : bool
-        Whether objects are made by setting their fields, as nothing else happens: for a frozen dataclass that takes
-        half the time of its `__init__`.
+        True if objects can be created by setting their fields. For a frozen dataclass, this takes half the time of
+        `__init__`.
     """
 
     cls: type
@@ -77,20 +77,20 @@ class ClassShape:
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """An annotation taken apart.
+    """A parsed annotation.
 
     Parameters
     ----------
     hint : object
-        The whole of it.
+        The whole annotation.
     base : object
         The class without its arguments; `Union`, `Literal`, or `Any`.
     arguments : tuple of Kind
-        What stands in brackets; of a union its members.
+        The kinds in brackets; for a union its members.
     extra : mapping
-        Of `Annotated[..., msgspec.Meta(extra=...)]`.
+        The `extra` of `Annotated[..., msgspec.Meta(extra=...)]`.
     is_limited : bool
-        Whether msgspec checks more than the class of a value (`Meta(gt=0)`).
+        True if msgspec checks more than the class of a value, as for `Meta(gt=0)`.
     """
 
     hint: Any
@@ -102,12 +102,12 @@ class Kind:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is said of the value."""
+        """True if the annotation does not restrict the value."""
         return self.base is Any
 
     @cached_property
     def shape(self) -> ClassShape | None:
-        """The class of records that it is."""
+        """The fields and the constructor of a class of records; None for other classes."""
         return _shape(self.base)
 
     @property
@@ -118,7 +118,7 @@ class Kind:
         return getattr(self.hint, "__name__", str(self.hint))
 
     def resolved(self) -> Kind:
-        """The same, with all classes within it looked into: where it is sent, names in annotations may be unknown."""
+        """Resolve all classes within the kind, and return it: names in annotations may be unknown where it is sent."""
         pending = [self]
         visited = set[int]()
         while pending:
@@ -134,7 +134,7 @@ PLAIN: Final = Kind(Any, Any)
 
 
 def kind_of(hint: object) -> Kind:
-    """An annotation taken apart."""
+    """Parse an annotation."""
     if isinstance(hint, typing.NewType):
         return kind_of(hint.__supertype__)
     origin = typing.get_origin(hint)
@@ -158,7 +158,7 @@ def _generic(hint: object, origin: object, arguments: tuple[Any, ...]) -> Kind:
 
 
 def _bare(hint: object) -> tuple[Kind, ...]:
-    """The arguments of `list`, `dict` and the like without brackets."""
+    """Return the arguments of `list`, `dict` and similar classes without brackets."""
     if hint is dict:
         return Kind(str, str), PLAIN
     return (PLAIN,) if hint in (list, tuple, set, frozenset) else ()
@@ -240,7 +240,7 @@ def _struct(cls: Any) -> ClassShape:
 
 
 def _is_positional(cls: Any) -> bool:
-    """Whether a class takes all its fields by their places."""
+    """Return True if a class takes all its fields as positional arguments."""
     parameters = inspect.signature(cls).parameters.values()
     return all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
 
@@ -263,7 +263,7 @@ def _dataclass(cls: Any) -> ClassShape:
 
 
 def _is_bare(cls: Any, count: int) -> bool:
-    """Whether the generated `__init__` of a frozen dataclass does nothing but set its fields."""
+    """Return True if the generated `__init__` of a frozen dataclass only sets its fields."""
     parameters = cls.__dataclass_params__
     is_generated = parameters.frozen and parameters.init and "__init__" in cls.__dict__
     is_plain = cls.__new__ is object.__new__ and not hasattr(cls, "__post_init__") and cls.__dictoffset__ != 0
@@ -321,6 +321,6 @@ _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], ClassShape]], ...] =
 
 
 def enum_member(cls: Any, symbol: str) -> Any:
-    """The member of an enum that a symbol stands for: the one of this value, else of this name; MISSING without."""
+    """Return the member of an enum with a symbol as its value, or else as its name; MISSING without such a member."""
     by_value = {member.value: member for member in cls if isinstance(member.value, str)}
     return by_value.get(symbol, cls.__members__.get(symbol, MISSING))

@@ -1,4 +1,4 @@
-"""Avro's logical types: of which schema each is, which class of Python it is read as, and how it is converted."""
+"""`Logical`: Avro's logical types, with the Python class of their values and conversions in both directions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DURATION = struct.Struct("<III")
 
 
 class AvroDuration(NamedTuple):
-    """A span of time as Avro keeps it: months and days have no fixed length."""
+    """A duration in Avro. Months and days have no fixed length."""
 
     months: int
     days: int
@@ -35,11 +35,11 @@ class Logical:
     Parameters
     ----------
     cls : type
-        What values are read as.
+        The class of values.
     raw : type
-        What they are without the logical type.
+        The class of values without the logical type.
     read : callable
-        `raw value -> value`; raises ValueError or OverflowError for a raw value that stands for none.
+        `raw value -> value`; raises ValueError or OverflowError for a raw value without a counterpart.
     write : callable
         `value -> raw value`; raises FieldError for a value that would not be read back.
     """
@@ -51,7 +51,7 @@ class Logical:
 
 
 def logical_of(node: Any) -> Logical | None:
-    """The logical type of a schema; None without one, and for one that is not known or does not fit its type."""
+    """Return the logical type of a schema; None if there is none, or it is unknown or does not fit its type."""
     make = _KNOWN.get((node["type"], node.get("logicalType")))
     return None if make is None else make(node)
 
@@ -67,7 +67,7 @@ def _days(value: object) -> int:
 
 
 def _time(unit: int) -> Callable[[Any], Logical]:
-    """A time of day in units of so many microseconds."""
+    """Return the logical type of a time of day in units of `unit` microseconds."""
 
     def read(number: int) -> dt.time:
         if not 0 <= number * unit < _DAY:
@@ -84,7 +84,7 @@ def _time(unit: int) -> Callable[[Any], Logical]:
 
 
 def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
-    """A moment, aware or naive as the epoch is, in units of so many microseconds."""
+    """Return the logical type of a timestamp in units of `unit` microseconds, aware or naive as the epoch is."""
     is_naive = epoch.tzinfo is None
     since = dt.timedelta
 
@@ -134,7 +134,7 @@ def _decimal(node: Any) -> Logical:
 
 
 def _unscaled(value: decimal.Decimal, scale: int) -> int | None:
-    """A decimal times ten to the power of the scale; None where that is no whole number, or one without bounds."""
+    """Return a decimal times 10 ** scale; None if the result is not a whole number, or is far too large."""
     sign, digits, exponent = value.as_tuple()
     shift = int(exponent) + scale
     number = int("".join(map(str, digits)) or "0")
@@ -177,7 +177,7 @@ def _duration_bytes(value: object) -> bytes:
 
 
 def of_timedelta(value: dt.timedelta) -> AvroDuration:
-    """A timedelta as days and milliseconds."""
+    """Convert a timedelta to a duration of days and milliseconds."""
     milliseconds = _whole(value.seconds * 1_000_000 + value.microseconds, 1000, value)
     if value.days < 0:
         raise FieldError(f"{value!r} is negative: durations of Avro are not")
@@ -185,7 +185,7 @@ def of_timedelta(value: dt.timedelta) -> AvroDuration:
 
 
 def to_timedelta(value: AvroDuration) -> dt.timedelta:
-    """A duration as a timedelta; raises ValueError when it has months, which have no fixed length."""
+    """Convert a duration to a timedelta. Raises ValueError if it has months, which have no fixed length."""
     if value.months:
         raise FieldError(f"{value} has months, which no timedelta holds")
     return dt.timedelta(days=value.days, milliseconds=value.milliseconds)

@@ -1,4 +1,4 @@
-"""`Conversions`: what makes objects of a class of the dicts and lists that fastavro reads."""
+"""`Conversions`: functions that convert the dicts and lists of fastavro to objects of a class."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 Convert: TypeAlias = Callable[[Any], Any]
 
 _OMITTED: Final = object()
-"""Instead of a default that the class has itself."""
+"""The replacement of a default that the class itself supplies."""
 
 
 def needs_tags(schema: AvroSchema) -> bool:
-    """Whether a union has branches that values do not tell apart, so that fastavro has to name them."""
+    """Return True if a union has branches whose values look alike, so that fastavro must add the names of branches."""
     return any(_is_ambiguous(schema, node) for node in all_parts(schema) if isinstance(node, list))
 
 
@@ -52,26 +52,26 @@ def _is_ambiguous(schema: AvroSchema, branches: list[Any]) -> bool:
 
 
 def _decoded_class(node: Any) -> type:
-    """Of what class values are when fastavro has read them."""
+    """Return the class of values as fastavro reads them."""
     logical = logical_of(node)
     return logical.cls if logical is not None and _knows(node) else CLASSES[node["type"]]
 
 
 def _knows(node: Any) -> bool:
-    """Whether fastavro converts values of a logical type itself."""
+    """Return True if fastavro itself converts values of a logical type."""
     return f"{node['type']}-{node.get('logicalType')}" in LOGICAL_READERS
 
 
 class Conversions:
-    """Those of the parts of a reader's schema. Where None stands for one, values are as they should be.
+    """The conversions of the parts of a reader's schema. None in place of a conversion leaves values unchanged.
 
     Parameters
     ----------
     schema : AvroSchema
     written : AvroSchema or None
-        Another schema that values were written with: fields may be absent, and values as another type has them.
+        The writer's schema if it differs: fields may be missing, and values may have the form of another type.
     tagged : bool
-        Whether values of named types in unions come with the name.
+        True if values of named types in unions have the name.
     """
 
     def __init__(self, schema: AvroSchema, written: AvroSchema | None, *, tagged: bool) -> None:
@@ -84,12 +84,12 @@ class Conversions:
         self._recursive: dict[tuple[int, str], Convert | None] = {}
 
     def of(self, part: Any, kind: Kind) -> Convert | None:
-        """What makes values of a kind.
+        """Return the conversion to values of a kind.
 
         Raises
         ------
         UnresolvedError
-            When the kind has no place for values of this part.
+            If values of this part do not fit the kind.
         """
         node = self._schema.node(part)
         if isinstance(node, list):
@@ -120,7 +120,7 @@ class Conversions:
         return _chained(check, _of_32_bits if node["type"] == "int" else None)
 
     def _logical(self, node: object, logical: Logical) -> Convert | None:
-        """fastavro goes by the logical types of the writer's schema, and knows not all of them."""
+        """Return the conversion of a logical type. fastavro converts only some types, by the writer's schema."""
         if logical.cls is Decimal:
             return _exact_decimal(node, logical)
         if _knows(node) and not self._resolves:
@@ -168,7 +168,7 @@ class Conversions:
         return choose
 
     def _branch(self, node: Any, nodes: list[Any], kind: Kind) -> Convert | None:
-        """Of a branch that the kind has no place for, what raises why: other values may be fine."""
+        """Return the conversion of a branch. One that does not fit raises only for a value, since other values may fit."""
         try:
             convert = self._of_member(node, kind)
         except UnresolvedError as error:
@@ -179,7 +179,7 @@ class Conversions:
         return convert
 
     def _by_class(self, nodes: list[Any], converters: list[Convert | None]) -> dict[type, Convert | None]:
-        """What converts values without a tag; of records, the first that has these fields."""
+        """Return the conversions of values without a tag by class; records are told apart by their fields."""
         by_class: dict[type, Convert | None] = {}
         for node, of_branch in zip(nodes, converters, strict=True):
             for cls in (_decoded_class(node), CLASSES[node["type"]]):
@@ -225,7 +225,7 @@ class Conversions:
             raise in_field(field["name"], error) from None
 
     def _default(self, node: Any, field: Any, shape: ClassShape | None) -> Callable[[], Any]:
-        """What gives the value of a field that the writer does not have; the default of the class goes first."""
+        """Return the function for a field that the writer lacks; the default of the class takes precedence."""
         name = field["name"]
         if shape is not None and shape.fields[name].has_default:
             return lambda: _OMITTED
@@ -236,7 +236,7 @@ class Conversions:
 
 
 class _Members:
-    """The members of an enum by the symbols that stand for them."""
+    """The members of an enum by symbol."""
 
     def __init__(self, kind: Kind, members: dict[str, Any]) -> None:
         self._kind = kind
@@ -273,7 +273,7 @@ def _refuse(reason: str, *value: object) -> NoReturn:
 
 
 def _of_class(cls: type) -> Convert:
-    """fastavro has converted a value whose logical type the writer's schema alone has."""
+    """Return a check for values that fastavro converts by a logical type that only the writer's schema has."""
 
     def check(value: object) -> Any:
         if type(value) is not cls:
@@ -284,14 +284,14 @@ def _of_class(cls: type) -> Convert:
 
 
 def _of_32_bits(value: int) -> int:
-    """fastavro reads an int as it reads a long, and a damaged one may be too large to be written."""
+    """Check an int: fastavro reads it like a long, so damaged bytes may give a number that is too large."""
     if not -0x80000000 <= value < 0x80000000:
         raise FieldError(f"{value} has more than 32 bits")
     return value
 
 
 def _exact_decimal(node: Any, logical: Logical) -> Convert:
-    """fastavro rounds what has too many digits, which changes the exponent."""
+    """Return a check of decimals: fastavro rounds decimals with too many digits, which changes the exponent."""
     exponent = -node.get("scale", 0)
 
     def check(value: Any) -> Any:
@@ -311,7 +311,7 @@ def _to_raw(logical: Logical) -> Convert:
 
 
 def _to_kind(node: Any, kind: Kind, logical: Logical | None) -> Convert | None:
-    """What makes a value of a kind of a leaf or collection."""
+    """Return the conversion of a leaf or a collection to a kind."""
     if is_direct(kind, node, logical):
         return None
     cls = logical.cls if logical else CLASSES[node["type"]]
@@ -323,14 +323,14 @@ def _to_kind(node: Any, kind: Kind, logical: Logical | None) -> Convert | None:
 
 
 def _may_be_written_as(node: Any, written: Any) -> bool:
-    """Whether a record of the writer's schema may be read as one of the reader's."""
+    """Return True if a record of the writer's schema may be read as a record of the reader's schema."""
     aliases = node.get("aliases", ())
     short = written["name"].rpartition(".")[2]
     return short == node["name"].rpartition(".")[2] or short in aliases or written["name"] in aliases
 
 
 def _has(written: Any, field: Any) -> bool:
-    """Whether a record of the writer's schema has a field of the reader's."""
+    """Return True if a record of the writer's schema has a field of the reader's schema."""
     names = field["name"], *field.get("aliases", ())
     return any(other["name"] in names for other in written["fields"])
 
@@ -345,7 +345,7 @@ def _require_fields(node: Any, shape: ClassShape | None) -> None:
 
 
 def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Convert:
-    """What fills and converts the fields of a dict in their place."""
+    """Return the function that fills and converts the fields of a dict in place."""
 
     def change(datum: dict[str, Any]) -> dict[str, Any]:
         name = ""
@@ -366,7 +366,7 @@ def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Con
 
 
 def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
-    """What makes an object of a dict with fields of these names; some that have defaults may not be there."""
+    """Return the function that creates an object from a dict with these fields; fields with defaults may be missing."""
     keywords = {name: shape.fields[name].keyword for name in names}
 
     def by_keywords(datum: dict[str, Any]) -> Any:

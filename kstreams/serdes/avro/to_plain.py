@@ -1,7 +1,7 @@
-"""`PlainValues`: what fastavro writes for objects of a class, by the class of each part of them.
+"""`PlainValues`: converts objects of a class to the values that fastavro writes, with one conversion per class.
 
-fastavro writes what can be written somehow: a text as true, 2 ** 40 as an int, microseconds as none. So each value is
-looked at here, once for its class; a value that would not be read back as it is has no place in the schema.
+fastavro also writes values that do not fit: a string as true, 2 ** 40 as an int, a time without its microseconds. So
+this module checks values by class, and refuses a value that would not be read back as it is.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Change: TypeAlias = Callable[[Any], Any]
 
 
 class ByClass(dict[type, Change | None]):
-    """What is written for the values of each class, chosen when the first of that class comes; None: as they are.
+    """The conversions by class, each chosen for the first value of its class. None: values are written unchanged.
 
     Parameters
     ----------
     choose : callable
-        `class -> change`; raises FieldError for a class that has no place.
+        `class -> conversion`; raises FieldError for a class that does not fit.
     exact : iterable of type
-        The classes that are at home here: a branch of a union that has one of them goes before others.
+        The classes that fit exactly: a branch of a union with such a class is preferred.
     """
 
     def __init__(self, choose: Callable[[type], Change | None], exact: Iterable[type] = ()) -> None:
@@ -56,19 +56,19 @@ class ByClass(dict[type, Change | None]):
         return change
 
     def of(self, value: Any) -> Any:
-        """What is written for a value; raises FieldError for one that has no place."""
+        """Convert a value. Raises FieldError if it does not fit."""
         change = self[type(value)]
         return value if change is None else change(value)
 
 
 class PlainValues:
-    """Those of the parts of a schema.
+    """The conversions of the parts of a schema.
 
     Parameters
     ----------
     schema : AvroSchema
     careful : bool
-        Whether numbers and texts are looked at that fastavro refuses itself, without to name the field.
+        True to check also numbers and strings that fastavro itself refuses, so that errors name the field.
     """
 
     def __init__(self, schema: AvroSchema, *, careful: bool = False) -> None:
@@ -76,15 +76,15 @@ class PlainValues:
         self._careful = careful
         self._recursive: dict[tuple[int, str], ByClass] = {}
         self.is_uncertain = False
-        """Whether only reading back tells if a value fits: msgspec checks more than classes."""
+        """True if a value must be read back to know if it fits, since msgspec checks more than classes."""
 
     def of(self, part: Any, kind: Kind) -> ByClass:
-        """What is written for values of a kind.
+        """Return the conversions of values of a kind.
 
         Raises
         ------
         FieldError
-            When the part has no place for any of them.
+            If no value of the kind fits the part.
         """
         node = self._schema.node(part)
         if isinstance(node, list):
@@ -123,7 +123,7 @@ class PlainValues:
         return self._certain(node, kind, logical, table)
 
     def _certain(self, node: Any, kind: Kind, logical: Logical | None, table: ByClass) -> ByClass:
-        """The table of a leaf, where its kind is that of the schema; else what msgspec makes of values goes there."""
+        """Return the conversions of a leaf if its kind matches the schema; otherwise convert with msgspec first."""
         cls = logical.cls if logical else CLASSES[node["type"]]
         if not kind.is_limited and (kind.is_plain or kind.base is cls or (kind.base, cls) in _CLOSE):
             return table
@@ -190,7 +190,7 @@ class PlainValues:
             raise in_field(name, error) from None
 
     def _default(self, field: Any) -> Any:
-        """The default of a field that the class does not have."""
+        """Return the default of a field that the class lacks."""
         if "default" not in field:
             raise FieldError("it is in the schema and not in the class, and has no default", field["name"])
         return default_value(self._schema, field["type"], field["default"])
@@ -258,11 +258,11 @@ _OF_COMPLEX: Final[dict[str, Callable[[PlainValues, Any, Kind], ByClass]]] = {
 
 
 def _choice(branches: list[tuple[str, ByClass]], tagged: dict[str, ByClass], cls: type) -> Change | None:
-    """What is written for values of a class in a union: in the first branch that takes them, with its tag."""
+    """Return the conversion of a class in a union: that of the first branch that takes the class, with its tag."""
     if cls is type(None) and any(tag == "null" for tag, _ in branches):
         return None
-    at_home = [(tag, table) for tag, table in branches if cls in table.exact]
-    fitting = [(tag, table[cls]) for tag, table in at_home or branches if _takes(table, cls)]
+    exact = [(tag, table) for tag, table in branches if cls in table.exact]
+    fitting = [(tag, table[cls]) for tag, table in exact or branches if _takes(table, cls)]
     if not fitting and cls is tuple and tagged:
         return _by_tag(tagged)
     if not fitting:
@@ -285,7 +285,7 @@ def _in_branch(tag: str, change: Change | None) -> Change:
 
 
 def _in_first(fitting: list[tuple[str, Change | None]]) -> Change:
-    """In the first branch that takes a value: classes alone do not tell."""
+    """Return the conversion that tries branches in order, if the class does not decide the branch."""
 
     def change(value: object) -> Any:
         for tag, of_branch in fitting:
@@ -299,7 +299,7 @@ def _in_first(fitting: list[tuple[str, Change | None]]) -> Change:
 
 
 def _by_tag(tagged: dict[str, ByClass]) -> Change:
-    """A record of a union with its name, in full or without the namespace."""
+    """Return the conversion of (name, dict) in a union of records; the name may lack the namespace."""
     tables = {name.rpartition(".")[2]: (name, table) for name, table in tagged.items()}
     tables |= {name: (name, table) for name, table in tagged.items()}
 
@@ -316,7 +316,7 @@ def _by_tag(tagged: dict[str, ByClass]) -> Change:
 
 
 def _exactly(cls: type, change: Change) -> ByClass:
-    """A table with one class, whose subclasses would not be read back."""
+    """Return the conversions of one class without its subclasses, which would not be read back as such."""
 
     def choose(other: type) -> Change:
         if other is not cls:
@@ -327,7 +327,7 @@ def _exactly(cls: type, change: Change) -> ByClass:
 
 
 def _by_base(name: str, changes: dict[type, Change | None]) -> Callable[[type], Change | None]:
-    """The change of a class, or of one that it inherits from."""
+    """Return the function that chooses the conversion of a class, or of its nearest base class."""
 
     def choose(cls: type) -> Change | None:
         base = next((base for base in cls.__mro__ if base in changes), None)
@@ -340,7 +340,7 @@ def _by_base(name: str, changes: dict[type, Change | None]) -> Callable[[type], 
 
 
 def _by_msgspec(table: ByClass) -> ByClass:
-    """What msgspec makes of values, as dicts, lists and leaves; whether they may be written, reading back tells."""
+    """Return conversions that apply msgspec first; reading back tells if the result fits."""
 
     def change(value: object) -> Any:
         return table.of(msgspec.to_builtins(value, builtin_types=_BUILTIN, str_keys=True))
@@ -349,12 +349,12 @@ def _by_msgspec(table: ByClass) -> ByClass:
 
 
 _SIMPLE: Final[dict[type, Change]] = {int: int, float: float, str: str.__str__, bytes: bytes}
-"""What makes values of exactly a class of those that inherit from it."""
+"""The conversions of a subclass to the simple class itself."""
 
 _BUILTIN: Final = (dt.datetime, dt.date, dt.time, dt.timedelta, bytes, bytearray, memoryview)
 _KNOWN_MODULES: Final = ("decimal", "uuid", "datetime", AvroDuration.__module__)
 _CLOSE: Final = ((int, float), (dt.timedelta, AvroDuration))
-"""Kinds that take values which are read as those of another class."""
+"""Kinds whose values may be read as values of another class."""
 
 
 # leaves
@@ -431,14 +431,14 @@ _CAREFUL: Final[dict[str, Change]] = {"long": _int_of(64), "string": _text}
 
 
 def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gives these attributes of an object."""
+    """Return the function that reads these attributes of an object."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]:
-    """The check of fields that the schema does not have: values of them other than their defaults would be lost."""
+    """Return the check of fields that the schema lacks: values other than their defaults would be lost."""
     names = {field["name"] for field in node["fields"]}
     unnamed_fields = [field for field in shape.fields.values() if field.name not in names]
     for field in unnamed_fields:
@@ -455,7 +455,7 @@ def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]
 
 
 def _require_fields(value: dict[str, Any], names: frozenset[str], defaults: dict[str, Any]) -> None:
-    """Raise for fields of a dict that the schema does not have, and for those without default that are missing."""
+    """Raise FieldError for fields of a dict that the schema lacks, and for missing fields without a default."""
     for name in value.keys() - names:
         raise FieldError(f"the schema has no field {name!r}")
     for name in names - value.keys() - defaults.keys():
