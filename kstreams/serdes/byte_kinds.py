@@ -48,7 +48,7 @@ def in_base64(data: bytes) -> dict[str, str]:
 
 
 def from_text(serde: Serde[Any], text: str) -> Any:
-    """Return the value that a line of text stands for. A value of several parts is written as JSON.
+    """Return the value of a line of text. A value of several parts is written as JSON.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _of_plain_text(serde: Serde[Any], text: str) -> Any:
 
 
 def from_json(serde: Serde[Any], value: object) -> Any:
-    """The value that a piece of JSON stands for."""
+    """Return the value of a piece of JSON."""
     if _is_untyped(serde):
         return value
     in_parts = _IN_PARTS.get(type(serde))
@@ -129,7 +129,7 @@ _IN_PARTS: dict[type[Any], Callable[[Any, Any], Any]] = {
 
 
 def from_base64(text: Any) -> bytes:
-    """The bytes that base64 stands for; raises SerdeError where it is none."""
+    """Decode base64. Raises SerdeError if the text is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError) as error:

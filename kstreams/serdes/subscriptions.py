@@ -42,7 +42,7 @@ _INT = struct.Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What the right side does with a subscription."""
+    """The instruction of a subscription to the right side."""
 
     DELETE_NO_PROPAGATE = 0  # delete the subscription, without a response
     DELETE_AND_PROPAGATE = 1  # delete the subscription, and respond with null

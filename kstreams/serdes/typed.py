@@ -71,7 +71,7 @@ def _dicts(written: Any, read: Any) -> bool:
 
 
 def _datetimes(written: Any, read: Any) -> bool:
-    """The same moment: a time that occurs twice in its zone is equal to none in another, not even to itself."""
+    """Return True for the same instant. Python compares a time that occurs twice in its zone as unequal even to itself."""
     if written.utcoffset() is None or read.utcoffset() is None:
         return bool(written == read)
     return bool(written - _EPOCH == read - _EPOCH)

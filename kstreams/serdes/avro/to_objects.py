@@ -168,7 +168,7 @@ class Conversions:
         return choose
 
     def _branch(self, node: Any, nodes: list[Any], kind: Kind) -> Convert | None:
-        """Return the conversion of a branch. One that does not fit raises only for a value, since other values may fit."""
+        """Return the conversion of a branch. If the branch does not fit, its conversion raises for every value."""
         try:
             convert = self._of_member(node, kind)
         except UnresolvedError as error:

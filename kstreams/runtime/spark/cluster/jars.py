@@ -51,9 +51,9 @@ class JarSet(NamedTuple):
     folder : str
         Its folder in the cache.
     purpose : str
-        What they are for, in words.
+        The purpose in words, for messages.
     without : str
-        How to do without them, in words.
+        The way to run without the jars in words, for messages.
     coordinates : tuple of Coordinate
     missing : tuple of str
         Of what Maven resolves, only these are missing in PySpark; Spark's own copies of the rest are used.

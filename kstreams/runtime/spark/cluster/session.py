@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 Say = Callable[[str], None]
 
-# What goes wrong reaches the user as an error of ours; Spark's own log would bury it.
+# Errors reach the user as a KStreamsError, which would be hard to find among Spark's log lines.
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 # What every session needs, local or not.
 COMMON = {

@@ -184,7 +184,7 @@ def _is_made_again(struct: type) -> bool:
 
 
 def _resolved(kind: type, reduced: object) -> Any:
-    """How a type is made again whose fields msgspec knows: these with their types, as no module there has their names.
+    """Return the function and arguments that recreate a Struct from its fields and their types, without its module.
 
     One that is sent by reference stays as it is.
     """

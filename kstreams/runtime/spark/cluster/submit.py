@@ -96,7 +96,7 @@ class Submission(NamedTuple):
     master : str
         The cluster: `spark://host:port`, `yarn`, `k8s://...`.
     deploy_mode : {"client", "cluster"}
-        Where the driver runs.
+        The place of the driver, `client` or `cluster`.
     archive : str or None
         A packed environment, as venv-pack and conda-pack make them, for the workers (and the driver in cluster mode).
     arguments : tuple of str

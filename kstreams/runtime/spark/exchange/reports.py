@@ -45,7 +45,7 @@ class StoreSize(msgspec.Struct, frozen=True):
     Parameters
     ----------
     rows, bytes : int
-        As RocksDB estimates them; 0 of stores in memory.
+        RocksDB's estimates; 0 for stores in memory.
     updated : int
     tasks : int
     """
@@ -65,23 +65,23 @@ class TaskReport(msgspec.Struct, frozen=True):
     Parameters
     ----------
     dropped : list of (str, str, int)
-        Operator, reason, and how many records.
+        Operator, reason and number of dropped records.
     error : TaskError, optional
-        What ended it.
+        The error that ended the task.
     records_in : int
-        How many records of source topics it is done with.
+        The number of processed records of source topics.
     written : dict of str to int
-        How many records it wrote to each topic of the user's, named as in the topology.
+        The number of records written to each topic of the user, by its name in the topology.
     handed_over : list of str
-        The topics whose records it left to tasks of the same step.
+        The topics whose records other tasks of the step read.
     outputs : list of str
-        Names what holds the rows that it wrote.
+        The names of the transactions or objects that hold the written rows.
     states : dict of str to StateVersion
-        What is kept of its state after the step.
+        The state version of the task after the step.
     resting : list of str
-        The task itself, if it has nothing to do before its next record.
+        The task itself, if it need not run before its next record.
     stores : dict of str to StoreSize
-        Its stores.
+        The sizes of the task's stores.
     stream_times : dict of str to int
         The highest timestamp (ms) that the task has processed, unless it has processed nothing yet.
     """

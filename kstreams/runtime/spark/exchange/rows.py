@@ -101,7 +101,7 @@ def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
     Parameters
     ----------
     starts : numpy int64 array
-        Where the rows of each writer begin.
+        The index of the first row of each writer.
     stream_times : numpy int64 array
 
     Examples

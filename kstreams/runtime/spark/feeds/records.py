@@ -41,7 +41,7 @@ def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots:
     now_ms : int
         The time of rows that tell none.
     slots : int
-        How many partitions of Spark write.
+        The number of Spark partitions that write.
     """
     names = rows.columns
     changes = set(CHANGES) <= set(rows.columns)

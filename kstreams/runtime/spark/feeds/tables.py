@@ -14,7 +14,7 @@ class TableReader:
     Parameters
     ----------
     format : str
-        Spark's name of it.
+        The format's name in Spark.
     path : str
     options : mapping of str to str
         Spark's own.

@@ -45,7 +45,7 @@ class Frame:
     key, value : Serde
         Of the bytes in `key` and `value`.
     leaves : mapping of str to str
-        Typed columns that are there already, by what the expression's `repr` shows.
+        Existing typed columns, by the `repr` of their expression.
     """
 
     rows: DataFrame
@@ -87,7 +87,7 @@ class Frame:
         return replace(frame, rows=computed.to_native())
 
     def with_new(self, new: Mapping[str, tuple[Expr, Serde[Any]]], where: Column | None = None) -> Frame:
-        """The same rows with what expressions give as `key`, as `value` or as both; they all see the row as it was.
+        """Return the rows with the results of expressions as `key`, as `value` or as both; all read the original row.
 
         `where` says which rows they hold for; the others get null.
         """
@@ -160,7 +160,7 @@ _LEAVES: dict[Operation, Callable[[Frame, Expr], Column]] = {
 
 
 def _shown(name: str) -> str | None:
-    """What the expression's `repr` shows that reads the typed column of this name."""
+    """Return the `repr` of the expression that reads the typed column of this name."""
     prefix, _, encoded_name = name.removeprefix("_").partition("_")
     return {"leaf": f"ks.{encoded_name}", "field": f"ks.col({encoded_name!r})"}.get(
         prefix if name.startswith("_") else ""

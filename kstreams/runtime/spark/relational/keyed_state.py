@@ -96,7 +96,7 @@ def by_key(
     delay_ms : int, optional
         Of the watermark of the frames. A key is due when the greatest time seen is so much after the time kept for it.
     mark : str, optional
-        A column that stands for the key.
+        The column that is used in place of the key.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 

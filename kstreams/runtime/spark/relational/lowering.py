@@ -35,7 +35,7 @@ class RelationalLowering:
     Parameters
     ----------
     typed : TypedGraph
-        The graph and what is known of it.
+        The graph with its types.
     source : callable
         Gives the records of some topics, as `OUT_SCHEMA`.
     topic_names : mapping of str to str

@@ -29,13 +29,13 @@ class PathChoices:
     operators : mapping of int to collection of str
         The names of the operators of each sub-topology.
     before : mapping of int to collection of int
-        By sub-topology that keeps state: those whose records come to it by repartition topics. A relational query has
-        them all, so they are asked for with it, unless something else is asked for.
+        By stateful sub-topology: the upstream sub-topologies, whose records it reads through repartition topics. A
+        relational query includes them, so a choice for the query also applies to them, unless they have their own.
 
     Raises
     ------
     ConfigError
-        When there is no such operator, or when two of one sub-topology ask for different paths.
+        If there is no such operator, or the choices for two operators of one sub-topology differ.
     """
 
     def __init__(

@@ -44,9 +44,9 @@ def borders(topology: Topology, reasons: Mapping[int, str], relational: Collecti
     Parameters
     ----------
     reasons : mapping of int to str
-        The path of each sub-topology, and why.
+        The path of each sub-topology, and the reason.
     relational : collection of int
-        Those on the relational path.
+        The sub-topologies on the relational path.
     """
     borders_of_nodes: dict[tuple[int, str], str] = {}
     for topic, sink, writer, source, reader in _meetings(topology):
@@ -106,7 +106,7 @@ class PathDecision(NamedTuple):
     decided_by : str
         The setting that says so, or "measured" (the path is the faster one), or "declared" (by the form of operators).
     border : str or None
-        What to say of a topic that is on the way between a relational sub-topology and one in tasks.
+        The remark on a topic between a relational sub-topology and one in tasks.
     """
 
     operator: str

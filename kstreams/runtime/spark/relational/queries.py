@@ -27,7 +27,7 @@ class Exchanges(NamedTuple):
     before, after : mapping of int to frozenset of int
         Which ones write what a sub-topology reads; and which ones read what it writes.
     inner : frozenset of int
-        Those that write to repartition topics only.
+        The sub-topologies that write only to repartition topics.
     """
 
     before: Mapping[int, frozenset[int]]

@@ -39,7 +39,7 @@ def relational_rows(plan: PathPlan, number: int, source: Read, whole: ReadWhole,
 def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
     """The same, of a query for which Spark keeps state: where rows go several ways from there, it ends at that node.
 
-    `rows_behind` goes on from there, batch by batch, so that the state is there once.
+    `rows_behind` continues from there, batch by batch, so that there is only one copy of the state.
     """
     facts = plan.facts
     nodes = plan.nodes[number]

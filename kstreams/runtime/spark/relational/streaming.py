@@ -88,9 +88,9 @@ def windowed_stream(
     number : int
         The sub-topology.
     starts : mapping
-        Where its sources begin, if that is not their beginning.
+        The first offsets of sources that are not read from their beginning.
     until_end : bool
-        Whether all windows close after the last row; those whose updates are asked for have no need to.
+        True to close all windows after the last row. Windows whose updates are emitted need not close.
     """
     windowed = [node for node in plan.nodes[number] if follows_time(node)]
     facts = plan.facts

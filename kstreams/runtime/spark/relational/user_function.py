@@ -79,7 +79,7 @@ class UserFunction(NamedTuple):
     topics: tuple[str, ...]
 
     def results(self, *columns: pa.Array) -> list[Any]:
-        """What the function gives for every row; the columns are its arguments, as `reads` has them, then `PLACE`."""
+        """Return the results of the function for all rows. Columns are arguments, decoded by `reads`, then `PLACE`."""
         *arguments, origins, offsets = columns
         decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
         values: list[Any] = []
@@ -95,7 +95,7 @@ class UserFunction(NamedTuple):
         return values
 
     def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: object) -> Any:
-        """What the function gives for serialized arguments, and more that are none; `place` is as in `PLACE`."""
+        """Return the result for serialized arguments, and further plain arguments; `place` is as in `PLACE`."""
         decoded = [
             None if raw is None else serde.deserialize(raw) for serde, raw in zip(self.reads, arguments, strict=True)
         ]

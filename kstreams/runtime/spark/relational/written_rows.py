@@ -93,7 +93,7 @@ def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program,
     number : int
         The sub-topology.
     output : StepOutput
-        Where executors write.
+        The output of the step.
     """
     places = places_of(plan.nodes[number], plan.facts, program)
     mixed = _come_from_several(plan, number, program) and _writes(number, program)

@@ -1,4 +1,4 @@
-"""How the operators of kstreams run on Spark, check and lowering together; importing this package registers it."""
+"""The rules by which operators run on Spark, with their checks; importing this package registers the rules."""
 
 from kstreams.dsl import rules  # noqa: F401 (registers the operators)
 from kstreams.dsl.operator import operators

@@ -68,7 +68,7 @@ class FunctionCall(NamedTuple):
         return cls.of(node, function, [Argument.of_side(frame, side) for side in sides], build)
 
     def column(self, returned: str, work: Callable[..., pa.Array], *arguments: object) -> Column:
-        """What `work(function, *given, *arrays)` makes of whole Arrow arrays, as a column of a type of Spark's."""
+        """Return `work(function, *arguments, *arrays)`, which takes whole Arrow arrays, as a column of a Spark type."""
         return arrow_call(returned, work, (self.function, *arguments), *self.columns)
 
     def serialized(self, serde: Serde[Any]) -> Column:
