@@ -71,7 +71,7 @@ def _dicts(written: Any, read: Any) -> bool:
 
 
 def _datetimes(written: Any, read: Any) -> bool:
-    """Return True for the same instant. Python compares a time that occurs twice in its zone as unequal even to itself."""
+    """Return True for the same instant. A time that occurs twice in its zone is unequal even to itself in Python."""
     if written.utcoffset() is None or read.utcoffset() is None:
         return bool(written == read)
     return bool(written - _EPOCH == read - _EPOCH)

@@ -184,9 +184,9 @@ def _is_made_again(struct: type) -> bool:
 
 
 def _resolved(kind: type, reduced: object) -> Any:
-    """Return the function and arguments that recreate a Struct from its fields and their types, without its module.
+    """Return the pickled form of a class with resolved annotations, whose names a worker cannot resolve.
 
-    One that is sent by reference stays as it is.
+    The form of a class that is sent by reference stays unchanged.
     """
     if isinstance(reduced, tuple):
         attributes, _ = reduced[2]
