@@ -19,7 +19,7 @@ MINICLUSTER = JarSet(
         Coordinate("org.apache.hadoop", "hadoop-client-minicluster", "3.5.0"),
         Coordinate("org.junit.jupiter", "junit-jupiter-api", "5.12.2"),
     ),
-    missing=("hadoop-client-minicluster", "junit-jupiter-api", "junit-platform-commons", "opentest4j"),
+    artifact_ids=("hadoop-client-minicluster", "junit-jupiter-api", "junit-platform-commons", "opentest4j"),
 )
 
 

@@ -73,7 +73,7 @@ def plan_application(topology: Topology, config: Config, log: Log) -> PlannedApp
     Raises
     ------
     UnknownTopicError, TopologyError
-        When the topology does not fit the topics, or the dead-letter topic is missing.
+        If the topology does not fit the topics, or the dead-letter topic is missing.
     """
     settings = SparkSettings.of(config)
     existing = _existing(log, required_topics(topology, config, settings.prefix))

@@ -30,7 +30,7 @@ from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
 from kstreams.runtime.spark.feeding import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
-from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
+from kstreams.runtime.spark.io.deleted_input import DeletedInput, skippable_topics
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.open_homes import HomePlace
@@ -259,7 +259,7 @@ class SparkRunner:
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed_program))
         work = TaskSteps(chain, self._checkpoint.storage, tables, self._program, self._clock, bounded=bounded)
         topics = sorted({source.topic for source in source_partitions(self._program, numbers)})
-        topic_reader = TopicReader(HomePlace.of(self._config), topics, ROWS_PER_TASK, topics_to_miss(self._program))
+        topic_reader = TopicReader(HomePlace.of(self._config), topics, ROWS_PER_TASK, skippable_topics(self._program))
         admissions = self._program.admissions(numbers)
         reader = StreamReader(topic_reader, None, positions_of(self._starts), admissions=admissions)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows

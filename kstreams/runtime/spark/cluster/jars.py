@@ -55,15 +55,15 @@ class JarSet(NamedTuple):
     without : str
         The way to run without the jars in words, for messages.
     coordinates : tuple of Coordinate
-    missing : tuple of str
-        Of what Maven resolves, only these are missing in PySpark; Spark's own copies of the rest are used.
+    artifact_ids : tuple of str
+        The artefacts that PySpark lacks. PySpark has its own copies of the others that Maven resolves.
     """
 
     folder: str
     purpose: str
     without: str
     coordinates: tuple[Coordinate, ...]
-    missing: tuple[str, ...]
+    artifact_ids: tuple[str, ...]
 
 
 # The Kafka token provider of 4.2.0 is not published; the nearest published one serves (delegation tokens aside).
@@ -77,7 +77,7 @@ DELTA_AND_KAFKA = JarSet(
         Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION, exclusion=_TOKENS),
         Coordinate(*_TOKENS, "4.1.0-preview1"),
     ),
-    missing=(
+    artifact_ids=(
         "delta-spark_4.2_2.13",
         "delta-storage",
         "delta-kernel-api",
@@ -107,7 +107,7 @@ S3 = JarSet(
         Coordinate(_BUNDLE[0], "s3-transfer-manager", "2.35.4"),
         Coordinate(_BUNDLE[0], "sts", "2.35.4"),
     ),
-    missing=("hadoop-aws", "analyticsaccelerator-s3", "wildfly-openssl", *_AWS_SDK.split()),
+    artifact_ids=("hadoop-aws", "analyticsaccelerator-s3", "wildfly-openssl", *_AWS_SDK.split()),
 )
 
 
@@ -135,7 +135,7 @@ def spark_jars(jars: JarSet, cache: Path = CACHE, say: Callable[[str], None] = l
     Raises
     ------
     EngineUnavailableError
-        When Maven is missing or cannot resolve the jars.
+        If Maven is missing or cannot resolve the jars.
     """
     home = cache / jars.folder
     if not home.is_dir():
@@ -158,9 +158,9 @@ def _fetch(jars: JarSet, home: Path) -> None:
 
 def _copy_dependencies(jars: JarSet, maven: str, project: Path, target: Path) -> None:
     command = [maven, "-q", "-B", "-f", str(project), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    command += [f"-DincludeArtifactIds={','.join(jars.missing)}", f"-DoutputDirectory={target}"]
+    command += [f"-DincludeArtifactIds={','.join(jars.artifact_ids)}", f"-DoutputDirectory={target}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    absent = [name for name in jars.missing if not list(target.glob(f"{name}-*.jar"))]
+    absent = [name for name in jars.artifact_ids if not list(target.glob(f"{name}-*.jar"))]
     if result.returncode or absent:
         lines = (result.stdout + result.stderr).strip().splitlines()
         why = lines[0] if lines else f"it did not bring {', '.join(absent)}"

@@ -97,7 +97,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or the jars are missing, or too many files are open; the message names the cure.
+        If Java, PySpark or the jars are missing, or too many files are open; the message names the cure.
     """
     require_pyspark()
     from pyspark.sql import SparkSession

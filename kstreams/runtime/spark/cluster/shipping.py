@@ -105,7 +105,7 @@ def pack(thing: object) -> bytes:
     Raises
     ------
     TopologyError
-        When something in it exists in this process only, such as an open file or a connection
+        If something in it exists in this process only, such as an open file or a connection
         (`unshippable.py` says before a start which one).
     """
     buffer = io.BytesIO()

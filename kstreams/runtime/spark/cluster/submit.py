@@ -57,7 +57,7 @@ def archive_options(archive: str | None, driver: str | None) -> list[str]:
     Raises
     ------
     ConfigError
-        When there is no such file.
+        If there is no such file.
     """
     if archive is None:
         return []
@@ -144,9 +144,9 @@ def submit(
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or the jars are missing, or the cluster runs no driver in Python.
+        If Java, PySpark or the jars are missing, or the cluster runs no driver in Python.
     ConfigError
-        When a file that is to be shipped is not there.
+        If a file that is to be shipped is not there.
     """
     require_pyspark()
     require_java()

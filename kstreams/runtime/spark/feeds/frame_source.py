@@ -32,7 +32,7 @@ def frame_source(rows: DataFrame, feed: Feed) -> DataFrame:
     Raises
     ------
     TopologyError
-        When it is a change data feed, whose rows have an order.
+        If it is a change data feed, whose rows have an order.
     """
     if set(CHANGES) <= set(rows.columns):
         raise TopologyError(

@@ -54,7 +54,11 @@ class TaskBlocks(NamedTuple):
 
 
 def reports_of_reading(
-    session: SparkSession, home: HomePlace, topics: Collection[str], ranges: OffsetRanges, missing: Collection[str] = ()
+    session: SparkSession,
+    home: HomePlace,
+    topics: Collection[str],
+    ranges: OffsetRanges,
+    skippable: Collection[str] = (),
 ) -> list[DataFrame]:
     """Return reports of the number of records that a step reads. Offsets have gaps, for example of aborted records.
 
@@ -62,7 +66,7 @@ def reports_of_reading(
     ----------
     topics : collection of str
         The topics. A topic that occurs twice is counted twice.
-    missing : collection of str
+    skippable : collection of str
         The topics whose records may have been deleted since.
     """
     grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
@@ -70,15 +74,15 @@ def reports_of_reading(
     if not selected:
         return []
     blocks = control_blocks(session, len(selected), task_slots(session))
-    return [blocks.mapInArrow(_counted_in_arrow(home, selected, frozenset(missing)), BLOCK_SCHEMA)]
+    return [blocks.mapInArrow(_counted_in_arrow(home, selected, frozenset(skippable)), BLOCK_SCHEMA)]
 
 
 def _counted_in_arrow(
-    home: HomePlace, ranges: Sequence[OffsetRange], missing: Collection[str]
+    home: HomePlace, ranges: Sequence[OffsetRange], skippable: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
-            records = LogRecords(home, ranges[control.partition], missing)
+            records = LogRecords(home, ranges[control.partition], skippable)
             yield report(control.partition, TaskReport(records_in=sum(map(len, records))))
 
     return lambda batches: in_arrow(count(batches))

@@ -63,7 +63,7 @@ class NothingDeleted:
         return dict(ranges), TaskReport()
 
 
-def topics_to_miss(program: Program) -> list[str]:
+def skippable_topics(program: Program) -> list[str]:
     """Return the topics whose deleted records may be skipped by all readers."""
     topics = sorted({topic for read in program.inputs.values() for topic in read} - program.internal)
     return [

@@ -19,18 +19,18 @@ class LogRecords:
     ----------
     home : HomePlace
     range : OffsetRange
-    missing : collection of str
+    skippable : collection of str
         The topics whose records may have been deleted since.
     """
 
     home: HomePlace
     range: OffsetRange
-    missing: Collection[str] = ()
+    skippable: Collection[str] = ()
 
     def __iter__(self) -> Iterator[Batch]:
         topic, partition, start, end = self.range
         source = TopicPartition(topic, partition)
-        topics = TopicReader(self.home, [topic], end - start, self.missing)
+        topics = TopicReader(self.home, [topic], end - start, self.skippable)
         for rows in topics.partitions_between({source: start}, {source: end}):
             yield from topics.read(rows)
 

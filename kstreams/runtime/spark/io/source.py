@@ -51,14 +51,14 @@ def read_stream(
     admissions: Sequence[Admission],
     ends: bool = False,
     latest_ms: int = LATEST_MS,
-    missing: Sequence[str] = (),
+    skippable: Sequence[str] = (),
 ) -> DataFrame:
     """Return the records of some topics as a stream, from `starts` or their beginning. Call `register` before."""
     reader = session.readStream.format("kstreams").option("path", home.address).option("topics", ",".join(topics))
     reader = reader.option("secretSettings", json.dumps(home.settings))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     # A partition is not split among Spark tasks, so that one task writes its rows in order.
-    reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
+    reader = reader.option("mayBeMissing", ",".join(skippable)).option("rowsPerTask", 1 << 60)
     reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
@@ -158,22 +158,22 @@ class TopicReader:
     """The topics that a source reads: their offsets, and their rows between two offsets."""
 
     def __init__(
-        self, home: HomePlace, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()
+        self, home: HomePlace, names: Sequence[str], rows_per_task: int, skippable: Collection[str] = ()
     ) -> None:
         self.home = home
         self.names = tuple(names)
         self.rows_per_task = rows_per_task
-        self._missing = frozenset(missing)
+        self._skippable = frozenset(skippable)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TopicReader:
-        """Read the options; raises ConfigError when one that is needed is missing."""
+        """Read the options. Raises ConfigError if a required option is missing."""
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
-        missing = options.get("mayBeMissing", "").split(",")
+        skippable = options.get("mayBeMissing", "").split(",")
         settings = json.loads(options.get("secretSettings", "[]"))
         home = HomePlace(options["path"], tuple((key, value) for key, value in settings))
-        return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing)
+        return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), skippable)
 
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions of all topics."""
@@ -206,7 +206,7 @@ class TopicReader:
         Raises
         ------
         LogError
-            If rows were deleted since the range was planned, and the topic is not in `missing`.
+            If rows were deleted since the range was planned, and the topic is not in `skippable`.
         """
         start = min(self._present_from(rows), rows.end)
         with self.home.opened() as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
@@ -216,7 +216,7 @@ class TopicReader:
         """Return the first offset of a range that is not deleted."""
         with self.home.opened() as log, log.admin() as admin:
             begin = admin.beginning_offsets([rows.source])[rows.source]
-        if begin > rows.start and rows.source.topic not in self._missing:
+        if begin > rows.start and rows.source.topic not in self._skippable:
             raise LogError(
                 f"{rows.source} was deleted up to offset {begin}, but rows from {rows.start} on are still to be read: "
                 "keep topics longer (`retention.ms`), or start anew with another checkpoint"

@@ -13,7 +13,7 @@ from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
-from kstreams.runtime.spark.io.deleted_input import topics_to_miss
+from kstreams.runtime.spark.io.deleted_input import skippable_topics
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import read_stream, rows_until_now, share_of
 from kstreams.runtime.spark.program import Program, source_partitions
@@ -106,7 +106,7 @@ def windowed_stream(
             admissions=[Admission(tuple(topics))],  # one watermark for all topics: they are cut at one time
             ends=ends,
             latest_ms=FAR_FUTURE_MS - 1,
-            missing=topics_to_miss(program),
+            skippable=skippable_topics(program),
         )
 
     def with_times(topics: list[str]) -> DataFrame:

@@ -17,7 +17,7 @@ def location_of(text: str) -> str:
     Raises
     ------
     ConfigError
-        When a `file:` URI names another machine.
+        If a `file:` URI names another machine.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def open_storage(location: str, conf: Mapping[str, str]) -> CheckpointStorage:
     Raises
     ------
     ConfigError
-        When nothing serves its scheme, or the package that would is not installed.
+        If nothing serves its scheme, or the package that would is not installed.
 
     Examples
     --------
