@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kstreams.config import Config
-from kstreams.runtime.spark.cluster.session import require_pyspark
-from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.runner import driver_lock
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kstreams.processor.topology.topology import Topology
-    from kstreams.runtime.deletions import Deletion
-    from kstreams.state.bundle import Bundle
-from collections.abc import Collection, Iterator, Mapping
-
 from kstreams.kernel.timestamps import TimestampExtractor
 from kstreams.processor.topology.barriers import Upstream, feeding, in_cycles
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.spark.coupling import admissions
+from kstreams.runtime.spark.cluster.session import require_pyspark
+from kstreams.runtime.spark.coupling import Admission, admissions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kstreams.runtime.deletions import Deletion
+    from kstreams.runtime.spark.progress import SparkProgress
+    from kstreams.state.bundle import Bundle
 
 SHARES = (
     "a function extracts the times of these records, or of records that they meet: each step takes a share of every "
@@ -100,7 +96,7 @@ def run(
     *,
     once: bool = False,
     until_end: bool = False,
-    on_progress: Callable[[Any], None] | None = None,
+    on_progress: Callable[[SparkProgress], None] | None = None,
     stop: threading.Event | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
@@ -148,6 +144,7 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
     """
     from kstreams.log import home_of
     from kstreams.runtime.spark.reset import delete_application, planned_deletions
+    from kstreams.runtime.spark.runner import driver_lock
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return planned_deletions(config, log) if dry_run else delete_application(config, log)
@@ -176,6 +173,7 @@ def explain(topology: Topology, config: Config) -> list[object]:
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     """Write the state of an application after its last step to a folder. Raises StateError while it runs."""
     from kstreams.log import home_of
+    from kstreams.runtime.spark.runner import driver_lock
     from kstreams.runtime.spark.saved_state.bundles import write
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
@@ -185,6 +183,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
     """Let an application continue from a state that any engine has exported; `replace` deletes its present state."""
     from kstreams.log import home_of
+    from kstreams.runtime.spark.runner import driver_lock
     from kstreams.runtime.spark.saved_state.bundles import take
     from kstreams.state.bundle import Bundle
 

@@ -19,7 +19,6 @@ from kstreams.runtime.spark.storage.location import for_spark, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from pyspark.sql import SparkSession
 
 _ALLOCATION = "spark.dynamicAllocation"
 _UNBOUNDED = 2**31 - 1
