@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kstreams.errors import ConfigError, EngineUnavailableError
@@ -112,7 +112,7 @@ class Submission(NamedTuple):
 def submit(
     app: str | Path,
     master: str,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
     until_end: bool = False,
     once: bool = False,

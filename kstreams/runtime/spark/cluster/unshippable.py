@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import singledispatch
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from kstreams.config import Config
@@ -110,7 +110,7 @@ def _(function: FunctionType) -> Iterable[Reference]:
     yield from (Reference(f"the attribute `{name}`", part) for name, part in vars(function).items())
 
 
-def _is_set(cell: Any) -> bool:
+def _is_set(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:

@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.log import home_at, home_of
 from kstreams.log.api import Log
 
 MOST_UNUSED = 4
 
-HomeSettings = tuple[tuple[str, Any], ...]
+HomeSettings = tuple[tuple[str, object], ...]
 """Settings of a home of topics by name, in order."""
 
 
@@ -102,7 +102,7 @@ class HomePlace(NamedTuple):
     settings: HomeSettings = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> HomePlace:
+    def of(cls, config: Mapping[str, object]) -> HomePlace:
         """Return the home of a configuration."""
         plain = ((key, config[key]) for key in sorted(config))
         return cls(home_of(config).address, tuple(item for item in plain if isinstance(item[1], str | int | float)))
