@@ -12,22 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kstreams.metrics.catalogue import (
-    CACHE,
-    CLIENT,
-    CONSUMER,
-    NODE,
-    STATE,
-    TASK,
-    TEMPLATES,
-    THREAD,
-    TOPIC,
-    UPDATER,
-    MetricKind,
-    MetricTemplate,
-    RecordingLevel,
-)
+from kstreams.metrics import catalogue
 from kstreams.metrics.prometheus import sample_name
+from kstreams.metrics.template import MetricKind, MetricTemplate, RecordingLevel, Unit
+from kstreams.state.rows.operation_time import StoreOperation
 
 FILE = Path(__file__).parents[1] / "docs" / "grafana.json"
 _COLUMNS, _WIDTH, _HEIGHT = 3, 8, 7  # of 24 columns
@@ -39,28 +27,37 @@ class Query(NamedTuple):
     metric: MetricTemplate
     promql: str
     legend: str
+    unit: str
 
 
 class Panel(NamedTuple):
-    """A graph."""
+    """A graph. Its unit is that of its first query."""
 
     title: str
-    unit: str
     queries: tuple[Query, ...]
 
 
-def _panel(title: str, unit: str, *queries: Query) -> Panel:
+_UNITS = {
+    Unit.NUMBER: "short",
+    Unit.TEXT: "short",  # the number of processes in each state
+    Unit.RATIO: "percentunit",
+    Unit.BYTES: "bytes",
+    Unit.MILLISECONDS: "ms",
+}
+_RATE = "ops"
+
+
+def _panel(title: str, *queries: Query) -> Panel:
     is_debug = all(query.metric.level is RecordingLevel.DEBUG for query in queries)
-    return Panel(f"{title} (DEBUG)" if is_debug else title, unit, queries)
+    return Panel(f"{title} (DEBUG)" if is_debug else title, queries)
 
 
-def _query(group: str, name: str, aggregation: str, by: str, *, over: str = "", legend: str = "") -> Query:
+def _query(metric: MetricTemplate, aggregation: str, by: str, *, over: str = "", legend: str = "") -> Query:
     """Return a query that aggregates a metric by labels.
 
     Parameters
     ----------
-    group, name : str
-        A metric of the catalogue.
+    metric : MetricTemplate
     aggregation : str
         Such as `sum`.
     by : str
@@ -70,99 +67,94 @@ def _query(group: str, name: str, aggregation: str, by: str, *, over: str = "", 
     legend : str
         By default, the label.
     """
-    metric = TEMPLATES[group, name]
     labels = {label.replace("-", "_") for label in metric.labels} | {"instance"}
     if metric.kind is MetricKind.TEXT:
-        labels.add(name)
+        labels.add(metric.name)
     if unknown := set(by.split(", ")) - labels:
-        raise ValueError(f"{name} has no label {', '.join(unknown)}")
+        raise ValueError(f"{metric.name} has no label {', '.join(unknown)}")
     series = sample_name(metric)
     if over:
         function, period = over.split()
         series = f"{function}({series}[{period}])"
-    return Query(metric, f"{aggregation} by ({by}) ({series})", legend or f"{{{{{by}}}}}")
+    unit = _RATE if over.startswith("rate ") else _UNITS[metric.unit]
+    return Query(metric, f"{aggregation} by ({by}) ({series})", legend or f"{{{{{by}}}}}", unit)
 
 
 _BY_REASON = "processor_node_id, reason"
 _REASON = "{{processor_node_id}}: {{reason}}"
+_SHOWN_OPERATIONS = {StoreOperation.GET, StoreOperation.PUT, StoreOperation.FETCH, StoreOperation.FLUSH}
 PANELS = (
-    _panel("Records a second", "ops", _query(THREAD, "process-total", "sum", "instance", over="rate 1m")),
-    _panel("Lag", "short", _query(CONSUMER, "records-lag", "sum", "topic")),
-    _panel("Lag in time", "ms", _query(CONSUMER, "records-lag-ms", "max", "topic")),
+    _panel("Records a second", _query(catalogue.THREAD_PROCESS.events.total, "sum", "instance", over="rate 1m")),
+    _panel("Lag", _query(catalogue.RECORDS_LAG, "sum", "topic")),
+    _panel("Lag in time", _query(catalogue.RECORDS_LAG_MS, "max", "topic")),
     _panel(
         "Age of records when they are read or written",
-        "ms",
-        _query(NODE, "record-e2e-latency-avg", "max", "processor_node_id, topic_name", legend="{{topic_name}}"),
+        _query(catalogue.RECORD_E2E_LATENCY.avg, "max", "processor_node_id, topic_name", legend="{{topic_name}}"),
     ),
     _panel(
         "Dropped records a second",
-        "ops",
-        _query(NODE, "dropped-records-by-reason-total", "sum", _BY_REASON, over="rate 5m", legend=_REASON),
+        _query(catalogue.DROPPED_RECORDS_BY_REASON, "sum", _BY_REASON, over="rate 5m", legend=_REASON),
     ),
     _panel(
         "Dropped records since the start",  # the first of a kind have no rate: Prometheus has no counter before them
-        "short",
-        _query(NODE, "dropped-records-by-reason-total", "sum", _BY_REASON, legend=_REASON),
+        _query(catalogue.DROPPED_RECORDS_BY_REASON, "sum", _BY_REASON, legend=_REASON),
     ),
-    _panel("Processes by state", "short", _query(CLIENT, "state", "count", "state")),
-    _panel(
-        "Records written a second", "ops", _query(TOPIC, "records-produced-total", "sum", "topic_name", over="rate 1m")
-    ),
+    _panel("Processes by state", _query(catalogue.CLIENT_STATE, "count", "state")),
+    _panel("Records written a second", _query(catalogue.RECORDS_PRODUCED, "sum", "topic_name", over="rate 1m")),
     _panel(
         "What threads do",
-        "percentunit",
         *(
-            _query(THREAD, f"{action}-ratio", "avg", "thread_id", legend=f"{{{{thread_id}}}} {action}")
-            for action in ("poll", "process", "punctuate", "commit")
+            _query(activity.ratio, "avg", "thread_id", legend=f"{{{{thread_id}}}} {action}")
+            for action, activity in (
+                ("poll", catalogue.THREAD_POLL),
+                ("process", catalogue.THREAD_PROCESS),
+                ("punctuate", catalogue.THREAD_PUNCTUATE),
+                ("commit", catalogue.THREAD_COMMIT),
+            )
         ),
     ),
-    _panel("Time of a commit", "ms", _query(THREAD, "commit-latency-max", "max", "thread_id")),
-    _panel("Uncommitted changes", "bytes", _query(TASK, "uncommitted-bytes", "sum", "task_id")),
-    _panel("Stores on disk", "bytes", _query(STATE, "total-sst-files-size", "sum", "task_id")),
-    _panel("Rows of stores", "short", _query(STATE, "estimate-num-keys", "sum", "rocksdb_state_id")),
-    _panel("Look-ups answered by live values", "percentunit", _query(CACHE, "hit-ratio-avg", "avg", "record_cache_id")),
+    _panel("Time of a commit", _query(catalogue.THREAD_COMMIT.latency.max, "max", "thread_id")),
+    _panel("Uncommitted changes", _query(catalogue.UNCOMMITTED_BYTES, "sum", "task_id")),
+    _panel("Stores on disk", _query(catalogue.TOTAL_SST_FILES_SIZE, "sum", "task_id")),
+    _panel("Rows of stores", _query(catalogue.ESTIMATE_NUM_KEYS, "sum", "rocksdb_state_id")),
+    _panel("Look-ups answered by live values", _query(catalogue.HIT_RATIO.avg, "avg", "record_cache_id")),
     _panel(
         "Mean time of store operations",
-        "ms",
         *(
-            _query(STATE, f"{operation}-latency-avg", "avg", "state_id", legend=f"{{{{state_id}}}} {operation}")
-            for operation in ("get", "put", "fetch", "flush")
+            _query(metrics.latency.avg, "avg", "state_id", legend=f"{{{{state_id}}}} {operation.value}")
+            for operation, metrics in catalogue.OPERATIONS.items()
+            if operation in _SHOWN_OPERATIONS
         ),
     ),
-    _panel("Records behind stream time", "ms", _query(TASK, "record-lateness-max", "max", "task_id")),
+    _panel("Records behind stream time", _query(catalogue.RECORD_LATENESS.max, "max", "task_id")),
     _panel(
         "Memory of stores",
-        "bytes",
-        _query(TASK, "cache-size-bytes-total", "sum", "instance", legend="{{instance}} live values"),
-        _query(STATE, "block-cache-usage", "max", "instance", legend="{{instance}} block cache"),
-        _query(STATE, "cur-size-all-mem-tables", "sum", "instance", legend="{{instance}} memtables"),
+        _query(catalogue.CACHE_SIZE_BYTES, "sum", "instance", legend="{{instance}} live values"),
+        _query(catalogue.BLOCK_CACHE_USAGE, "max", "instance", legend="{{instance}} block cache"),
+        _query(catalogue.CUR_SIZE_ALL_MEM_TABLES, "sum", "instance", legend="{{instance}} memtables"),
     ),
     _panel(
         "Tasks that are restored",
-        "short",
-        _query(UPDATER, "active-restoring-tasks", "sum", "instance"),
-        _query(UPDATER, "restore-records-total", "sum", "instance", over="rate 1m", legend="{{instance}} records/s"),
+        _query(catalogue.ACTIVE_RESTORING_TASKS, "sum", "instance"),
+        _query(catalogue.RESTORE_RECORDS_TOTAL, "sum", "instance", over="rate 1m", legend="{{instance}} records/s"),
     ),
     _panel(
         "Records that stores lack",
-        "short",
-        _query(TASK, "restore-remaining-records-total", "sum", "task_id"),
-        _query(TASK, "standby-lag", "max", "instance, task_id", legend="{{instance}} standby {{task_id}}"),
+        _query(catalogue.TASK_REMAINING_RECORDS, "sum", "task_id"),
+        _query(catalogue.STANDBY_LAG, "max", "instance, task_id", legend="{{instance}} standby {{task_id}}"),
     ),
     _panel(
         "Damage on disk",
-        "short",
-        _query(CLIENT, "rebuilds-total", "sum", "instance", over="increase 1h", legend="{{instance}} rebuilt tasks"),
-        _query(STATE, "background-errors", "sum", "instance", legend="{{instance}} errors of RocksDB"),
+        _query(catalogue.REBUILDS, "sum", "instance", over="increase 1h", legend="{{instance}} rebuilt tasks"),
+        _query(catalogue.BACKGROUND_ERRORS, "sum", "instance", legend="{{instance}} errors of RocksDB"),
     ),
     _panel(
         "Threads",
-        "short",
-        _query(CLIENT, "alive-stream-threads", "sum", "instance", legend="{{instance}} alive"),
-        _query(CLIENT, "failed-stream-threads", "sum", "instance", legend="{{instance}} failed"),
+        _query(catalogue.ALIVE_STREAM_THREADS, "sum", "instance", legend="{{instance}} alive"),
+        _query(catalogue.FAILED_STREAM_THREADS, "sum", "instance", legend="{{instance}} failed"),
     ),
-    _panel("Stalled tasks", "short", _query(CLIENT, "stalls-total", "sum", "instance", over="increase 10m")),
-    _panel("Tasks that came back", "short", _query(CLIENT, "reassigned-total", "sum", "instance", over="increase 10m")),
+    _panel("Stalled tasks", _query(catalogue.STALLS, "sum", "instance", over="increase 10m")),
+    _panel("Tasks that came back", _query(catalogue.REASSIGNED, "sum", "instance", over="increase 10m")),
 )
 
 
@@ -189,7 +181,7 @@ def _json(number: int, panel: Panel) -> dict[str, Any]:
         "type": "timeseries",
         "title": panel.title,
         "datasource": source,
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.queries[0].unit, "min": 0}, "overrides": []},
         "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
         "targets": [
             {

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 
 from typer.models import ArgumentInfo, OptionInfo
 
-from kstreams.metrics.catalogue import MetricTemplate
+from kstreams.metrics.template import MetricTemplate
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/reference.py (`make docs`) from the code: change it there. -->\n"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from time import monotonic
 
 import numpy as np
 
 from kstreams.config import Config
+from kstreams.metrics import catalogue
 from kstreams.metrics.samples import Activity, Growth, Samples, SampleWindows
+from kstreams.metrics.template import AvgMax, MetricTemplate, RateTotal, RecordingLevel, Tags
+from kstreams.metrics.values import MetricValues, average_and_maximum
 from kstreams.processor.operators.suppress import SuppressOperator
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
 from kstreams.state.api import TaskState, TimeOrderedBuffer
 from kstreams.state.column_family import Statistic
-from kstreams.state.rows.operation_time import OperationTime
+from kstreams.state.rows.operation_time import OperationTime, StoreOperation
 from kstreams.state.rows.read_counts import ReadCounts
 
 
@@ -27,7 +30,7 @@ def records_debug(config: Config) -> bool:
     >>> records_debug(Config.of()), records_debug(Config.of({"metrics.recording.level": "DEBUG"}))
     (False, True)
     """
-    return bool(config["metrics.recording.level"] == "DEBUG")
+    return bool(config["metrics.recording.level"] == RecordingLevel.DEBUG.value)
 
 
 class SuppressSensors:
@@ -42,20 +45,25 @@ class SuppressSensors:
 
     Attributes
     ----------
-    extents : dict of str to Samples
-        The records (`count`) and bytes (`size`) in the buffer at each update.
+    extents : dict of AvgMax to Samples
+        The records and the bytes in the buffer at each update, by metric.
     """
 
     def __init__(self, windows: SampleWindows, store: str, buffer: TimeOrderedBuffer) -> None:
         self.store = store
         self._buffer = buffer
-        self.extents = {"count": windows.samples(), "size": windows.samples()}
+        self._records = windows.samples()
+        self._bytes = windows.samples()
+        self.extents: dict[AvgMax, Samples] = {
+            catalogue.SUPPRESSION_BUFFER_COUNT: self._records,
+            catalogue.SUPPRESSION_BUFFER_SIZE: self._bytes,
+        }
 
     def update(self) -> None:
         """Record what the buffer holds now."""
         now = monotonic()
-        self.extents["count"].record(self._buffer.num_records(), now)
-        self.extents["size"].record(self._buffer.num_bytes(), now)
+        self._records.record(self._buffer.num_records(), now)
+        self._bytes.record(self._buffer.num_bytes(), now)
 
 
 def suppress_sensors(windows: SampleWindows, sub_topology: SubTopology, state: TaskState) -> list[SuppressSensors]:
@@ -74,33 +82,33 @@ class OperationSensors:
     Parameters
     ----------
     windows : SampleWindows
-    times : mapping of str to mapping of str to OperationTime
+    times : mapping of str to mapping of StoreOperation to OperationTime
         The running times by store and operation.
 
     Attributes
     ----------
-    by_operation : dict of (str, str) to Samples
+    by_operation : dict of (str, StoreOperation) to Samples
         The durations in seconds, by store and operation.
 
     Examples
     --------
     >>> time = OperationTime()
-    >>> operations = OperationSensors(SampleWindows(30, 2), {"counts": {"get": time}})
+    >>> operations = OperationSensors(SampleWindows(30, 2), {"counts": {StoreOperation.GET: time}})
     >>> time.took(0.25), time.took(0.75)
     (None, None)
     >>> operations.update()
-    >>> durations = operations.by_operation["counts", "get"]
+    >>> durations = operations.by_operation["counts", StoreOperation.GET]
     >>> durations.count, durations.average(monotonic()), durations.highest(monotonic())
     (2, 0.5, 0.75)
     """
 
     __slots__ = ("_before", "_times", "_windows", "by_operation")
 
-    def __init__(self, windows: SampleWindows, times: Mapping[str, Mapping[str, OperationTime]]) -> None:
+    def __init__(self, windows: SampleWindows, times: Mapping[str, Mapping[StoreOperation, OperationTime]]) -> None:
         self._windows = windows
         self._times = {(store, name): time for store, of_store in times.items() for name, time in of_store.items()}
         self._before = dict.fromkeys(self._times, (0, 0.0))
-        self.by_operation: dict[tuple[str, str], Samples] = {}
+        self.by_operation: dict[tuple[str, StoreOperation], Samples] = {}
 
     def update(self) -> None:
         """Record the operations since the last update."""
@@ -124,8 +132,8 @@ class Emissions:
 
     Attributes
     ----------
-    by_operator : dict of (str, str) to Growth
-        By the name of the operator and the name of the metric.
+    by_operator : dict of (str, RateTotal) to Growth
+        By the name of the operator and the metric.
     """
 
     def __init__(self, windows: SampleWindows, sub_topology: SubTopology) -> None:
@@ -143,27 +151,32 @@ class Emissions:
             growth.update(emitted.get(node, 0))
 
 
-def _emit_metric(node: ProcessorNode) -> str | None:
+def _emit_metric(node: ProcessorNode) -> RateTotal | None:
     """Return the metric that counts the results of an operator, or None if the operator delays no results."""
     if isinstance(node.operator, SuppressOperator):
-        return "suppression-emit"
-    return "window-aggregate-final-emit" if getattr(node.operator, "emits_on_close", False) else None
+        return catalogue.SUPPRESSION_EMIT
+    return catalogue.WINDOW_FINAL_EMIT if getattr(node.operator, "emits_on_close", False) else None
 
 
-RATES = {
-    "bytes-written": "bytes.written",
-    "bytes-read": "bytes.read",
-    "memtable-bytes-flushed": "flush.write.bytes",
-    "bytes-written-compaction": "compact.write.bytes",
-    "bytes-read-compaction": "compact.read.bytes",
+_TICKERS: dict[RateTotal, str] = {
+    catalogue.BYTES_WRITTEN: "bytes.written",
+    catalogue.BYTES_READ: "bytes.read",
+    catalogue.MEMTABLE_BYTES_FLUSHED: "flush.write.bytes",
+    catalogue.COMPACTION_BYTES_WRITTEN: "compact.write.bytes",
+    catalogue.COMPACTION_BYTES_READ: "compact.read.bytes",
 }
-RATIOS = {
-    "memtable-hit-ratio": ("memtable.hit", "memtable.miss"),
-    "block-cache-data-hit-ratio": ("block.cache.data.hit", "block.cache.data.miss"),
-    "block-cache-index-hit-ratio": ("block.cache.index.hit", "block.cache.index.miss"),
-    "block-cache-filter-hit-ratio": ("block.cache.filter.hit", "block.cache.filter.miss"),
+_HITS_AND_MISSES: dict[MetricTemplate, tuple[str, str]] = {
+    catalogue.MEMTABLE_HIT_RATIO: ("memtable.hit", "memtable.miss"),
+    catalogue.DATA_BLOCK_HIT_RATIO: ("block.cache.data.hit", "block.cache.data.miss"),
+    catalogue.INDEX_BLOCK_HIT_RATIO: ("block.cache.index.hit", "block.cache.index.miss"),
+    catalogue.FILTER_BLOCK_HIT_RATIO: ("block.cache.filter.hit", "block.cache.filter.miss"),
 }
-TIMES = {"memtable-flush-time": "db.flush.micros", "compaction-time": "compaction.times.micros"}
+_HISTOGRAMS: dict[AvgMax, str] = {
+    catalogue.MEMTABLE_FLUSH_TIME: "db.flush.micros",
+    catalogue.COMPACTION_TIME: "compaction.times.micros",
+}
+_STALL_MICROS = "stall.micros"
+_FILE_ERRORS = "no.file.errors"
 _INTERVAL_S = 1.0  # reading all statistics takes half a millisecond
 _ZERO = Statistic(0)
 
@@ -179,15 +192,15 @@ class DatabaseSensors:
     --------
     >>> sensors = DatabaseSensors(SampleWindows(30, 2))
     >>> sensors.update({"bytes.read": Statistic(70), "memtable.hit": Statistic(3), "memtable.miss": Statistic(1)})
-    >>> values = dict(sensors.values(monotonic()))
-    >>> values["bytes-read-total"], values["memtable-hit-ratio"]
+    >>> values = dict(sensors.values((), monotonic()))
+    >>> values[catalogue.BYTES_READ.total.tagged(())], values[catalogue.MEMTABLE_HIT_RATIO.tagged(())]
     (70, 0.75)
     """
 
     def __init__(self, windows: SampleWindows) -> None:
-        self._rates = {name: windows.samples() for name in RATES}
-        self._ratios = {name: windows.samples() for name in RATIOS}
-        self._times = {name: windows.samples() for name in TIMES}
+        self._growths = {metrics: windows.samples() for metrics in _TICKERS}
+        self._ratios = {metric: windows.samples() for metric in _HITS_AND_MISSES}
+        self._durations_ms = {metrics: windows.samples() for metrics in _HISTOGRAMS}
         self._latest: Mapping[str, Statistic] = {}
         self._due_s = 0.0
 
@@ -205,29 +218,32 @@ class DatabaseSensors:
         def growth(name: str) -> int:
             return statistics.get(name, _ZERO).times - before.get(name, _ZERO).times
 
-        for name, ticker in RATES.items():
-            self._rates[name].record(growth(ticker), now)
-        for name, (hit, miss) in RATIOS.items():
+        for metrics, ticker in _TICKERS.items():
+            self._growths[metrics].record(growth(ticker), now)
+        for metric, (hit, miss) in _HITS_AND_MISSES.items():
             hits = growth(hit)
-            _record_ratio(self._ratios[name], hits, hits + growth(miss), now)
-        for name, histogram in TIMES.items():
+            _record_ratio(self._ratios[metric], hits, hits + growth(miss), now)
+        for times, histogram in _HISTOGRAMS.items():
             count = growth(histogram)
             total = statistics.get(histogram, _ZERO).total - before.get(histogram, _ZERO).total
             if count:
-                self._times[name].record_many(count, total / 1000, 0, statistics[histogram].highest / 1000, now)
+                highest = statistics[histogram].highest
+                self._durations_ms[times].record_many(count, total / 1000, 0, highest / 1000, now)
 
-    def values(self, now: float) -> Iterator[tuple[str, float | None]]:
-        """Return the values of metrics, by name."""
-        for name, ticker in RATES.items():
-            yield f"{name}-rate", self._rates[name].sum_rate(now)
-            yield f"{name}-total", self._latest.get(ticker, _ZERO).times
-        for name, ratio in self._ratios.items():
-            yield name, ratio.average(now)
-        for name, times in self._times.items():
-            yield f"{name}-avg", times.average(now)
-            yield f"{name}-max", times.highest(now)
-        yield "write-stall-duration-total", self._latest.get("stall.micros", _ZERO).times / 1000
-        yield "number-file-errors-total", self._latest.get("no.file.errors", _ZERO).times
+    def values(self, tags: Tags, now: float) -> MetricValues:
+        """Return the values of the metrics."""
+        for metrics, ticker in _TICKERS.items():
+            yield metrics.rate.tagged(tags), self._growths[metrics].sum_rate(now)
+            yield metrics.total.tagged(tags), self._count(ticker)
+        for metric, ratio in self._ratios.items():
+            yield metric.tagged(tags), ratio.average(now)
+        for times, samples in self._durations_ms.items():
+            yield from average_and_maximum(times, samples, tags, now)
+        yield catalogue.WRITE_STALL_DURATION.tagged(tags), self._count(_STALL_MICROS) / 1000
+        yield catalogue.NUMBER_FILE_ERRORS.tagged(tags), self._count(_FILE_ERRORS)
+
+    def _count(self, name: str) -> int:
+        return self._latest.get(name, _ZERO).times
 
 
 def _record_ratio(ratios: Samples, hits: int, lookups: int, now: float) -> None:

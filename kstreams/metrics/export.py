@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from kstreams.metrics.catalogue import TEMPLATES, MetricName, MetricTemplate
+from kstreams.metrics.template import MetricName, MetricTemplate
+from kstreams.metrics.values import MetricValue
 
 
-def exported(metric: MetricName) -> tuple[MetricTemplate, dict[str, str]]:
-    """Return the template and the labels of a value. The name of a sensor is one of the labels.
-
-    Examples
-    --------
-    >>> metric = MetricName("stream-processor-node-metrics", "till: €-total", (("sensor", "till: €"),))
-    >>> template, labels = exported(metric)
-    >>> template.name, labels
-    ('sensor-total', {'sensor': 'till: €'})
-    """
-    name = metric.name
-    if metric.tag("sensor") is not None:
-        name = f"sensor-{name.rpartition('-')[2]}"
-    return TEMPLATES[metric.group, name], labels_of(metric)
-
-
-def exported_name(group: str, name: str) -> str:
-    """Return the name of a metric outside of Python, without its tags.
+def exported_name(template: MetricTemplate) -> str:
+    """Return the name of a metric outside of Python.
 
     Examples
     --------
-    >>> exported_name("stream-thread-metrics", "process-total")
+    >>> from kstreams.metrics.catalogue import THREAD_PROCESS
+    >>> exported_name(THREAD_PROCESS.events.total)
     'kafka_streams_stream_thread_metrics_process_total'
     """
-    return f"kafka_streams_{group}_{name}".replace("-", "_").replace(".", "_")
+    return f"kafka_streams_{template.group}_{template.name}".replace("-", "_").replace(".", "_")
 
 
 def labels_of(name: MetricName) -> dict[str, str]:
@@ -54,12 +40,12 @@ def _as_utf8(text: str) -> str:
 class MeasuredApplication(Protocol):
     """An application with metrics: a `KafkaStreams`, or the handle of a run on Spark (`ks.spark.start`)."""
 
-    def metrics(self) -> Mapping[MetricName, float | str]:
+    def metrics(self) -> Mapping[MetricName, MetricValue]:
         """Return the present values of all metrics."""
         ...
 
 
-def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, float | str]:
+def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, MetricValue]:
     """Return the metrics of several applications.
 
     If two have the same names, as after a restart in one process, the later application wins.
@@ -71,7 +57,7 @@ def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, fl
     >>> [dict(name.tags)["client-id"] for name in measured(applications) if name.name == "state"]
     ['shop', 'till']
     """
-    values: dict[MetricName, float | str] = {}
+    values: dict[MetricName, MetricValue] = {}
     for application in applications:
         values |= application.metrics()
     return values

@@ -8,8 +8,10 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from kstreams.metrics.catalogue import TEMPLATES, MetricKind, MetricTemplate
-from kstreams.metrics.export import MeasuredApplication, exported, exported_name, measured
+from kstreams.metrics.catalogue import TEMPLATES, template_of
+from kstreams.metrics.export import MeasuredApplication, exported_name, labels_of, measured
+from kstreams.metrics.template import MetricKind, MetricTemplate
+from kstreams.metrics.values import MetricValue
 
 _MAX_AGE_S = 0.5  # one collection calls every instrument
 
@@ -46,7 +48,7 @@ def observe(application: MeasuredApplication, meter: Meter) -> None:
             meter.create_observable_counter if template.kind is MetricKind.COUNTER else meter.create_observable_gauge
         )
         callbacks = [_callback(latest, template)]
-        create(exported_name(template.group, template.name), callbacks, description=template.description)
+        create(exported_name(template), callbacks, description=template.description)
 
 
 class _Latest:
@@ -66,8 +68,8 @@ class _Latest:
     def _gathered(self) -> dict[MetricTemplate, list[Observation]]:
         observations: dict[MetricTemplate, list[Observation]] = {}
         for name, value in measured(list(self.applications)).items():
-            template, labels = exported(name)
-            observations.setdefault(template, []).append(_observation(template, labels, value))
+            template = template_of(name)
+            observations.setdefault(template, []).append(_observation(template, labels_of(name), value))
         return observations
 
 
@@ -79,7 +81,7 @@ def _callback(latest: _Latest, template: MetricTemplate) -> Callable[[CallbackOp
     return lambda _: latest.of(template)
 
 
-def _observation(template: MetricTemplate, labels: dict[str, str], value: float | str) -> Observation:
+def _observation(template: MetricTemplate, labels: dict[str, str], value: MetricValue) -> Observation:
     if isinstance(value, str):
         return Observation(1, {**labels, template.name.replace("-", "_"): value})
     return Observation(value, labels)

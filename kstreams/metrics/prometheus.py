@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from kstreams.metrics.catalogue import MetricKind, MetricTemplate
-from kstreams.metrics.export import MeasuredApplication, exported, exported_name, measured
+from kstreams.metrics.catalogue import template_of
+from kstreams.metrics.export import MeasuredApplication, exported_name, labels_of, measured
+from kstreams.metrics.template import MetricKind, MetricTemplate
+from kstreams.metrics.values import MetricValue
 
 _SUFFIXES = {MetricKind.COUNTER: "_total", MetricKind.GAUGE: "", MetricKind.TEXT: "_info"}
 _TYPES = {MetricKind.COUNTER: "counter", MetricKind.GAUGE: "gauge", MetricKind.TEXT: "info"}
@@ -48,10 +50,10 @@ class PrometheusCollector(Collector):
         """Return the present metrics."""
         families: dict[MetricTemplate, Metric] = {}
         for name, value in measured(self._applications).items():
-            template, labels = exported(name)
+            template = template_of(name)
             if template not in families:
                 families[template] = _family(template)
-            _add(families[template], template, labels, value)
+            _add(families[template], template, labels_of(name), value)
         yield from families.values()
 
 
@@ -60,22 +62,22 @@ def sample_name(template: MetricTemplate) -> str:
 
     Examples
     --------
-    >>> from kstreams.metrics.catalogue import TEMPLATES
-    >>> sample_name(TEMPLATES["stream-metrics", "failed-stream-threads"])
+    >>> from kstreams.metrics.catalogue import FAILED_STREAM_THREADS
+    >>> sample_name(FAILED_STREAM_THREADS)
     'kafka_streams_stream_metrics_failed_stream_threads_total'
     """
     return _family_name(template) + _SUFFIXES[template.kind]
 
 
 def _family_name(template: MetricTemplate) -> str:
-    return exported_name(template.group, template.name).removesuffix(_SUFFIXES[template.kind])
+    return exported_name(template).removesuffix(_SUFFIXES[template.kind])
 
 
 def _family(template: MetricTemplate) -> Metric:
     return Metric(_family_name(template), template.description, _TYPES[template.kind])
 
 
-def _add(family: Metric, template: MetricTemplate, labels: dict[str, str], value: float | str) -> None:
+def _add(family: Metric, template: MetricTemplate, labels: dict[str, str], value: MetricValue) -> None:
     if template.kind is MetricKind.TEXT:
         family.add_sample(sample_name(template), {**labels, template.name.replace("-", "_"): str(value)}, 1)
     else:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kstreams.config import Config
+from kstreams.metrics.catalogue import ROCKSDB_PROPERTIES
 from kstreams.metrics.debug_sensors import DebugSensors, records_debug
 from kstreams.metrics.samples import Activity, Growth, Samples, SampleWindows
 from kstreams.processor.task.task import Task
@@ -150,7 +151,7 @@ class TaskSensors:
     def record_commit(self, task: Task, state: TaskState) -> None:
         """Record a commit, after the stores have written it to disk. The thread that owns the stores calls it."""
         self.extents = {store: StoreExtent(*state.estimated_size(store)) for store in state.stores}
-        self.properties = {store: state.database_properties(store) for store in state.stores}
+        self.properties = {store: state.database_properties(store, ROCKSDB_PROPERTIES) for store in state.stores}
         self.live_bytes = state.num_bytes_live()
         if self.debug is not None:
             self.debug.record_commit(task, state)

@@ -5,7 +5,7 @@ A store gives live Python objects to operators; its bytes reach disk and changel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from kstreams.serdes import Serde
 from kstreams.state.column_family import Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.custom_store import CustomStore
-from kstreams.state.rows.operation_time import OperationTime
+from kstreams.state.rows.operation_time import OperationTime, StoreOperation
 from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
@@ -329,16 +329,16 @@ class TaskState(Protocol):
         """Roughly how many rows a store has on disk, and how many bytes they take."""
         ...
 
-    def database_properties(self, store: str) -> Mapping[str, int]:
-        """What RocksDB says of the part of its files that a store has, by RocksDB's names; empty for one in memory."""
+    def database_properties(self, store: str, names: Iterable[str]) -> Mapping[str, int]:
+        """Return the values of these properties of RocksDB for a store, by name. Empty for a store in memory."""
         ...
 
     def database_statistics(self) -> Mapping[str, Statistic]:
-        """What RocksDB has counted and timed in the files of the task, if it does, by its names."""
+        """Return RocksDB's statistics of the task's database, by RocksDB's names. Empty if it gathers none."""
         ...
 
-    def operation_times(self) -> Mapping[str, Mapping[str, OperationTime]]:
-        """By store and operation, as Kafka Streams calls it, how long it took; empty when nothing is measured."""
+    def operation_times(self) -> Mapping[str, Mapping[StoreOperation, OperationTime]]:
+        """Return the running times by store and operation. Empty if nothing is measured."""
         ...
 
     def reads(self) -> Mapping[str, ReadCounts]:

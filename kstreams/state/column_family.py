@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -108,8 +108,8 @@ class ColumnFamily(ReadFamily, Protocol):
         """Roughly how many bytes they take; 0 where there is no file."""
         ...
 
-    def properties(self) -> dict[str, int]:
-        """What a database says of them, by its names; empty where there is none."""
+    def properties(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the values of these properties of RocksDB, without their prefix. Empty for plain memory."""
         ...
 
 

@@ -25,7 +25,7 @@ from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.byte_order import last_of_each
-from kstreams.state.rows.operation_time import OperationTime
+from kstreams.state.rows.operation_time import OperationTime, StoreOperation
 from kstreams.state.rows.read_counts import ReadCounts
 
 MOST_BYTES = 2**31 - 1
@@ -225,13 +225,13 @@ class OpenTaskState:
         family = self._live[store].family
         return family.estimated_rows(), family.estimated_bytes()
 
-    def database_properties(self, store: str) -> dict[str, int]:
-        return self._live[store].family.properties()
+    def database_properties(self, store: str, names: Iterable[str]) -> dict[str, int]:
+        return self._live[store].family.properties(names)
 
     def database_statistics(self) -> dict[str, Statistic]:
         return {} if self._database is None else self._database.statistics()
 
-    def operation_times(self) -> dict[str, dict[str, OperationTime]]:
+    def operation_times(self) -> dict[str, dict[StoreOperation, OperationTime]]:
         return {name: store.times for name, store in self._measured.items()}
 
     def reads(self) -> dict[str, ReadCounts]:

@@ -13,8 +13,9 @@ import promql_parser
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kstreams.metrics.catalogue import TEMPLATES, MetricName
+from kstreams.metrics.catalogue import TEMPLATES
 from kstreams.metrics.prometheus import PrometheusCollector
+from kstreams.metrics.template import MetricName
 from tests.docs.pages import ROOT
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text())
@@ -41,7 +42,7 @@ def exported() -> Iterator[str]:
     """The names of all samples, exactly as Prometheus reads them."""
     for template in TEMPLATES.values():
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(One({MetricName(template.group, template.name): 1.0})))
+        registry.register(PrometheusCollector(One({template.tagged(()): 1.0})))
         yield from (sample.name for family in registry.collect() for sample in family.samples)
 
 

@@ -23,9 +23,9 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
-from kstreams.runtime.native.gathered_metrics.threads import FormerThreads
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.lifecycle import Lifecycle, State
+from kstreams.runtime.native.metrics.former_threads import FormerThreads
 from kstreams.runtime.native.observation import observe, places
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.runtime_context import RuntimeContext, consumer_settings, open_context, with_layout

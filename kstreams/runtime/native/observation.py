@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from kstreams.kernel.clock import Clock
+from kstreams.metrics.debug_sensors import records_debug
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop
 from kstreams.runtime.native.runtime_context import RuntimeContext
@@ -127,7 +128,7 @@ def observe(
     hung = HungThreads(context.environment.clock, context.environment.settings.task_timeout_ms)
     growing = GrowingLag()
     loop = RebalanceLoop(context.environment.clock)
-    if context.environment.config["metrics.recording.level"] == "DEBUG":
+    if records_debug(context.environment.config):
         threading.Thread(target=_look_at_operators, args=(threads, stopping), daemon=True).start()
     for look in itertools.count(1):
         if stopping.wait(_LOOK_S):

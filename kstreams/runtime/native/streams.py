@@ -10,15 +10,15 @@ from kstreams.errors import ConfigError, StateError
 from kstreams.kernel.advice import Advising
 from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log.api import Log
-from kstreams.metrics.catalogue import MetricName
+from kstreams.metrics.template import MetricName
+from kstreams.metrics.values import MetricValue
 from kstreams.os.forks import of_one_process
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.feeds import refuse_feeds
 from kstreams.processor.topology.topology import Topology, built
-from kstreams.runtime.native.all_metrics import gathered
+from kstreams.runtime.native.application_metrics import application_metrics
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.gathered_metrics.found import Value
 from kstreams.runtime.native.lifecycle import TERMINAL, State, StateListener
 from kstreams.runtime.native.observation import places
 from kstreams.runtime.native.progress import Progress
@@ -247,13 +247,13 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
             for thread in self._client.threads
         ]
 
-    def metrics(self) -> dict[MetricName, Value]:
+    def metrics(self) -> dict[MetricName, MetricValue]:
         """The values of all metrics now, by group, name and tags. Kafka Streams: `metrics`.
 
         Those of threads, tasks and topics are of this process; docs/metrics.md lists them. A value is a number or a
         text.
         """
-        return gathered(self._client, self._application_id)
+        return application_metrics(self._client, self._application_id)
 
     def sensors(self) -> dict[tuple[str, str], Measured]:
         """What the sensors of processors have seen in all tasks together, by (operator, sensor)."""

@@ -19,7 +19,8 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.naming import did_you_mean
 from kstreams.log.schema_registries import ApplicationRegistry
-from kstreams.metrics.catalogue import MetricName
+from kstreams.metrics.template import MetricName
+from kstreams.metrics.values import MetricValue
 from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.running_here import LocalRun, make_room, note
@@ -32,7 +33,7 @@ from kstreams.runtime.spark.io.typed_rows import DELETED, Serdes, TypedRows, las
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.runner import SparkRunner, driver_lock
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.step_sensors import Value, metric_values
+from kstreams.runtime.spark.step_sensors import metric_values
 
 
 class TopicFrames:
@@ -130,7 +131,7 @@ class SparkRun:
         progress = self._runner.progress
         return replace(progress, records_out=progress.records_out.copy(), dropped=progress.dropped.copy())
 
-    def metrics(self) -> dict[MetricName, Value]:
+    def metrics(self) -> dict[MetricName, MetricValue]:
         """Return the values of the metrics by their names on the native engine; docs/metrics.md lists them.
 
         Each call reads the end offsets of the source topics.

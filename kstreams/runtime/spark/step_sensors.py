@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import version
+from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import TypeAlias
 
 from kstreams.config import Config
 from kstreams.kernel.batch import TopicPartition
-from kstreams.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, THREAD, TOPIC, MetricName
+from kstreams.metrics import catalogue
 from kstreams.metrics.samples import Activity, SampleWindows
+from kstreams.metrics.template import MetricName, Tags
+from kstreams.metrics.values import MetricValue, MetricValues, average_and_maximum, durations, identity
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport
 from kstreams.runtime.spark.progress import SparkProgress
-
-Value: TypeAlias = float | str
-Tags: TypeAlias = tuple[tuple[str, str], ...]
-MetricValues: TypeAlias = Iterator[tuple[MetricName, Value | None]]
-
-PACKAGE = "kstreams-dsl"
 
 
 def metric_values(
     application_id: str, state: str, progress: SparkProgress, sensors: StepSensors, lags: Mapping[TopicPartition, int]
-) -> dict[MetricName, Value]:
+) -> dict[MetricName, MetricValue]:
     """Return the value of every metric that has one.
 
     Parameters
@@ -41,63 +35,49 @@ def metric_values(
     >>> from kstreams.metrics.samples import SampleWindows
     >>> sensors = StepSensors(SampleWindows(30, 2))
     >>> values = metric_values("shop", "RUNNING", SparkProgress(records_in=7), sensors, {})
-    >>> values[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
+    >>> values[catalogue.THREAD_PROCESS.events.total.tagged((("thread-id", "shop-spark"),))]
     7
     """
     tags = (("thread-id", f"{application_id}-spark"),)
-    of_client = (("client-id", application_id),)
-    values = [*_of_client(application_id, state, of_client), *_of_steps(progress, sensors, tags)]
-    values += [*_of_records(progress, tags), *_of_tasks(sensors, tags)]
+    client_tags = (("client-id", application_id),)
+    values = [*identity(application_id, state, client_tags), *_steps(progress, sensors, tags)]
+    values += [*_records(progress, tags), *_tasks(sensors, tags)]
     for source, lag in lags.items():
-        of_source = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
-        values.append((MetricName(CONSUMER, "records-lag", of_source), lag))
+        source_tags = (*client_tags, ("topic", source.topic), ("partition", str(source.partition)))
+        values.append((catalogue.RECORDS_LAG.tagged(source_tags), lag))
     return {name: value for name, value in values if value is not None}
 
 
-def _of_client(application_id: str, state: str, tags: Tags) -> MetricValues:
-    yield MetricName(CLIENT, "version", tags), version(PACKAGE)
-    yield MetricName(CLIENT, "application-id", tags), application_id
-    yield MetricName(CLIENT, "state", tags), state
-
-
-def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> MetricValues:
+def _steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> MetricValues:
     now = monotonic()
-    for name, activity in (("process", sensors.process), ("commit", sensors.commit)):
-        yield from _of_activity(name, activity, tags, now)
-    records = sensors.process.records
-    yield MetricName(THREAD, "process-rate", tags), records.sum_rate(now)
-    yield MetricName(THREAD, "process-total", tags), progress.records_in
-    yield MetricName(THREAD, "process-records-avg", tags), records.average(now)
-    yield MetricName(THREAD, "process-records-max", tags), records.highest(now)
-    yield MetricName(THREAD, "commit-rate", tags), sensors.commit.seconds.rate(now)
-    yield MetricName(THREAD, "commit-total", tags), progress.commits
+    process = catalogue.THREAD_PROCESS
+    commit = catalogue.THREAD_COMMIT
+    yield from durations(process, sensors.process, tags, now)
+    yield from durations(commit, sensors.commit, tags, now)
+    yield process.events.rate.tagged(tags), sensors.process.records.sum_rate(now)
+    yield process.events.total.tagged(tags), progress.records_in
+    yield from average_and_maximum(catalogue.PROCESS_RECORDS, sensors.process.records, tags, now)
+    yield commit.events.rate.tagged(tags), sensors.commit.seconds.rate(now)
+    yield commit.events.total.tagged(tags), progress.commits
 
 
-def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> MetricValues:
-    average = activity.seconds.average(now)
-    highest = activity.seconds.highest(now)
-    yield MetricName(THREAD, f"{name}-latency-avg", tags), None if average is None else average * 1000
-    yield MetricName(THREAD, f"{name}-latency-max", tags), None if highest is None else highest * 1000
-    yield MetricName(THREAD, f"{name}-ratio", tags), activity.seconds.sum_rate(now)
-
-
-def _of_records(progress: SparkProgress, tags: Tags) -> MetricValues:
+def _records(progress: SparkProgress, tags: Tags) -> MetricValues:
     dropped = progress.dropped.copy()
-    yield MetricName(TASK, "dropped-records-total", tags), dropped.total()
+    yield catalogue.DROPPED_RECORDS.total.tagged(tags), dropped.total()
     for (operator, reason), count in dropped.items():
-        of_node = (*tags, ("processor-node-id", operator), ("reason", reason))
-        yield MetricName(NODE, "dropped-records-by-reason-total", of_node), count
+        reason_tags = (*tags, ("processor-node-id", operator), ("reason", reason))
+        yield catalogue.DROPPED_RECORDS_BY_REASON.tagged(reason_tags), count
     for topic, count in progress.records_out.copy().items():
-        yield MetricName(TOPIC, "records-produced-total", (*tags, ("topic-name", topic))), count
+        yield catalogue.RECORDS_PRODUCED.tagged((*tags, ("topic-name", topic))), count
 
 
-def _of_tasks(sensors: StepSensors, tags: Tags) -> MetricValues:
+def _tasks(sensors: StepSensors, tags: Tags) -> MetricValues:
     for task, time_ms in sensors.stream_times.copy().items():
-        yield MetricName(TASK, "stream-time", (*tags, ("task-id", task))), time_ms
+        yield catalogue.STREAM_TIME.tagged((*tags, ("task-id", task))), time_ms
     for (task, store), size in sensors.sizes.copy().items():
-        of_store = (*tags, ("task-id", task), ("rocksdb-state-id", store))
-        yield MetricName(STATE, "estimate-num-keys", of_store), size.rows
-        yield MetricName(STATE, "estimate-live-data-size", of_store), size.bytes
+        store_tags = (*tags, ("task-id", task), ("rocksdb-state-id", store))
+        yield catalogue.ESTIMATE_NUM_KEYS.tagged(store_tags), size.rows
+        yield catalogue.ESTIMATE_LIVE_DATA_SIZE.tagged(store_tags), size.bytes
 
 
 class StepSensors:

@@ -14,7 +14,9 @@ from starlette.responses import Response
 from kstreams.diagram.data import as_data
 from kstreams.diagram.svg import as_svg
 from kstreams.kernel.decoders import decode_json
-from kstreams.metrics.catalogue import CONSUMER, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
+from kstreams.metrics import catalogue
+from kstreams.metrics.template import MetricName, MetricTemplate
+from kstreams.metrics.values import MetricValue
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.page import JSON
@@ -194,7 +196,7 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
     ]
     metrics = _ByName(streams.metrics())
     internal = _internal_topics(streams)
-    failed = metrics.all("stream-metrics", "failed-stream-threads")
+    failed = metrics.all(catalogue.FAILED_STREAM_THREADS)
     return InstanceActivity(
         instance,
         os.getpid(),
@@ -212,16 +214,16 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         ),
         [
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
-            for tags, lag in metrics.all(CONSUMER, "records-lag")
+            for tags, lag in metrics.all(catalogue.RECORDS_LAG)
         ],
         [
             Restore(tags["task-id"], tags["store"], int(remaining))
-            for tags, remaining in metrics.all(UPDATER, "restore-remaining-records-total")
+            for tags, remaining in metrics.all(catalogue.STORE_REMAINING_RECORDS)
             if remaining
         ],
         _tasks(metrics),
         _sizes(metrics),
-        {tags["processor-node-id"]: ratio for tags, ratio in metrics.all(NODE, "active-ratio")},
+        {tags["processor-node-id"]: ratio for tags, ratio in metrics.all(catalogue.ACTIVE_RATIO)},
         int(failed[0][1]) if failed else 0,
     )
 
@@ -229,14 +231,15 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
 class _ByName:
     """Metrics by group and name, with their tags."""
 
-    def __init__(self, metrics: Mapping[MetricName, float | str]) -> None:
-        self._found: dict[tuple[str, str], list[tuple[dict[str, str], float]]] = {}
+    def __init__(self, metrics: Mapping[MetricName, MetricValue]) -> None:
+        self._values: dict[tuple[str, str], list[tuple[dict[str, str], float]]] = {}
         for name, value in metrics.items():
             if not isinstance(value, str):
-                self._found.setdefault(name[:2], []).append((dict(name.tags), value))
+                self._values.setdefault(name[:2], []).append((dict(name.tags), value))
 
-    def all(self, group: str, name: str) -> list[tuple[dict[str, str], float]]:
-        return self._found.get((group, name), [])
+    def all(self, metric: MetricTemplate) -> list[tuple[dict[str, str], float]]:
+        """Return the tags and the value of each combination of labels."""
+        return self._values.get((metric.group, metric.name), [])
 
 
 def _merged(counts: Iterable[Counted]) -> list[Counted]:
@@ -252,18 +255,18 @@ def _merged(counts: Iterable[Counted]) -> list[Counted]:
 def _read(metrics: _ByName) -> list[Counted]:
     return [
         Counted("read", tags["processor-node-id"], tags["task-id"], int(count))
-        for tags, count in metrics.all(NODE, "process-total")
+        for tags, count in metrics.all(catalogue.NODE_PROCESS_TOTAL)
     ]
 
 
 def _consumed(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
-    for tags, count in metrics.all(TOPIC, "records-consumed-total"):
+    for tags, count in metrics.all(catalogue.RECORDS_CONSUMED):
         topic = tags["topic-name"]
         yield Counted("consumed", internal.get(topic, topic), tags["task-id"], int(count))
 
 
 def _forwarded(metrics: _ByName) -> Iterator[Counted]:
-    for tags, count in metrics.all(NODE, "forwarded-records-total"):
+    for tags, count in metrics.all(catalogue.FORWARDED_RECORDS):
         ends = f"{tags['processor-node-id']}>{tags['child-node-id']}"
         yield Counted("forwarded", ends, tags["task-id"], int(count))
 
@@ -274,7 +277,7 @@ def _internal_topics(streams: KafkaStreams) -> dict[str, str]:
 
 
 def _written(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
-    for tags, count in metrics.all(TOPIC, "records-produced-total"):
+    for tags, count in metrics.all(catalogue.RECORDS_PRODUCED):
         topic = tags["topic-name"]
         kind = "repartitioned" if topic in internal else "written"
         yield Counted(kind, internal.get(topic, topic), tags["thread-id"], int(count))
@@ -283,21 +286,26 @@ def _written(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]
 def _dropped(metrics: _ByName) -> list[Counted]:
     return [
         Counted("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
-        for tags, count in metrics.all(NODE, "dropped-records-by-reason-total")
+        for tags, count in metrics.all(catalogue.DROPPED_RECORDS_BY_REASON)
     ]
 
 
 def _tasks(metrics: _ByName) -> list[TaskFigures]:
     used = Counter[str]()
-    for tags, size in metrics.all(STATE, "estimate-live-data-size"):
+    for tags, size in metrics.all(catalogue.ESTIMATE_LIVE_DATA_SIZE):
         used[tags["task-id"]] += int(size)
-    times = metrics.all(TASK, "stream-time")
+    times = metrics.all(catalogue.STREAM_TIME)
     return [TaskFigures(tags["task-id"], int(time), used[tags["task-id"]]) for tags, time in times]
 
 
 def _sizes(metrics: _ByName) -> list[StoreFigures]:
-    rows, used = (
-        {(tags["rocksdb-state-id"], tags["task-id"]): int(amount) for tags, amount in metrics.all(STATE, name)}
-        for name in ("estimate-num-keys", "estimate-live-data-size")
-    )
-    return [StoreFigures(*which, count, used.get(which, 0)) for which, count in sorted(rows.items())]
+    rows = _by_store(metrics, catalogue.ESTIMATE_NUM_KEYS)
+    sizes = _by_store(metrics, catalogue.ESTIMATE_LIVE_DATA_SIZE)
+    return [
+        StoreFigures(store, task, count, sizes.get((store, task), 0)) for (store, task), count in sorted(rows.items())
+    ]
+
+
+def _by_store(metrics: _ByName, metric: MetricTemplate) -> dict[tuple[str, str], int]:
+    """Return the values of a metric by store and task."""
+    return {(tags["rocksdb-state-id"], tags["task-id"]): int(value) for tags, value in metrics.all(metric)}

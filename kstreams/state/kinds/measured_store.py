@@ -10,30 +10,30 @@ from time import perf_counter
 from typing import Any
 
 from kstreams.state.kinds.live_store import LiveStore
-from kstreams.state.rows.operation_time import OperationTime
+from kstreams.state.rows.operation_time import OperationTime, StoreOperation
 
 _LOOK_UPS = {"get", "get_many", "get_values", "fetch", "fetch_session", "find_sessions", "touched", "put_if_absent"}
 _LOOK_UPS |= {"delete"}
 _MANY = {"get_many", "get_values", "put_many"}
 _SCANS = {
-    "range": ("range", "reverse_range"),
-    "prefix-scan": ("prefix_scan",),
-    "all": ("all", "reverse_all", "backward_all"),
-    "fetch": (
+    StoreOperation.RANGE: ("range", "reverse_range"),
+    StoreOperation.PREFIX_SCAN: ("prefix_scan",),
+    StoreOperation.ALL: ("all", "reverse_all", "backward_all"),
+    StoreOperation.FETCH: (
         *("fetch", "backward_fetch", "fetch_all", "backward_fetch_all", "fetch_range", "backward_fetch_range"),
         *("find_sessions", "backward_find_sessions", "find_sessions_range", "backward_find_sessions_range"),
     ),
 }
 _CALLS = {
-    "get": ("get", "get_many", "get_values"),
-    "fetch": ("fetch_session", "touched"),
-    "put": ("put", "put_many"),
-    "put-if-absent": ("put_if_absent",),
-    "put-all": ("put_all",),
-    "delete": ("delete",),
-    "remove": ("remove",),
-    "flush": ("write",),
-    "restore": ("restore",),
+    StoreOperation.GET: ("get", "get_many", "get_values"),
+    StoreOperation.FETCH: ("fetch_session", "touched"),
+    StoreOperation.PUT: ("put", "put_many"),
+    StoreOperation.PUT_IF_ABSENT: ("put_if_absent",),
+    StoreOperation.PUT_ALL: ("put_all",),
+    StoreOperation.DELETE: ("delete",),
+    StoreOperation.REMOVE: ("remove",),
+    StoreOperation.FLUSH: ("write",),
+    StoreOperation.RESTORE: ("restore",),
 }
 
 
@@ -46,8 +46,8 @@ class MeasuredStore:
 
     Attributes
     ----------
-    times : dict of str to OperationTime
-        By operation, of those that the store has.
+    times : dict of StoreOperation to OperationTime
+        For the operations that the store has.
     """
 
     has_plain_frames = False  # frames would bypass `get`
@@ -55,7 +55,7 @@ class MeasuredStore:
     def __init__(self, store: LiveStore) -> None:
         self._store = store
         self._reads = store.reads
-        self.times: dict[str, OperationTime] = {}
+        self.times: dict[StoreOperation, OperationTime] = {}
         for methods, timed in ((_CALLS, self._timed), (_SCANS, self._timed_scan)):
             for operation, names in methods.items():
                 for name in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kstreams.state.column_family import ByteRows, Chunk
 
@@ -45,5 +45,5 @@ class MemoryColumnFamily:
     def estimated_bytes(self) -> int:
         return 0
 
-    def properties(self) -> dict[str, int]:
+    def properties(self, names: Iterable[str]) -> dict[str, int]:
         return {}

@@ -14,7 +14,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -105,16 +105,6 @@ class RocksView:
             except Exception as error:  # rocksdict raises nothing more special
                 raise unreadable(self._path, error) from error
 
-
-PROPERTIES = (
-    *("num-immutable-mem-table", "cur-size-active-mem-table", "cur-size-all-mem-tables", "size-all-mem-tables"),
-    *("num-entries-active-mem-table", "num-entries-imm-mem-tables", "num-deletes-active-mem-table"),
-    *("num-deletes-imm-mem-tables", "mem-table-flush-pending", "num-running-flushes", "compaction-pending"),
-    *("num-running-compactions", "estimate-pending-compaction-bytes", "total-sst-files-size", "live-sst-files-size"),
-    *("num-live-versions", "block-cache-capacity", "block-cache-usage", "block-cache-pinned-usage"),
-    *("estimate-num-keys", "estimate-table-readers-mem", "background-errors"),
-)
-"""Without their prefix, as Kafka Streams reads them."""
 
 _LINE = re.compile(r"rocksdb\.(\S+) (?:.*P100 : (\S+) )?COUNT : (\d+)(?: SUM : (\d+))?")
 
@@ -315,8 +305,8 @@ class RocksColumnFamily:
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
         return sum(int(self._rows.property_int_value(name) or 0) for name in names)
 
-    def properties(self) -> dict[str, int]:
-        return {name: int(self._rows.property_int_value(f"rocksdb.{name}") or 0) for name in PROPERTIES}
+    def properties(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: int(self._rows.property_int_value(f"rocksdb.{name}") or 0) for name in names}
 
     def close(self) -> None:
         """Bring everything to disk and drop the handles."""

@@ -1,19 +1,38 @@
-"""`OperationTime`: how often a store was asked to do something, and how long that took."""
+"""`OperationTime`: how often an operation of a store was called, and how long the calls took."""
 
 from __future__ import annotations
 
+from enum import Enum
+
+
+class StoreOperation(Enum):
+    """An operation of stores, named as in the metrics of Kafka Streams."""
+
+    GET = "get"
+    PUT = "put"
+    PUT_IF_ABSENT = "put-if-absent"
+    PUT_ALL = "put-all"
+    DELETE = "delete"
+    REMOVE = "remove"
+    RANGE = "range"
+    PREFIX_SCAN = "prefix-scan"
+    ALL = "all"
+    FETCH = "fetch"
+    FLUSH = "flush"
+    RESTORE = "restore"
+
 
 class OperationTime:
-    """Kept by the thread that owns the store.
+    """The running totals of an operation. Only the thread that owns the store records.
 
     Attributes
     ----------
     count : int
         Keys that were looked up or written, scans, or batches.
     seconds : float
-        Of all of them together.
+        The sum of the durations.
     longest_s : float
-        Of one of them, since somebody has set it to 0.
+        The longest duration since a reader set it to 0.
 
     Examples
     --------
@@ -32,7 +51,7 @@ class OperationTime:
         self.longest_s = 0.0
 
     def took(self, seconds: float, count: int = 1) -> None:
-        """So many of them took so long together."""
+        """Record `count` operations that took `seconds` together."""
         self.count += count
         self.seconds += seconds
         if count and seconds / count > self.longest_s:

@@ -9,7 +9,8 @@ from typing import Any
 
 import kstreams as ks
 from kstreams import StreamThreadExceptionResponse as Response
-from kstreams.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, TOPIC, UPDATER, MetricKind, MetricName
+from kstreams.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, TOPIC, UPDATER
+from kstreams.metrics.template import MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
@@ -180,6 +181,8 @@ def test_how_far_standbys_are_behind_is_told(world: World) -> None:
         world.write("in", ROWS)
         until(lambda: {name for each in (first, second) for name in lagging(each)} == {"0_0", "0_1"})
         until(lambda: [*lagging(first).values(), *lagging(second).values()] == [0, 0])
+        names = {metric.name for each in (first, second) for metric in each.metrics()}
+        assert {"update-rate", "update-total"} <= names
 
 
 def lagging(streams: KafkaStreams) -> dict[str, float]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 import kstreams as ks
-from kstreams.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD
-from kstreams.metrics.export import exported
+from kstreams.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD, template_of
+from kstreams.metrics.debug_sensors import DatabaseSensors
 from kstreams.metrics.prometheus import PrometheusCollector
+from kstreams.metrics.samples import SampleWindows
 from kstreams.runtime.native.lifecycle import State
+from kstreams.state.column_family import Statistic
 from tests.docs.test_dashboard import IN_ALERTS, IN_PANELS, metrics_in
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly
 from tests.native.world import World, until
@@ -194,15 +197,30 @@ def test_every_metric_of_the_catalogue_is_there_with_its_labels_and_no_other(wor
     world.create("out")
     with restored(world, busy_topology()) as running:
         until(lambda: (THREAD, "punctuate-latency-avg") in {name[:2] for name in running.metrics()})
-        metrics = [(exported(name), name) for name in running.metrics()]
-    for (template, labels), name in metrics:
-        assert labels.keys() == {label.replace("-", "_") for label in template.labels}, name
-    found = {template[:2] for (template, _), _ in metrics}
+        metrics = list(running.metrics())
+    for metric in metrics:
+        assert tuple(label for label, _ in metric.tags) == template_of(metric).labels, metric
+    exported = {template_of(metric)[:2] for metric in metrics}
     of_standbys = {(TASK, "update-rate"), (TASK, "update-total"), (TASK, "standby-lag")}
-    of_files = {(STATE, f"{name}-time-{what}") for name in ("memtable-flush", "compaction") for what in ("avg", "max")}
-    of_files |= {(STATE, f"block-cache-{kind}-hit-ratio") for kind in ("data", "index", "filter")}
-    assert TEMPLATES.keys() - found == of_standbys | of_files
-    assert found <= TEMPLATES.keys()
+    assert TEMPLATES.keys() - exported == of_standbys | OF_FILES
+    assert exported <= TEMPLATES.keys()
+
+
+OF_FILES = {(STATE, f"{name}-time-{what}") for name in ("memtable-flush", "compaction") for what in ("avg", "max")}
+BLOCKS = ("data", "index", "filter")
+OF_FILES |= {(STATE, f"block-cache-{kind}-hit-ratio") for kind in BLOCKS}
+
+
+def test_rocksdb_measures_flushes_compactions_and_blocks() -> None:
+    names = ("db.flush.micros", "compaction.times.micros", *(f"block.cache.{kind}.hit" for kind in BLOCKS))
+    sensors = DatabaseSensors(SampleWindows(30, 2))
+    sensors.update(dict.fromkeys(names, Statistic(2, 3_000, 2_000.0)))
+    values = {name.name: value for name, value in sensors.values((), monotonic()) if name[:2] in OF_FILES}
+    assert values == {
+        **dict.fromkeys((f"block-cache-{kind}-hit-ratio" for kind in BLOCKS), 1.0),
+        **{f"{name}-time-avg": 1.5 for name in ("memtable-flush", "compaction")},
+        **{f"{name}-time-max": 2.0 for name in ("memtable-flush", "compaction")},
+    }
 
 
 def test_dashboard_and_alerts_group_by_labels_that_there_are(world: World) -> None:

@@ -1,0 +1,103 @@
+"""`application_metrics`: the present metrics of a running application, under the names of Kafka Streams."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from kstreams.errors import LogError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.log.api import Admin
+from kstreams.metrics import catalogue
+from kstreams.metrics.template import MetricName, Tags
+from kstreams.metrics.values import MetricValue, MetricValues, identity
+from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.lifecycle import ThreadState
+from kstreams.runtime.native.metrics.nodes import node_metrics, sink_metrics
+from kstreams.runtime.native.metrics.tasks import task_metrics, task_tags
+from kstreams.runtime.native.metrics.threads import thread_metrics
+from kstreams.runtime.native.metrics.updater import restore_metrics, updater_metrics
+from kstreams.runtime.native.progress import known_ends
+from kstreams.runtime.native.runtime_context import RuntimeContext
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+
+_END_OFFSETS_TIMEOUT_S = 2.0  # a client gives up on an unreachable cluster after half a minute: Prometheus waits less
+_ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
+
+
+def application_metrics(client: Client, application_id: str) -> dict[MetricName, MetricValue]:
+    """Return the present value of every metric that has one. Reads the end offsets of the inputs from their home."""
+    tags = (("client-id", client.config["client.id"] or application_id),)
+    values = [*_client(client, application_id, tags), *restore_metrics(client.manager, client.restores.values(), tags)]
+    with client.former.lock:
+        threads = [(thread, list(thread.tasks)) for thread in client.threads]
+        sums = {name: value for name, value in _threads(threads) if value is not None}
+        client.former.add_to(sums)
+    values += sums.items()
+    if client.context is not None:
+        tasks = [(thread, task) for thread, tasks in threads for task in tasks]
+        values += updater_metrics(client.context.state.sensors, tags)
+        values += _topics(client.context, tasks)
+        values += _lags([task for _, task in tasks], client.context, tags)
+    return {name: value for name, value in values if value is not None}
+
+
+def _threads(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) -> MetricValues:
+    for thread, tasks in threads:
+        yield from thread_metrics(thread)
+        for task in tasks:
+            yield from task_metrics(thread, task)
+
+
+def _topics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveTask]]) -> MetricValues:
+    for table in context.topology.global_tables.tasks:
+        tags = (("thread-id", context.environment.settings.global_thread), ("task-id", str(table.id)))
+        yield from node_metrics(table, tags)
+    for thread, task in tasks:
+        yield from sink_metrics(task, context.topology.layout.topic_names, task_tags(thread, task))
+
+
+def _client(client: Client, application_id: str, tags: Tags) -> MetricValues:
+    progress = client.progress(with_lag=False)
+    alive = [thread for thread in client.threads if thread.state not in _ENDED]
+    yield from identity(application_id, client.life.state.value, tags)
+    yield catalogue.ALIVE_STREAM_THREADS.tagged(tags), len(alive)
+    yield catalogue.FAILED_STREAM_THREADS.tagged(tags), client.died
+    yield catalogue.STALLS.tagged(tags), progress.stalls
+    yield catalogue.REBUILDS.tagged(tags), progress.rebuilt
+    yield catalogue.REASSIGNED.tagged(tags), progress.reassigned
+
+
+def _lags(tasks: Sequence[ActiveTask], context: RuntimeContext, client_tags: Tags) -> MetricValues:
+    now_ms = context.environment.clock.wall_ms()
+    positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
+    last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
+    for source, end in _end_offsets(list(positions), context.environment.admin).items():
+        tags = (*client_tags, ("topic", source.topic), ("partition", str(source.partition)))
+        lag = max(0, end - positions[source])
+        yield catalogue.RECORDS_LAG.tagged(tags), lag
+        yield catalogue.RECORDS_LAG_MS.tagged(tags), _age_ms(last_ms[source], now_ms) if lag else 0
+
+
+def _age_ms(time_ms: int | None, now_ms: int) -> int | None:
+    return None if time_ms is None else now_ms - time_ms
+
+
+def _end_offsets(sources: Collection[TopicPartition], admin: Admin) -> Mapping[TopicPartition, int]:
+    """Return the end offsets, or none if the home of topics does not answer soon: the other metrics do not need it."""
+    answers = SimpleQueue[Mapping[TopicPartition, int]]()
+
+    def read() -> None:
+        with suppress(LogError):
+            answers.put(known_ends(sources, admin))
+            return
+        answers.put({})
+
+    threading.Thread(target=read, name="kstreams-ends", daemon=True).start()
+    try:
+        return answers.get(timeout=_END_OFFSETS_TIMEOUT_S)
+    except Empty:
+        return {}

@@ -1,1 +1,0 @@
-"""What each part of a running application gives to its metrics; `all_metrics.py` puts it together."""

@@ -1,0 +1,1 @@
+"""The metrics of the parts of a running application; `application_metrics.py` joins them."""
