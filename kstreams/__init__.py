@@ -305,10 +305,10 @@ _ELSEWHERE = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        from difflib import get_close_matches
+        from kstreams.kernel.advice import nearest_name
 
-        near = get_close_matches(name, __all__, 1)
-        hint = _ELSEWHERE.get(name) or (f"did you mean {near[0]}?" if near else "help(kstreams) lists what it has")
+        near = nearest_name(name, __all__)
+        hint = _ELSEWHERE.get(name) or (f"did you mean {near}?" if near else "help(kstreams) lists what it has")
         raise AttributeError(f"module 'kstreams' has no attribute {name!r}: {hint}", name=name)
     try:
         home = import_module(_HOME_OF[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import logging
 import signal
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
+from kstreams.kernel.advice import nearest_name
 from kstreams.modules.app_module import Place, import_from, place_of, shadowing
 from kstreams.os.stop_signals import stop_signals
 from kstreams.processor.topology.topology import Topology
@@ -314,8 +314,8 @@ def _topology(module: ModuleType, target: str, attribute: str, config: Config) -
     flow = getattr(module, attribute, None)
     if flow is None:
         names = [name for name in vars(module) if not name.startswith("_")]
-        near = difflib.get_close_matches(attribute, names, 1)
-        hint = f"did you mean {target}:{near[0]}?" if near else f"name another one as {target}:name"
+        near = nearest_name(attribute, names)
+        hint = f"did you mean {target}:{near}?" if near else f"name another one as {target}:name"
         raise TopologyError(f"{target} holds no {attribute!r}; {hint}")
     if callable(flow) and not hasattr(flow, "build"):
         flow = flow()

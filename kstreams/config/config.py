@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import os
@@ -15,6 +14,7 @@ from typing import Any
 
 from kstreams.config.keys import KEYS, OLD_NAMES, PREFIXES, REFUSED
 from kstreams.errors import ConfigError
+from kstreams.kernel.advice import nearest_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +312,8 @@ def _read(name: str, value: object, place: str) -> tuple[str, Any]:
 
 
 def _unknown(name: str, place: str) -> ConfigError:
-    near = difflib.get_close_matches(name, [*KEYS, *OLD_NAMES], 1, 0.5)
-    hint = f"the nearest is {near[0]}" if near else "`Config` in the docs lists all of them"
+    near = nearest_name(name, [*KEYS, *OLD_NAMES], cutoff=0.5)
+    hint = f"the nearest is {near}" if near else "`Config` in the docs lists all of them"
     return ConfigError(f"unknown configuration key {name}{place}; {hint}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 from collections.abc import Callable
 from datetime import datetime
@@ -17,6 +16,7 @@ from kstreams.errors import TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
+from kstreams.kernel.advice import nearest_name
 from kstreams.record import Windowed
 
 NUMBERS = (int, float, Decimal)
@@ -114,8 +114,8 @@ def _field_of(expr: Expr, kind: object) -> Typed:
     if fields is None:
         raise TopologyError(f"{expr!r}: a value of type {_name(kind)} has no fields; use ks.value")
     if expr.detail not in fields:
-        near = difflib.get_close_matches(expr.detail, fields, 1, 0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest_name(expr.detail, fields, cutoff=0.5)
+        hint = f"did you mean {near!r}? " if near else ""
         raise TopologyError(f"{expr!r}: {_name(kind)} has no field {expr.detail!r}; {hint}It has: {', '.join(fields)}")
     return Typed(split_optional(fields[expr.detail]).kind)
 

@@ -39,9 +39,9 @@ def call_advice(
 
 def _unknown(name: str, keyword: str, parameters: Iterable[str]) -> str:
     plain = snake_case(keyword)
-    near = [parameter for parameter in parameters if plain.startswith(f"{parameter}_")]  # as key_serde
-    near = near or difflib.get_close_matches(plain, parameters, 1, 0.6)
-    hint = f"did you mean {near[0]}=?" if near else f"it has {_keywords(parameters) or 'none'}"
+    shorter = (parameter for parameter in parameters if plain.startswith(f"{parameter}_"))  # `key` for `key_serde`
+    near = next(shorter, None) or nearest_name(plain, parameters)
+    hint = f"did you mean {near}=?" if near else f"it has {_keywords(parameters) or 'none'}"
     return f"{name}() has no argument {keyword}=, an unexpected keyword: {hint}"
 
 
@@ -101,6 +101,22 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
+def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the candidate that is most like `name`; None if no candidate is similar enough.
+
+    Parameters
+    ----------
+    cutoff : float
+        The least similarity, from 0 (anything) to 1 (equal).
+
+    Examples
+    --------
+    >>> nearest_name("flight", ["flights", "weather"]), nearest_name("train", ["flights", "weather"])
+    ('flights', None)
+    """
+    return next(iter(difflib.get_close_matches(name, list(candidates), 1, cutoff)), None)
+
+
 def public_names(kind: type) -> list[str]:
     """What a user may write behind the dot."""
     return sorted(name for name in dir(kind) if not name.startswith("_"))
@@ -119,8 +135,8 @@ def name_advice(name: str, own: Sequence[str], spellings: Mapping[str, str]) -> 
         return f"it is called {plain} here"
     if plain in spellings:
         return f"write {spellings[plain]}"
-    near = difflib.get_close_matches(plain, own, 1, 0.7)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(own)}"
+    near = nearest_name(plain, own, cutoff=0.7)
+    return f"did you mean {near}?" if near else f"there are {', '.join(own)}"
 
 
 def spoken(error: BaseException) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
 from kstreams.errors import ConfigError
+from kstreams.kernel.advice import nearest_name
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
@@ -48,5 +48,5 @@ def did_you_mean(name: str, known_names: Iterable[str]) -> str:
     >>> did_you_mean("flight", ["flights", "weather"])
     " Did you mean 'flights'?"
     """
-    near = difflib.get_close_matches(name, list(known_names), n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest_name(name, known_names)
+    return f" Did you mean {near!r}?" if near else ""

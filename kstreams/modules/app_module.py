@@ -6,7 +6,6 @@ A file in a package is imported as part of it, so that `from .rules import ...` 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import logging
@@ -22,6 +21,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from kstreams.errors import TopologyError
+from kstreams.kernel.advice import nearest_name
 from kstreams.modules.installed import is_installed
 from kstreams.modules.user_modules import Import, imports_of, specs_of
 
@@ -303,7 +303,7 @@ def _check_readable(path: Path) -> None:
     try:
         path.open("rb").close()
     except FileNotFoundError:
-        near = next(iter(difflib.get_close_matches(path.name, _siblings(path), 1)), None)
+        near = nearest_name(path.name, _siblings(path))
         hint = f"did you mean {path.with_name(near)}?" if near else "name the Python file that holds the topology"
         raise TopologyError(f"there is no file {path}: {hint}") from None
     except IsADirectoryError:
@@ -347,10 +347,10 @@ def _near_module(name: str, absent_name: str, specs: list[ModuleSpec]) -> str:
     folders = list(specs[-1].submodule_search_locations or ()) if specs else [str(_here()), str(_here() / "src")]
     before, _, own = absent_name.rpartition(".")
     modules = [module for folder in folders for module in _modules_in(Path(folder))]
-    near = difflib.get_close_matches(own, modules, 1)
-    if not near:
+    near = nearest_name(own, modules)
+    if near is None:
         return "name the module, or the Python file, that holds the topology"
-    return f"did you mean {'.'.join(filter(None, (before, near[0])))}{name.removeprefix(absent_name)}?"
+    return f"did you mean {'.'.join(filter(None, (before, near)))}{name.removeprefix(absent_name)}?"
 
 
 def _modules_in(folder: Path) -> list[str]:

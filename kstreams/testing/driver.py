@@ -33,7 +33,7 @@ from kstreams.serdes import Serde, serde_of
 from kstreams.serdes.base import SerdeUse
 from kstreams.state import open_task_state, store_kinds
 from kstreams.state.api import TaskState
-from kstreams.testing.topics import TestInputTopic, TestOutputTopic, time_ms
+from kstreams.testing.topics import TestInputTopic, TestOutputTopic, exact_time_ms
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import StreamsBuilder
@@ -273,7 +273,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._closing.callback(self._registry.close)
         topology = built(topology, self._config, "TopologyTestDriver").bound(self._config, self._registry)
         self._is_closed = False
-        self._clock = ManualClock(SystemClock().wall_ms() if start_ms is None else time_ms(start_ms))
+        self._clock = ManualClock(SystemClock().wall_ms() if start_ms is None else exact_time_ms(start_ms))
         self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
@@ -311,7 +311,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         if not self._is_read(name) and self._global_task(name) is None:
             topics = ", ".join(sorted(self._input_names())) or "none"
             raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {topics}.")
-        start_ms = self._clock.wall_ms() if start_ms is None else time_ms(start_ms)
+        start_ms = self._clock.wall_ms() if start_ms is None else exact_time_ms(start_ms)
         key_serde = self._serde(key, name, is_key=True)
         value_serde = self._serde(value, name, is_key=False)
         return TestInputTopic(name, key_serde, value_serde, self._pipe, start_ms, to_ms(auto_advance))

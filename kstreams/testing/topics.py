@@ -10,16 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
-from kstreams.kernel import durations
 from kstreams.kernel.advice import AdvisedCalls
 from kstreams.kernel.batch import Row, headers_column, rows_of_headers
-from kstreams.kernel.durations import Duration, Time, to_ms
+from kstreams.kernel.durations import Duration, Time, time_ms, to_ms
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
 
 
-def time_ms(time: Time) -> int:
-    """Milliseconds since the epoch.
+def exact_time_ms(time: Time) -> int:
+    """Return the milliseconds since the epoch of a time that is a whole number of milliseconds.
 
     Raises
     ------
@@ -31,12 +30,12 @@ def time_ms(time: Time) -> int:
     Examples
     --------
     >>> from datetime import UTC
-    >>> time_ms(datetime(1970, 1, 2, tzinfo=UTC)), time_ms(5)
+    >>> exact_time_ms(datetime(1970, 1, 2, tzinfo=UTC)), exact_time_ms(5)
     (86400000, 5)
     """
     if isinstance(time, datetime) and time.microsecond % 1000:
         raise ValueError(f"{time!r} is finer than a millisecond: replace(microsecond=...) with whole milliseconds")
-    return durations.time_ms(time)
+    return time_ms(time)
 
 
 class TestInputTopic(AdvisedCalls):
@@ -65,7 +64,7 @@ class TestInputTopic(AdvisedCalls):
 
     def pipe_input(self, key: object, value: object, timestamp: Time | None = None, headers: Headers = ()) -> None:
         """Process one record; `timestamp` is a datetime, or in milliseconds."""
-        at_ms = self._next_time() if timestamp is None else time_ms(timestamp)
+        at_ms = self._next_time() if timestamp is None else exact_time_ms(timestamp)
         self.pipe_record(Record(key=key, value=value, timestamp=at_ms, headers=headers))
 
     def pipe_value(self, value: object, timestamp: Time | None = None) -> None:
@@ -101,7 +100,7 @@ class TestInputTopic(AdvisedCalls):
         advance : timedelta or int (ms)
             How much later each further one is than the one before, counted from `start`.
         """
-        first_ms = None if start is None else time_ms(start)
+        first_ms = None if start is None else exact_time_ms(start)
         step_ms = to_ms(advance)
         for number, row in enumerate(rows.items() if isinstance(rows, Mapping) else rows):
             if not (isinstance(row, tuple | list) and len(row) == 2):
@@ -126,7 +125,7 @@ class TestInputTopic(AdvisedCalls):
         """The record in bytes."""
         key = self._bytes(self._key, record.key, "key")
         value = self._bytes(self._value, record.value, "value")
-        at_ms = time_ms(record.timestamp)
+        at_ms = exact_time_ms(record.timestamp)
         if not (self._key.asks_registry or self._value.asks_registry):
             return Row(key, value, at_ms, record.headers)
         keys, headers = self._key.unframed(pa.array([key], pa.binary()), headers_column([record.headers]))

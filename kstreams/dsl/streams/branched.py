@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from kstreams.dsl.graph import Function, Split, taking
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
+from kstreams.kernel.advice import nearest_name
 from kstreams.kernel.source_line import declared_at
 from kstreams.record import RecordWithMetadata
 
@@ -35,8 +35,9 @@ class Branches(dict[str, T]):
     """
 
     def __missing__(self, name: object) -> T:
-        near = [branch for branch in self if branch.endswith(str(name))] or get_close_matches(str(name), self, 1, 0.5)
-        hint = f"did you mean {near[0]!r}? It has" if near else "it has"
+        prefixed = (branch for branch in self if branch.endswith(str(name)))
+        near = next(prefixed, None) or nearest_name(str(name), self, cutoff=0.5)
+        hint = f"did you mean {near!r}? It has" if near else "it has"
         raise KeyError(f"the split has no branch {name!r}: {hint}: {', '.join(map(repr, self)) or 'none'}")
 
     if not TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from kstreams.errors import ConfigError
+from kstreams.kernel.advice import nearest_name
 from kstreams.runtime.spark.storage.location import below, local_path, location_of
 
 PathChoice = Literal["auto", "task", "relational"]
@@ -124,7 +124,7 @@ class SparkSettings:
             key.removeprefix(OWN): spark_settings.pop(key) for key in list(spark_settings) if key.startswith(OWN)
         }
         for key in own.keys() - _DEFAULTS.keys():
-            nearest = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
+            nearest = nearest_name(key, _DEFAULTS, cutoff=0.0)
             raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{nearest}")
         return cls(
             checkpoint=location_of(own["checkpoint"]),

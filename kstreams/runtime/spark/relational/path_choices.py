@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kstreams.errors import ConfigError
+from kstreams.kernel.advice import nearest_name
 from kstreams.runtime.spark.settings import PATH, PathChoice, PathSettings
 
 Reasons = dict[str, str | None]
@@ -71,7 +71,7 @@ class PathChoices:
 
 def _require_operator(name: str, operators: Collection[str]) -> None:
     if name not in operators:
-        near = ", ".join(difflib.get_close_matches(name, sorted(operators), n=3))
+        near = nearest_name(name, sorted(operators))
         hint = f"; near it: {near}" if near else ""
         raise ConfigError(f"{PATH}.{name}: there is no operator {name}{hint}; `kstreams explain` shows all")
 
