@@ -19,22 +19,22 @@ from kstreams.kernel.advice import nearest_name
 
 @dataclass(frozen=True, slots=True)
 class MemoryShares:
-    """What each part may take, in bytes. All threads and tasks of the process share it.
+    """The memory limit of each part, in bytes, for all threads and tasks of the process together.
 
-    Live values get a third of the whole, and each other part a twelfth. A third is left for what is not counted: dicts
-    that grow, gaps between objects, a batch at work, RocksDB's compactions.
+    Live values get a third of the total, and each other part a twelfth. The remaining third is for memory that cannot
+    be counted: growing dicts, gaps between objects, the batch in progress, RocksDB's compactions.
 
     Parameters
     ----------
     live : int
-        Live values of stores, and what waits in the buffers of suppress and joins.
+        Live values of stores, and buffers of suppress operators and joins.
     uncommitted : int
-        What has changed since the last commit, updates in the record cache among it; while stores are restored, rows on
-        their way into them.
+        Changes since the last commit, with the updates in the record cache. During a restore, rows that are not written
+        yet.
     block_cache, write_buffers : int
-        RocksDB's.
+        RocksDB's block cache, and its memtables.
     buffered : int
-        Input that waits and output that is not sent.
+        Input that is not processed yet, and output that is not sent yet.
 
     Examples
     --------
@@ -52,9 +52,10 @@ class MemoryShares:
 
     @classmethod
     def of(cls, config: Config) -> MemoryShares:
-        """The shares in a configuration. A part that has a key of its own takes no more than that says.
+        """Return the shares that a configuration sets.
 
-        Unless the whole is set, it grows with its parts: a larger part needs no other setting.
+        A key for one part is the maximum of the part. Unless `memory.max.bytes` is set, the total grows with these
+        keys, so that a larger part needs no second setting.
         """
         live = config["statestore.live.max.bytes"]
         uncommitted = config["statestore.uncommitted.max.bytes"]
@@ -87,10 +88,10 @@ _BY_KEYWORD = {name.replace(".", "_"): name for name in (*KEYS, *OLD_NAMES)}
 
 
 class Config(Mapping[str, Any]):
-    """The settings of an application, by Kafka Streams' names; immutable.
+    """The immutable settings of an application, by the names of Kafka Streams.
 
-    Make one with `Config.of` (explicit settings and defaults) or `Config.load` (environment and `kstreams.toml` too).
-    As a mapping it holds every known key with its value or default, and the settings that pass through.
+    `Config.of` reads explicit settings, and `Config.load` also the environment and `kstreams.toml`. As a mapping, a
+    Config holds each known key with its value or default, and the settings that are passed on to clients.
 
     Examples
     --------
@@ -113,19 +114,19 @@ class Config(Mapping[str, Any]):
 
     @classmethod
     def of(cls, mapping: Mapping[str, Any] | None = None, **keywords: Any) -> Config:
-        """Explicit settings over the defaults; the environment and files are not looked at.
+        """Return a Config of explicit settings and defaults, without the environment and files.
 
         Parameters
         ----------
         mapping : mapping, optional
             Keys with dots, or another Config.
         **keywords
-            The same keys with underscores: `application_id="flights"`; they win over `mapping`.
+            Keys with underscores, such as `application_id="flights"`. They take precedence over `mapping`.
 
         Raises
         ------
         ConfigError
-            When a key is unknown or a value does not fit; names the key and the nearest known one.
+            If a key is unknown or a value does not fit. The message names the key and the most similar known key.
         """
         if mapping is None and not keywords:
             return cls({})
@@ -141,36 +142,37 @@ class Config(Mapping[str, Any]):
         file: str | Path = "kstreams.toml",
         **keywords: object,
     ) -> Config:
-        """Explicit settings over the environment over the file over the defaults.
+        """Return a Config of explicit settings, then the environment, then the file, then the defaults.
 
         Parameters
         ----------
         mapping, **keywords
             As in `Config.of`.
         environment : mapping, optional
-            Default: the environment of the process; `KSTREAMS_APPLICATION_ID` sets `application.id`.
+            Default: the environment of the process. `KSTREAMS_APPLICATION_ID` sets `application.id`.
         file : path
-            A TOML file of settings; it need not exist.
+            A TOML file of settings, which may be missing.
 
         Raises
         ------
         ConfigError
-            As in `Config.of`; also for a file that is not TOML.
+            As in `Config.of`, and if the file is not TOML.
         """
-        low = {**_from_file(Path(file)), **_from_environment(os.environ if environment is None else environment)}
-        return cls({**low, **cls.of(mapping, **keywords)._explicit})
+        variables = os.environ if environment is None else environment
+        explicit = cls.of(mapping, **keywords)._explicit
+        return cls({**_from_file(Path(file)), **_from_environment(variables), **explicit})
 
     def over(self, defaults: Mapping[str, object]) -> Config:
-        """These settings, with `defaults` for those that are not set."""
+        """Return these settings, with `defaults` for keys that are not set."""
         return Config({**_checked(defaults, ""), **self._explicit})
 
     def replace(self, mapping: Mapping[str, Any] | None = None, **keywords: object) -> Config:
-        """A copy in which the given settings win."""
+        """Return a copy in which these settings take precedence."""
         return Config({**self._explicit, **Config.of(mapping, **keywords)._explicit})
 
     @property
     def application_id(self) -> str:
-        """The application's id; raises ConfigError when it is not set."""
+        """The id of the application. Raises ConfigError if it is not set."""
         application_id: str | None = self._values["application.id"]
         if application_id is None:
             raise ConfigError("application.id is not set: give it in the configuration, or as KSTREAMS_APPLICATION_ID")
@@ -178,16 +180,16 @@ class Config(Mapping[str, Any]):
 
     @property
     def caches(self) -> bool:
-        """Whether the record cache is on: `statestore.cache.max.bytes` above 0."""
+        """True if the record cache is on: `statestore.cache.max.bytes` is above 0."""
         return bool(self["statestore.cache.max.bytes"] > 0)
 
     @property
     def explicit(self) -> dict[str, object]:
-        """What was set, without the defaults."""
+        """The settings without the defaults."""
         return dict(self._explicit)
 
     def prefixed(self, prefix: str) -> dict[str, object]:
-        """The settings that start with `prefix`, without it.
+        """Return the settings whose keys start with `prefix`, and remove the prefix.
 
         Examples
         --------
@@ -197,7 +199,7 @@ class Config(Mapping[str, Any]):
         return {k.removeprefix(prefix): v for k, v in self._explicit.items() if k.startswith(prefix)}
 
     def plain(self) -> Config:
-        """These settings without functions and objects: what can be sent to another process.
+        """Return the settings without functions and objects, which can be sent to another process.
 
         Examples
         --------
@@ -207,7 +209,7 @@ class Config(Mapping[str, Any]):
         return Config({name: value for name, value in self._explicit.items() if isinstance(value, _PLAIN)})
 
     def warn_of_unused(self) -> None:
-        """Log the settings that change nothing here."""
+        """Log the settings that have no effect in kstreams."""
         for name in self._explicit:
             if name in KEYS and not KEYS[name].used:
                 _log.warning("%s: %s", name, KEYS[name].doc)
@@ -221,7 +223,7 @@ class Config(Mapping[str, Any]):
             raise _unknown(key, "") from None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key; `default` when it is unset."""
+        """Return the value of a key, or `default` if it has neither a value nor a default of its own."""
         value = self._values.get(OLD_NAMES.get(key, key))
         return default if value is None else value
 
@@ -243,7 +245,7 @@ class Config(Mapping[str, Any]):
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a key must not be shown.
+    """Return whether the value of a key is secret.
 
     Examples
     --------
@@ -254,7 +256,7 @@ def is_secret(key: str) -> bool:
 
 
 def without_passwords(text: str) -> str:
-    """A text without the users and passwords in URLs.
+    """Return a text without the users and passwords of URLs.
 
     Examples
     --------
@@ -265,15 +267,18 @@ def without_passwords(text: str) -> str:
 
 
 def masked(text: str, settings: Mapping[str, object]) -> str:
-    """A text without the secrets in these settings, also as Python and JSON quote them; a file's name is none.
+    """Return a text without the secrets of these settings, also in the quotes of Python and JSON. Paths are no secrets.
 
     Examples
     --------
     >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
     'cannot log in with ****'
     """
-    plain = {name: value for name, value in settings.items() if value is not None and not isinstance(value, Path)}
-    secrets = {name: str(value) for name, value in plain.items() if is_secret(name)}
+    secrets = {
+        name: str(value)
+        for name, value in settings.items()
+        if value is not None and not isinstance(value, Path) and is_secret(name)
+    }
     passwords = (text.partition(":")[2] for name, text in secrets.items() if name.endswith("auth.user.info"))
     forms = {form for secret in filter(None, (*secrets.values(), *passwords)) for form in _quoted(secret)}
     for form in sorted(forms, key=len, reverse=True):  # one secret may be the beginning of another
@@ -282,12 +287,12 @@ def masked(text: str, settings: Mapping[str, object]) -> str:
 
 
 def _quoted(secret: str) -> tuple[str, ...]:
-    """A secret as it stands in texts: plain, in a `repr`, and in JSON."""
+    """Return the forms of a secret in texts: plain, in a `repr`, and in JSON."""
     return secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
 def _checked(settings: Mapping[str, object], place: str) -> dict[str, object]:
-    """The settings with their values read; `place` says in errors where they stand."""
+    """Return the settings with checked and typed values. `place` names their origin in errors."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ConfigError(
             f'settings{place} are a mapping of keys to values, as {{"application.id": "app"}}, not {settings!r}'
@@ -295,7 +300,7 @@ def _checked(settings: Mapping[str, object], place: str) -> dict[str, object]:
     return dict(_read(name, value, place) for name, value in settings.items() if value is not None)
 
 
-def _read(name: str, value: object, place: str) -> tuple[str, Any]:
+def _read(name: str, value: object, place: str) -> tuple[str, object]:
     name = OLD_NAMES.get(name, name)
     if name.startswith(PREFIXES):
         return name, value
@@ -318,7 +323,7 @@ def _unknown(name: str, place: str) -> ConfigError:
 
 
 def _from_keyword(keyword: str) -> str:
-    """`application_id` -> `application.id`; a prefix (`producer_linger_ms`) is kept as one."""
+    """Return the key of a keyword: `application.id` for `application_id`, `producer.linger.ms` for `producer_linger_ms`."""
     return _BY_KEYWORD.get(keyword) or keyword.replace("_", ".")
 
 
@@ -342,7 +347,7 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _flat(tables: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    """TOML reads `num.stream.threads = 2` as nested tables; this makes keys with dots of them again."""
+    """Return keys with dots from nested tables: TOML parses `num.stream.threads = 2` as tables."""
     for name, value in tables.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""`Key`: what is known of one configuration key."""
+"""`Key`: the declaration of a configuration key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Key:
     name : str
         Kafka Streams' name, with dots.
     kind : Kind
-        How values are read and checked.
+        The kind of values, which reads and checks them.
     default : object
-        The value of a key that is not set; None if it has no default.
+        The value if the key is not set. None if there is no default.
     doc : str
         One sentence for the reference page.
     used : bool
-        False for a key of Kafka Streams that is accepted, so that existing configurations run,
-        but changes nothing here.
+        False for a key of Kafka Streams that has no effect in kstreams. It is accepted, so that existing
+        configurations run.
     own : bool
         True for a key that Kafka Streams does not have.
     """

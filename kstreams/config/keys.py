@@ -1,4 +1,4 @@
-"""The table of configuration keys: name, kind, default and meaning. The reference page is generated from it."""
+"""The configuration keys: name, kind, default and meaning. The reference page is generated from this list."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _unused(name: str, reason: str) -> Key:
 UNUSED = (
     _unused("allow.os.group.write.access", "only the owner may access state folders"),
     _unused("built.in.metrics.version", "there is one version of metrics"),
-    _unused("config.providers", "a configuration is Python: it takes values from wherever it likes"),
+    _unused("config.providers", "a configuration is Python code, which may read values from any place"),
     _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
     _unused("default.client.supplier", "topics are accessed through kstreams.log"),
     _unused("default.list.key.serde.inner", "a list has the serde of its type, such as `list[int]`"),
@@ -47,7 +47,7 @@ UNUSED = (
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
     _unused("group.protocol", "tasks are assigned through a topic of the application"),
-    _unused("metadata.cluster.check.enable", "set what the client has for it under `consumer.` or `producer.`"),
+    _unused("metadata.cluster.check.enable", "set the client's own key under `consumer.` or `producer.`"),
     _unused("metadata.recovery.rebootstrap.trigger.ms", "set it under `consumer.` or `producer.`"),
     _unused("metadata.recovery.strategy", "set it under `consumer.` or `producer.`"),
     _unused("metric.reporters", "metrics are read from this process"),
@@ -68,7 +68,7 @@ UNUSED = (
     _unused("task.assignor.class", "tasks are assigned as by the high-availability assignor"),
     _unused(
         "topology.description.push.enabled",
-        "the client cannot send descriptions to brokers; whoever wants one reads it from `/v1/topology`",
+        "the client cannot send descriptions to brokers; `/v1/topology` has the description",
     ),
     _unused("upgrade.from", "there is no older version"),
     _unused("window.size.ms", "windowed serdes contain the size of their window"),
@@ -105,7 +105,7 @@ _USED = (
         -1,
         "Copies of the topics that are created on Kafka; -1: the default of the brokers.",
     ),
-    Key("security.protocol", TEXT, None, "How Kafka is talked to: `PLAINTEXT`, `SSL` or `SASL_SSL`."),
+    Key("security.protocol", TEXT, None, "Protocol of connections to Kafka: `PLAINTEXT`, `SSL` or `SASL_SSL`."),
     Key(
         "enable.ssl.certificate.verification",
         FLAG,
@@ -260,7 +260,7 @@ _USED = (
         "default.interactive.query.isolation.level",
         name_of("read_uncommitted", "read_committed"),
         "read_uncommitted",
-        "What queries in the process see unless they say `isolation=`: all that is processed, or the last commit.",
+        "Data that queries in the process read unless they pass `isolation=`: all processed records, or the last commit.",
     ),
     Key(
         "buffered.records.per.partition",
@@ -289,7 +289,8 @@ _USED = (
         "application.server",
         ADDRESS,
         None,
-        "Where this process answers others, as `host:port`, or `host:port/path`; `kstreams run --serve` sets it.",
+        "Address at which other processes reach this one: `host:port`, or `host:port/path`; `kstreams run --serve` sets "
+        "it.",
     ),
     Key(
         "server.allowed.hosts",
@@ -310,7 +311,8 @@ _USED = (
         "server.readers.file",
         PATH,
         None,
-        "TOML file of those who may read some stores over HTTP: a table for each, with `token` and `stores`.",
+        "TOML file of the readers that may query some stores over HTTP: a table for each reader, with `token` and "
+        "`stores`.",
         own=True,
     ),
     Key("server.tail.topics", NAMES, (), "Topics whose last records the server of queries shows; `*`: all.", own=True),
@@ -367,24 +369,29 @@ _USED = (
         86_400_000,
         "Added to a window store's retention for its changelog topic.",
     ),
-    Key("metrics.num.samples", integer(1), 2, "Over how many windows rates, averages and extremes of metrics go."),
+    Key(
+        "metrics.num.samples",
+        integer(1),
+        2,
+        "Number of windows over which rates, averages and extremes of metrics are computed.",
+    ),
     Key(
         "metrics.recording.level",
         choice("INFO", "DEBUG"),
         "INFO",
-        "DEBUG also measures which part of the time each operator takes, by looking twenty times a second, how many "
-        "records each passes to the next, and how often look-ups in stores need no read of RocksDB.",
+        "DEBUG also measures the share of time of each operator, by sampling stacks twenty times a second, the records "
+        "that each operator forwards, and the share of look-ups in stores that need no read of RocksDB.",
     ),
     Key(
         "auto.offset.reset",
         OFFSET_RESET,
         None,
-        "Where an application begins in a topic for which nothing is committed, unless the source says it "
-        "(`offset_reset=`): at the `earliest` record, behind the `latest`, nowhere (`none`: an error), or a while back "
-        "from now. Also under `consumer.` and `main.consumer.`. Without it: `earliest`, but records that were deleted "
+        "Where an application begins in a topic without committed offsets, unless the source sets `offset_reset=`: at "
+        "the `earliest` record, after the `latest` record, nowhere (`none`: an error), or at the time that lies a "
+        "duration before now. Also under `consumer.` and `main.consumer.`. Without it: `earliest`, but records that were deleted "
         "before they were read are an error where state depends on them.",
     ),
-    Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window of metrics."),
+    Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window over which metrics are computed."),
     Key(
         "logging.format",
         choice("brief", "human", "json"),
@@ -398,7 +405,7 @@ _USED = (
         "logging.level",
         choice("DEBUG", "INFO", "WARNING", "ERROR"),
         "INFO",
-        "From which level on `kstreams run` shows the lines of your own loggers, unless `app.py` configures `logging` "
+        "Lowest level at which `kstreams run` shows the lines of your own loggers, unless `app.py` configures `logging` "
         "itself. Lines of installed packages are shown from `WARNING` on.",
         own=True,
     ),
@@ -415,8 +422,8 @@ _USED = (
         "task.timeout.ms",
         duration(0),
         300_000,
-        "Time without progress after which a task is reported as stalled, and time for which a write that a topic "
-        "refuses temporarily is tried again, and for which a schema registry that is away is waited for.",
+        "Time without progress after which a task is reported as stalled, and time for which the application "
+        "retries a write that a topic refuses temporarily, and waits for a schema registry that does not answer.",
     ),
     Key(
         "deserialization.exception.handler",
@@ -469,10 +476,10 @@ OLD_NAMES = {
     "errors.deadletterqueue.topic.name": "errors.dead.letter.queue.topic.name",  # as KIP-1034 spelled it
     **SHORT_NAMES,
 }
-"""Old and proposed names, by which programs still know a key."""
+"""Former and proposed names of keys, which are still accepted."""
 
 REFUSED = dict(CURES)
-"""Keys that cannot be used here, and what to do instead."""
+"""Keys that kstreams does not support, and what to do instead."""
 
 PREFIXES = (
     "client.tag.",

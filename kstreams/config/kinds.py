@@ -1,4 +1,4 @@
-"""Kinds of configuration values: how each is read from Python, from the environment or from a file, and checked."""
+"""Kinds of configuration values. A kind reads values from Python, the environment or a file, and checks them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from kstreams.kernel.offset_reset import offset_reset_of
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 ADDRESS_PATTERN = re.compile(r"([^/\s?#]+):([0-9]{1,5})((?:/[\w.~%-]+)*)/?")
-"""Host, port and path of where a process answers."""
+"""Host, port and path of the server of a process."""
 _SIZES = {"": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of value: its name for the docs, and the function that reads it or raises ValueError with the reason."""
+    """A kind of value: its name in the docs, and the function that reads a value or raises ValueError with a reason."""
 
     name: str
     read: Callable[[Any], Any]
 
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:
-    """Whole numbers from `low` to `high`, both included."""
+    """Return the kind of whole numbers from `low` to `high`, both included."""
     return Kind("integer", lambda value: _within(_whole(value), low, high))
 
 
 def duration(low: int = 0) -> Kind:
-    """Milliseconds as an int, or a timedelta; at least `low` milliseconds."""
+    """Return the kind of durations of at least `low` milliseconds: an int of milliseconds, or a timedelta."""
 
     def read(value: object) -> int:
         milliseconds = value // timedelta(milliseconds=1) if isinstance(value, timedelta) else _whole(value)
@@ -43,7 +43,7 @@ def duration(low: int = 0) -> Kind:
 
 
 def choice(*allowed: str) -> Kind:
-    """One of a few words."""
+    """Return the kind of values that are one of these words."""
 
     def read(value: object) -> str:
         if value not in allowed:
@@ -54,48 +54,54 @@ def choice(*allowed: str) -> Kind:
 
 
 def name_of(*allowed: str) -> Kind:
-    """One of a few names of Kafka's, which Kafka reads in capitals and in small letters; here they are small."""
+    """Return the kind of values that are one of these names of Kafka, in upper or lower case. They become lower case."""
     names = choice(*allowed)
     return Kind(names.name, lambda value: names.read(value.lower() if isinstance(value, str) else value))
 
 
-def words(*alone: str) -> Kind:
-    """Words with commas between; the first two of those allowed stand alone."""
+def words(*allowed: str) -> Kind:
+    """Return the kind of comma-separated words.
+
+    Parameters
+    ----------
+    *allowed : str
+        The words. Neither of the first two can be combined with others.
+    """
 
     def read(value: object) -> str:
         words = [word.strip() for word in _text(value).split(",")]
-        if unknown := [word for word in words if word not in alone]:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(alone)}")
-        if len(words) > 1 and set(words) & set(alone[:2]):
-            raise ValueError(f"{alone[0]!r} and {alone[1]!r} stand alone")
+        if unknown := [word for word in words if word not in allowed]:
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(allowed)}")
+        if len(words) > 1 and set(words) & set(allowed[:2]):
+            raise ValueError(f"{allowed[0]!r} and {allowed[1]!r} stand alone")
         return ",".join(words)
 
     return Kind("words", read)
 
 
 def class_choice(*allowed: str) -> Kind:
-    """One of a few classes of Java, by its name with its package or without; read without."""
+    """Return the kind of values that name one of these Java classes. The package is optional, and is removed."""
     names = choice(*allowed)
     return Kind(names.name, lambda value: names.read(value.rpartition(".")[2] if isinstance(value, str) else value))
 
 
 def naming_strategy() -> Kind:
-    """How subjects are named: one of Confluent's strategies, by its class or in short, or a function."""
+    """Return the kind of subject name strategies: the name of a strategy of Confluent, or a function."""
     classes = class_choice(
         "topic", "record", "topic-record", "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
     )
 
-    def read(value: object) -> Any:
+    def read(value: object) -> object:
         return value if callable(value) else classes.read(value)
 
     return Kind(f"{classes.name} | function", read)
 
 
 def handler(*allowed: str) -> Kind:
-    """One of a few words, or a function of the user's."""
+    """Return the kind of handlers: one of these words, or a function."""
     words = choice(*allowed)
 
-    def read(value: object) -> Any:
+    def read(value: object) -> object:
         return value if callable(value) else words.read(value)
 
     return Kind(f"{words.name} | function", read)

@@ -1,4 +1,4 @@
-"""The keys for schema registries: Confluent's names, of the client and of the serializers."""
+"""The configuration keys for schema registries, with the names of Confluent's client and serializers."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ REGISTRY_KEYS = (
         "schema.registry.ssl.ca.location",
         PATH,
         None,
-        "File or folder of the certificates (PEM) of those who may sign the certificate of the schema registry. "
-        "Default: the authorities that the client comes with.",
+        "File or folder of the certificates (PEM) of the authorities that may sign the certificate of the schema "
+        "registry. Default: the authorities that the client comes with.",
     ),
     Key(
         "schema.registry.ssl.certificate.location",
         PATH,
         None,
-        "Certificate (PEM) by which the schema registry knows this client.",
+        "Certificate (PEM) by which this client authenticates to the schema registry.",
     ),
     Key("schema.registry.ssl.key.location", PATH, None, "Private key (PEM) of that certificate."),
     Key("schema.registry.ssl.key.password", TEXT, None, "Password of that private key."),
@@ -101,7 +101,7 @@ REGISTRY_KEYS = (
         "schema.registry.max.retries",
         integer(0),
         3,
-        "How often a request is sent again that the schema registry does not answer, or answers with 408, 429 or 5xx.",
+        "Number of retries of a request that the schema registry does not answer, or answers with 408, 429 or 5xx.",
     ),
     Key(
         "schema.registry.retries.wait.ms",
@@ -114,7 +114,7 @@ REGISTRY_KEYS = (
         "latest.cache.ttl.sec",
         integer(-1),
         -1,
-        "Time for which the newest version of a subject is not asked for again; -1: as long as the application runs.",
+        "Time for which the newest version of a subject is cached; -1: as long as the application runs.",
     ),
     Key(
         "auto.register.schemas",
@@ -190,7 +190,7 @@ UNUSED_REGISTRY_KEYS = (
     _unused("avro.remove.java.properties", "schemas that Python derives have no properties of Java"),
     _unused("avro.use.logical.type.converters", "logical types are always converted"),
     _unused("json.value.type", "the serde names the type"),
-    _unused("max.schemas.per.subject", "every schema that was asked for is kept"),
+    _unused("max.schemas.per.subject", "the client caches every schema that it has read"),
     _unused("specific.avro.reader", "the serde names the type"),
     _unused("specific.protobuf.key.type", "the serde names the type"),
     _unused("specific.protobuf.value.type", "the serde names the type"),
@@ -217,4 +217,4 @@ CURES = {
     "schema.registry.ssl.truststore.type": "give schema.registry.ssl.ca.location, a file in PEM format",
     "schema.registry.ssl.endpoint.identification.algorithm": "the name in the server's certificate is always checked",
 }
-"""Keys of Java's clients that cannot be used here, and what to do instead."""
+"""Keys of the Java clients that kstreams does not support, and what to do instead."""

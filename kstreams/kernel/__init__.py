@@ -1,1 +1,1 @@
-"""The parts that every other package is made of: batches, clocks, durations, hashes."""
+"""The base of all other packages: batches, clocks, durations, hashes."""

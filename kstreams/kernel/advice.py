@@ -1,4 +1,4 @@
-"""What to write instead, for calls that do not fit a signature and for names that are not there."""
+"""Advice in errors: what to write instead of a call that fits no signature, or of a name that does not exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 def call_advice(
     name: str, signature: inspect.Signature, positional: Sequence[object], named: Mapping[str, object]
 ) -> TypeError | None:
-    """The error for a call that does not fit a signature, with the call that does; None when it fits.
+    """Return the error for a call that does not fit a signature, with a call that does; None if the call fits.
 
     Examples
     --------
@@ -57,11 +57,11 @@ def _too_many(
     ]
     extra = positional[len(by_place) :]
     if extra and not isinstance(extra[0], type):
-        by_name = [parameter for parameter in by_name if parameter not in ("key", "value")]  # which take types
+        by_name = [parameter for parameter in by_name if parameter not in ("key", "value")]  # these take types
     if len(extra) > len(by_name):
         return f"{name}() was given {len(positional)} positional arguments: it takes {signature}"
     moved = {**dict(zip(by_name, extra, strict=False)), **named}
-    arguments = [*map(_said, positional[: len(by_place)]), *(f"{key}={_said(value)}" for key, value in moved.items())]
+    arguments = [*map(_shown, positional[: len(by_place)]), *(f"{key}={_shown(value)}" for key, value in moved.items())]
     return f"{name}() takes {_keywords(list(moved)[: len(extra)])} by name: write {name}({', '.join(arguments)})"
 
 
@@ -77,7 +77,7 @@ def _missing(name: str, signature: inspect.Signature, positional: Sequence[objec
         f"{parameter.name}=" if parameter.kind is parameter.KEYWORD_ONLY else parameter.name for parameter in absent
     ]
     examples = [f"{parameter}..." if parameter.endswith("=") else parameter for parameter in needed]
-    arguments = [*map(_said, positional), *(f"{key}={_said(value)}" for key, value in named.items()), *examples]
+    arguments = [*map(_shown, positional), *(f"{key}={_shown(value)}" for key, value in named.items()), *examples]
     return f"{name}() needs {' and '.join(needed)}: write {name}({', '.join(arguments)})"
 
 
@@ -85,13 +85,13 @@ def _keywords(names: Iterable[str]) -> str:
     return ", ".join(f"{name}=" for name in names)
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     text = value.__name__ if isinstance(value, type) else repr(value)
     return text if len(text) <= 40 and not text.startswith("<") else "..."
 
 
 def snake_case(name: str) -> str:
-    """A name of Java as Python writes it.
+    """Return a name of Java in the spelling of Python.
 
     Examples
     --------
@@ -118,12 +118,21 @@ def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -
 
 
 def public_names(kind: type) -> list[str]:
-    """What a user may write behind the dot."""
+    """Return the attributes that are public, in order."""
     return sorted(name for name in dir(kind) if not name.startswith("_"))
 
 
 def name_advice(name: str, own: Sequence[str], spellings: Mapping[str, str]) -> str:
-    """What to write for a name that is none of some names, or is spelt otherwise.
+    """Return what to write instead of an attribute that does not exist.
+
+    Parameters
+    ----------
+    name : str
+    own : sequence of str
+        The names of the attributes that exist.
+    spellings : mapping of str to str
+        The names of Kafka Streams, and what to write for them here.
+
 
     Examples
     --------
@@ -140,9 +149,9 @@ def name_advice(name: str, own: Sequence[str], spellings: Mapping[str, str]) -> 
 
 
 def spoken(error: BaseException) -> str:
-    """The text of an error; for a name that an object of ours does not have, with what to write.
+    """Return the text of an error. For an attribute that an object of kstreams does not have, add what to write.
 
-    Records and contexts are read for each record: so they do not answer themselves, as `Advised` objects do.
+    Records and contexts are not `Advised` objects, because their attributes are read for each record.
 
     Examples
     --------
@@ -160,9 +169,9 @@ def spoken(error: BaseException) -> str:
 
 
 class Advising(type):
-    """The type of classes that answer wrong calls of themselves, and names that they do not have, with what to write.
+    """The metaclass of classes whose errors for wrong calls and unknown attributes say what to write.
 
-    A class says in `_spellings` what stands here for the names of Kafka Streams. It is `Advised` as well.
+    `_spellings` of a class says what to write for names of Kafka Streams. Such a class is `Advised` as well.
     """
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
@@ -183,14 +192,14 @@ class Advising(type):
                 raise
             raise advice from None
 
-    if not TYPE_CHECKING:  # a type checker would take every name to be there
+    if not TYPE_CHECKING:  # a type checker would accept every name
 
         def __getattr__(cls, name: str) -> Any:
             raise _no_attribute(cls, name, cls.__name__)
 
 
 class Advised:
-    """Answers the same for names that an object does not have."""
+    """An object whose errors for unknown attributes say what to write."""
 
     __slots__ = ()
     _spellings: ClassVar[Mapping[str, str]] = {}
@@ -202,7 +211,7 @@ class Advised:
 
 
 class AdvisedCalls(Advised):
-    """Answers wrong calls of methods as well. Not for methods that are called for each record."""
+    """An object whose errors for wrong calls of methods say what to write. Not for methods that take each record."""
 
     __slots__ = ()
 
@@ -221,9 +230,14 @@ def _no_attribute(kind: type, name: str, title: str) -> AttributeError:
 
 
 def _advised(function: Callable[..., Any], name: str, bound: int = 1) -> Callable[..., Any]:
-    """The function; a call that does not fit its signature is answered with the call that does.
+    """Return the function with errors that say how to call it.
 
-    `bound` is how many of the first arguments the user does not write.
+    Parameters
+    ----------
+    function : callable
+    name : str
+    bound : int
+        The number of first arguments that the user does not write, such as `self`.
     """
 
     def call(*positional: object, **named: object) -> Any:

@@ -1,19 +1,24 @@
-"""How many arguments a function takes, as far as its signature shows."""
+"""The number of arguments of a function, as far as its signature shows it."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 
-def parameters_of(function: Callable[..., Any]) -> inspect.Signature:
-    """What a function takes itself, whatever it wraps; raises TypeError or ValueError where it does not say."""
+def parameters_of(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature of the function itself, not of a function that it wraps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the function has no signature.
+    """
     return inspect.signature(function, follow_wrapped=False)
 
 
-def can_be_called(function: Callable[..., Any], arguments: int) -> bool:
-    """Whether a function takes so many positional arguments; True where that cannot be known.
+def can_be_called(function: Callable[..., object], arguments: int) -> bool:
+    """Return whether a function takes this number of positional arguments; True if it has no signature.
 
     Examples
     --------

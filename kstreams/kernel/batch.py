@@ -1,4 +1,4 @@
-"""A run of records of one topic partition as Arrow columns; rows are made only when asked for."""
+"""`Batch`: consecutive records of one topic partition as Arrow columns. Rows are created on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())
 
 
 def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
-    """The headers of many records as a column; None when no record has one."""
+    """Return the headers of records as a column, or None if no record has headers."""
     if not any(rows):
         return None
     names, values = zip(*chain.from_iterable(rows), strict=True)
@@ -26,7 +26,7 @@ def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
 
 
 def rows_of_headers(column: pa.Array) -> list[Headers]:
-    """The headers of every row of such a column, as tuples of (name, value)."""
+    """Return the headers of each row of a column of headers, as tuples of (name, value)."""
     structs = column.flatten()
     counts = pc.list_value_length(column).fill_null(0).to_pylist()
     headers = zip(structs.field("name").to_pylist(), structs.field("value").to_pylist(), strict=True)
@@ -36,7 +36,7 @@ def rows_of_headers(column: pa.Array) -> list[Headers]:
 
 
 def last_headers(column: pa.Array, name: str) -> pa.Array:
-    """The value of the last header of a name in every row of such a column, as bytes; null where there is none.
+    """Return the value of the last header of this name in each row, as bytes. Null if the row has no such header.
 
     Examples
     --------
@@ -46,9 +46,11 @@ def last_headers(column: pa.Array, name: str) -> pa.Array:
     """
     structs = column.flatten()
     matches = pc.fill_null(pc.equal(structs.field("name"), name), False).to_numpy(zero_copy_only=False)
-    places = np.flatnonzero(matches)
+    positions = np.flatnonzero(matches)
     last = np.full(len(column), -1, dtype=np.int64)
-    last[pc.list_parent_indices(column).to_numpy()[places]] = places  # of several in a row the last one stays
+    last[pc.list_parent_indices(column).to_numpy()[positions]] = (
+        positions  # later headers of a row overwrite earlier ones
+    )
     return structs.field("value").take(pa.array(last, mask=last < 0))
 
 
@@ -77,18 +79,18 @@ class Batch:
     Parameters
     ----------
     source : TopicPartition
-        Where the records were read from or are to be written to.
+        The partition that the records were read from or will be written to.
     offsets : numpy int64 array, shape (n,)
-        Ascending; compaction leaves gaps. For a batch that is still to be written: any.
+        Ascending, with gaps after compaction. Arbitrary in a batch that is not written yet.
     keys, values : pyarrow binary array, length n
         Null is Kafka's null.
     timestamps : pyarrow int64 array, length n
         Milliseconds since the epoch.
     headers : pyarrow list<struct<name, value>> array, length n, or None
-        None when no record has a header.
+        None if no record has a header.
     written_at : numpy int64 array, shape (n,), or None
-        How far in event time (ms) the task had come that wrote each record to a repartition topic
-        (`kstreams/processor/task/written_times.py`). None of topics to which others write too.
+        For a repartition topic: the stream time (ms) of the writing task at each record
+        (`kstreams/processor/task/written_times.py`). None for topics that other programs write too.
 
     Examples
     --------
@@ -129,14 +131,14 @@ class Batch:
         self.headers = headers
         self.written_at = written_at
         self.whole: Batch | None = None
-        """The batch that this one was sliced from, at row `start`: what is computed of it serves all its slices."""
+        """The batch that this one was sliced from, at row `start`. Its computed columns serve all slices."""
         self.start = 0
         self.decoded: tuple[list[Any], list[Any]] | None = None
-        """Keys and values as live objects, where somebody needed them before the records are processed."""
+        """Keys and values as objects, if they were needed before the records are processed."""
 
     @classmethod
     def of_rows(cls, source: TopicPartition, rows: Sequence[Row], base_offset: int = 0) -> Batch:
-        """A batch of rows with consecutive offsets from `base_offset`."""
+        """Return a batch of rows with consecutive offsets from `base_offset`."""
         return cls(
             source,
             np.arange(base_offset, base_offset + len(rows), dtype=np.int64),
@@ -150,7 +152,7 @@ class Batch:
         return len(self.offsets)
 
     def filter(self, selected: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
-        """The rows for which the mask is true."""
+        """Return the rows for which the mask is true."""
         mask = pa.array(selected)
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
@@ -162,7 +164,7 @@ class Batch:
         return part
 
     def slice(self, start: int, stop: int) -> Batch:
-        """The rows from `start` up to `stop`, without a copy."""
+        """Return the rows from `start` up to `stop`, without a copy."""
         length = stop - start
         headers = None if self.headers is None else self.headers.slice(start, length)
         part = Batch(
@@ -179,13 +181,13 @@ class Batch:
         return part
 
     def alone(self) -> Batch:
-        """The same rows as a batch of its own: nothing of what it was sliced from is kept."""
+        """Return the same rows without a reference to the batch that this one was sliced from."""
         if self.whole is None:
             return self
         return self.at_times(self.timestamps)
 
     def at_times(self, timestamps: pa.Array) -> Batch:
-        """The same rows under other timestamps."""
+        """Return the same rows with other timestamps."""
         return Batch(
             self.source,
             self.offsets,
@@ -198,18 +200,18 @@ class Batch:
 
     @property
     def places(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """By what time the rows stand among those of other partitions: `written_at`, else their timestamps."""
+        """The times that order the rows among those of other partitions: `written_at`, else the timestamps."""
         times: np.ndarray[Any, np.dtype[np.int64]] = self.timestamps.to_numpy()
         return times if self.written_at is None else self.written_at
 
     def header_rows(self) -> list[Headers]:
-        """The headers of every row, as tuples of (name, value)."""
+        """Return the headers of each row, as tuples of (name, value)."""
         if self.headers is None:
             return [()] * len(self)
         return rows_of_headers(self.headers)
 
     def rows(self) -> Iterator[Row]:
-        """The records one by one, still serialized."""
+        """Return the records one by one, still serialized."""
         return map(Row, self.keys.to_pylist(), self.values.to_pylist(), self.timestamps.to_pylist(), self.header_rows())
 
     def __repr__(self) -> str:

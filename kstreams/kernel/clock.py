@@ -1,8 +1,8 @@
-"""Time, injected wherever it is needed: nothing else in kstreams asks the system for the time of day.
+"""`Clock`: the time of day and the uptime. No other module of kstreams reads the time of day from the system.
 
-There are two kinds of time, and one is no substitute for the other. The time of day (`wall_ms`) is what records carry
-and people read; it may jump, and differ between processes. What has passed (`uptime_ms`) only grows, alike in all
-processes of a machine, until it boots again; all durations, deadlines and time-outs are counted in it.
+The time of day (`wall_ms`) is written into records and shown to people. It may jump, and processes may differ in it.
+The uptime (`uptime_ms`) only grows, and all processes of a machine share it until the next boot. Durations, deadlines
+and timeouts are counted in uptime.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells both kinds of time, and waits."""
+    """The time of day, the uptime, and waiting."""
 
     def wall_ms(self) -> int:
-        """The time of day, in milliseconds since the Unix epoch: for what is written into records, or shown.
+        """Return the time of day in milliseconds since the Unix epoch, to write it into records or to show it.
 
-        It may jump back or forward, and that of another process may be another one: no deadline is counted in it.
+        It may jump, and differs between processes, so deadlines are counted in `uptime_ms`.
         """
         ...
 
     def uptime_ms(self) -> int:
-        """Milliseconds since a moment before this process: they only grow, whatever becomes of the time of day.
+        """Return the milliseconds since the machine booted. They only grow.
 
-        All processes of a machine count from the same moment, until it boots again. So a deadline that one of them has
-        written down is that of the others too.
+        All processes of a machine share this time, so they may read deadlines that another process has written.
         """
         ...
 
@@ -52,12 +51,12 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests and deterministic runs.
+    """A clock that moves on request only, for tests and deterministic runs.
 
     Parameters
     ----------
     now_ms : int
-        Both kinds of time at the beginning.
+        The time of day and the uptime at first.
 
     Examples
     --------
@@ -71,7 +70,8 @@ class ManualClock:
     """
 
     def __init__(self, now_ms: int = 0) -> None:
-        self._wall_ms = self._uptime_ms = now_ms
+        self._wall_ms = now_ms
+        self._uptime_ms = now_ms
 
     def wall_ms(self) -> int:
         return self._wall_ms
@@ -84,10 +84,10 @@ class ManualClock:
             self.advance(int(seconds * 1000))
 
     def advance(self, milliseconds: int) -> None:
-        """Let `milliseconds` pass."""
+        """Add `milliseconds` to the time of day and to the uptime."""
         self._wall_ms += milliseconds
         self._uptime_ms += milliseconds
 
     def jump(self, milliseconds: int) -> None:
-        """Set the time of day forward, or back by a negative number: no time passes."""
+        """Add `milliseconds`, which may be negative, to the time of day alone."""
         self._wall_ms += milliseconds

@@ -1,7 +1,7 @@
-"""What msgspec reads, with one thread at a time taking a type in.
+"""Decoders of msgspec. One thread at a time analyses types.
 
-msgspec looks into a type when it first reads it, and keeps what it has found before it has found all (0.22): a second
-thread that reads the same type in that moment follows a null pointer, which ends the process.
+msgspec analyses a type at its first use, and caches an incomplete result meanwhile (0.22). A second thread that uses
+the type at that moment follows a null pointer, which ends the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kstreams.os.forks import of_module
 T = TypeVar("T")
 Data = bytes | str | memoryview | msgspec.Raw
 
-_taking_in = of_module(threading.Lock())
+_analysis = of_module(threading.Lock())
 
 
 @overload
@@ -25,14 +25,14 @@ def json_decoder(kind: type[T]) -> msgspec.json.Decoder[T]: ...
 @overload
 def json_decoder(kind: object) -> msgspec.json.Decoder[object]: ...
 def json_decoder(kind: object) -> msgspec.json.Decoder[Any]:
-    """A decoder of JSON for values of a type; which threads use it does not matter.
+    """Return a decoder of JSON for values of a type. Threads may share it.
 
     Examples
     --------
     >>> json_decoder(list[int]).decode(b"[1,2]")
     [1, 2]
     """
-    with _taking_in:
+    with _analysis:
         return msgspec.json.Decoder(kind)
 
 
@@ -41,8 +41,8 @@ def msgpack_decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]: ...
 @overload
 def msgpack_decoder(kind: object) -> msgspec.msgpack.Decoder[object]: ...
 def msgpack_decoder(kind: object) -> msgspec.msgpack.Decoder[Any]:
-    """A decoder of MessagePack for values of a type; which threads use it does not matter."""
-    with _taking_in:
+    """Return a decoder of MessagePack for values of a type. Threads may share it."""
+    with _analysis:
         return msgspec.msgpack.Decoder(kind)
 
 
@@ -51,12 +51,12 @@ def decode_json(data: Data, kind: type[T]) -> T: ...
 @overload
 def decode_json(data: Data, kind: object = Any) -> Any: ...
 def decode_json(data: Data, kind: object = Any) -> Any:
-    """The value of a type that JSON stands for.
+    """Decode JSON as a value of a type.
 
     Raises
     ------
     msgspec.DecodeError
-        When it stands for none of that type.
+        If the data is no JSON, or no value of the type.
 
     Examples
     --------
@@ -71,14 +71,21 @@ def convert(value: object, kind: type[T], *, strict: bool = True, str_keys: bool
 @overload
 def convert(value: object, kind: object, *, strict: bool = True, str_keys: bool = False) -> Any: ...
 def convert(value: object, kind: object, *, strict: bool = True, str_keys: bool = False) -> Any:
-    """What dicts, lists and plain values stand for, as a value of a type.
+    """Convert dicts, lists and plain values into a value of a type.
 
-    Text may stand for a number unless `strict`, and as a key of a dict with `str_keys`.
+    Parameters
+    ----------
+    value : object
+    kind : type
+    strict : bool
+        False to accept text in place of a number.
+    str_keys : bool
+        True to accept text as the key of a dict in place of a number.
 
     Raises
     ------
     msgspec.ValidationError
-        When they stand for none of that type.
+        If they are no value of the type.
 
     Examples
     --------
@@ -90,17 +97,17 @@ def convert(value: object, kind: object, *, strict: bool = True, str_keys: bool 
 
 
 def type_info(kind: object) -> msgspec.inspect.Type:
-    """What a type is to msgspec.
+    """Return msgspec's description of a type.
 
     Raises
     ------
     TypeError, NameError
-        When it is nothing that msgspec reads.
+        If msgspec does not support the type.
 
     Examples
     --------
     >>> type_info(int)
     IntType(gt=None, ge=None, lt=None, le=None, multiple_of=None)
     """
-    with _taking_in:
+    with _analysis:
         return msgspec.inspect.type_info(kind)

@@ -1,4 +1,4 @@
-"""Durations and times: a `timedelta`, an aware `datetime`, or an int of milliseconds, become milliseconds."""
+"""Durations and times in milliseconds, from a `timedelta`, an aware `datetime` or an int."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Time: TypeAlias = datetime | int
 
 FIRST_MS = 0
 LAST_MS = 2**62
-"""No time of a record is before or after."""
+"""The times of records lie between these."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_LONGEST_MS = 2**60  # longer than any timedelta; a time of a record and some of these add up to less than 2^63
+_LONGEST_MS = 2**60  # longer than any timedelta; the sum of a record's time and several of these is below 2^63
 
 
 def to_ms(duration: Duration) -> int:
-    """Whole milliseconds of a duration.
+    """Return the whole milliseconds of a duration.
 
     Parameters
     ----------
     duration : timedelta or int
-        An int is milliseconds already.
+        An int is in milliseconds.
 
     Raises
     ------
     TypeError
-        For anything else: a float of seconds would be read as milliseconds, silently.
+        For any other type. A float is refused because it may be in seconds.
     ValueError
-        When a timedelta is finer than a millisecond, or an int is more than 2^60.
+        If a timedelta is finer than a millisecond, or an int exceeds 2^60.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def to_ms(duration: Duration) -> int:
 
 
 def time_ms(time: Time) -> int:
-    """The milliseconds since 1970 of a time; parts of one are left out.
+    """Return the whole milliseconds since 1970 of a time, rounded down.
 
     Raises
     ------
     TypeError
-        For anything else: a float of seconds would be read as milliseconds, silently.
+        For any other type. A float is refused because it may be in seconds.
     ValueError
-        When a datetime has no time zone.
+        If a datetime has no time zone.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def time_ms(time: Time) -> int:
 
 
 def time_ms_or_none(time: Time | None) -> int | None:
-    """As `time_ms`; None stays None."""
+    """Return the milliseconds of a time, or None for None."""
     return None if time is None else time_ms(time)
 
 
 def span_ms(begin: Time | None, end: Time | None) -> tuple[int, int]:
-    """The milliseconds of two times, None for open.
+    """Return the milliseconds of both ends of a span. None is an open end.
 
     Examples
     --------

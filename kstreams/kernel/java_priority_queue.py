@@ -1,6 +1,6 @@
-"""A binary heap that orders ties as Java's `PriorityQueue` does: in no specified order, but always the same.
+"""A binary heap with the order of Java's `PriorityQueue`, which is unspecified for ties but deterministic.
 
-Kafka Streams keeps partitions and punctuators in such queues, compared by their time alone. Entries are tuples whose
+Kafka Streams keeps partitions and punctuators in such queues, ordered by their time alone. Entries are tuples whose
 first item is the time.
 """
 
@@ -31,7 +31,7 @@ def push(heap: list[E], entry: E) -> None:
 
 
 def pop(heap: list[E]) -> E:
-    """Take the first entry out of a heap that is not empty (Java: `poll`)."""
+    """Remove and return the first entry of a heap that is not empty (Java: `poll`)."""
     first = heap[0]
     last = heap.pop()
     if heap:
@@ -40,7 +40,7 @@ def pop(heap: list[E]) -> E:
 
 
 def _sink(heap: list[E], entry: E) -> None:
-    """Put an entry in the place of the first one, then below all that come before it."""
+    """Replace the first entry, and move the new one below all earlier entries."""
     at = 0
     while (below := _earlier_child(heap, at)) is not None and heap[below][0] < entry[0]:
         heap[at] = heap[below]
@@ -49,6 +49,6 @@ def _sink(heap: list[E], entry: E) -> None:
 
 
 def _earlier_child(heap: list[E], at: int) -> int | None:
-    """The child that comes first; of equal ones the left one."""
+    """Return the index of the earlier child, or of the left one if both are equal."""
     children = range(2 * at + 1, min(2 * at + 3, len(heap)))
     return min(children, key=lambda child: heap[child][0], default=None)

@@ -1,4 +1,4 @@
-"""murmur2 as Kafka's Java producer computes it: decides the partition of a key."""
+"""murmur2, the hash of keys by which Kafka's Java producer chooses partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SEED = 0x9747B28C
 
 
 def murmur2(data: bytes) -> int:
-    """32-bit murmur2 hash of `data`, unsigned.
+    """Return the unsigned 32-bit murmur2 hash of `data`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(raw_key: bytes, partitions: int) -> int:
-    """Partition that Kafka's default partitioner gives a serialized key.
+    """Return the partition that Kafka's default partitioner chooses for a serialized key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where to start reading a partition for which nothing is committed: `offset_reset=` of a source (KIP-1106)."""
+"""`OffsetReset`: where reading starts in a partition without a committed offset (`offset_reset=`, KIP-1106)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from kstreams.errors import ConfigError
 from kstreams.kernel.durations import to_ms
 
 OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
-"""At the first record, behind the last, nowhere (an error), or a duration back from now."""
+"""At the first record, after the last record, nowhere (an error), or at the time that lies a duration before now."""
 
 _WORDS = ("earliest", "latest", "none")
 _DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
 def offset_reset_of(reset: OffsetReset | str | None) -> str | timedelta | None:
-    """What is meant by one of the words, a duration, or Kafka's text for one.
+    """Check an offset reset, and return Kafka's text for a duration as a `timedelta`.
 
     Raises
     ------
     ConfigError
-        When it is none of these, or a duration that is negative.
+        If it is neither a strategy nor a duration, or a negative duration.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where in the user's code an operator was declared, and by which method."""
+"""`SourceLine`: the line of the user's code that declared an operator, and the method that it called."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 class SourceLine(str):
-    """`file:line` of the user's code, and the method of kstreams that was called there.
+    """`file:line` of the user's code, and the method of kstreams that the line calls.
 
     Parameters
     ----------
     place : str
     method : str, optional
-        As the user wrote it; None where nothing of kstreams was called.
+        None if the line calls no method of kstreams.
     """
 
     __slots__ = ("method",)
@@ -35,7 +35,7 @@ class SourceLine(str):
 
 
 def declared_at() -> SourceLine:
-    """The line of the innermost frame outside of kstreams; the file relative to the working folder if below it."""
+    """Return the line of the innermost frame outside of kstreams. Files below the working folder are relative to it."""
     frame = sys._getframe(1)
     method = None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -47,7 +47,7 @@ def declared_at() -> SourceLine:
 
 
 def operator_at(name: str, line: str | None) -> str:
-    """An operator as errors name it: first what the user wrote, its method or the name that was given to it.
+    """Return the name of an operator in errors. It begins with what the user wrote: the name, or the method.
 
     Examples
     --------
@@ -70,7 +70,7 @@ _NAMED = re.compile(r"(\w+)\(\) at (\S+) \((.+)\)|(.+) \((?:(\w+)\(\)|declared) 
 
 
 def operator_in(text: str) -> tuple[str, str | None]:
-    """The name and the line of what `operator_at` wrote.
+    """Return the name and the line from the text of `operator_at`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Timestamp extractors: where the event time of a record comes from, which times are valid, and what others mean.
+"""Timestamp extractors, which determine the event times of records, and the range of valid times.
 
-One's own extractor is a function `(record, partition_time)` that returns milliseconds or an aware datetime: a negative
-result drops the record. Those here are called with whole columns, since they do not look at keys and values.
+An extractor of a user is a function `(record, partition_time)` that returns milliseconds or an aware datetime. A
+negative result drops the record. The extractors of this module take whole columns: they read no keys and values.
 """
 
 from __future__ import annotations
@@ -17,50 +17,50 @@ from kstreams.kernel.durations import Time
 from kstreams.kernel.durations import time_ms as to_time_ms
 
 TimestampExtractor: TypeAlias = Callable[[Any, int], Time]
-"""Takes the record and the partition time (ms, -1 when unknown); gives the event time: an aware datetime, or ms."""
+"""Takes the record and the partition time (ms, -1 if unknown). Returns the event time: an aware datetime, or ms."""
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 LATEST_MS = 2**62 - 1
-"""The last valid time; the first is 0. A time and all durations that are added to it then stay below 2^63."""
+"""The last valid time; the first is 0. The sum of a time and several durations stays below 2^63."""
 
 
 class InvalidTimestampError(ValueError):
-    """A time that no record may have, or no time at all."""
+    """A time outside the valid range, or a value that is no time."""
 
     @classmethod
     def out_of_range(cls, time_ms: int, cure: str, last: str = "2^62 - 1") -> InvalidTimestampError:
-        """The error for a time that is negative or too late.
+        """Return the error for a time that is negative or too late.
 
         Parameters
         ----------
         time_ms : int
         cure : str
-            What to do about it.
+            What the user can do.
         last : str
-            The last time that is valid.
+            The last valid time.
         """
         range_ = "negative" if time_ms < 0 else f"after the last valid one, {last}"
         return cls(f"its time is {range_} ({time_ms} ms): {cure}")
 
 
 def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of some times are valid.
+    """Return a mask of the times that are valid.
 
     Examples
     --------
     >>> are_valid(np.array([-1, 0, LATEST_MS, LATEST_MS + 1])).tolist()
     [False, True, True, False]
     """
-    return times.view(np.uint64) <= LATEST_MS  # negative ones are the greatest of all
+    return times.view(np.uint64) <= LATEST_MS  # as unsigned integers, negative times are the greatest
 
 
 def extracted(
     extract: TimestampExtractor, records: Iterable[object], partition_time: int
 ) -> Iterator[int | InvalidTimestampError]:
-    """The times that a function gives to records, one after the other: it may fall back to those before.
+    """Call a timestamp extractor with each record and the partition time before it, and return the times.
 
-    Where it gives no time, that is an error in the place of the time.
+    If a result is no time, the item is an error.
 
     Examples
     --------
@@ -85,32 +85,34 @@ def extracted(
 
 
 class FailOnInvalidTimestamp:
-    """The record's own time; one that is not valid is a failure, which ends the run unless the handler of
-    deserialization answers otherwise. The default. Kafka Streams: `FailOnInvalidTimestamp`."""
+    """The timestamp of the record. The default. Kafka Streams: `FailOnInvalidTimestamp`.
+
+    An invalid time is a failure, which ends the run unless the deserialization exception handler decides otherwise.
+    """
 
     fails: ClassVar[bool] = True
-    """Whether a time that stays invalid is a failure; else the record is dropped."""
+    """True if an invalid time is a failure, False if the record is dropped."""
 
     def __call__(self, record: Any, partition_time: int) -> int:
-        """The time of one record, for who calls an extractor by hand."""
+        """Return the time of one record."""
         return int(self.times(np.array([record.timestamp]), partition_time, SystemClock())[0])
 
     def times(self, times: Times, partition_time: int, clock: Clock) -> Times:
-        """Event times of a batch.
+        """Return the event times of a batch.
 
         Parameters
         ----------
         times : numpy int64 array, shape (n,)
-            Of the records, in ms.
+            The timestamps (ms) of the records.
         partition_time : int
-            Highest time (ms) before them in the partition, -1 at first.
+            The highest time (ms) before the batch in the partition, -1 at first.
         clock : Clock
         """
         return times
 
 
 class LogAndSkipOnInvalidTimestamp(FailOnInvalidTimestamp):
-    """The record's own time; a record whose time is not valid is dropped, with a line in the log.
+    """The timestamp of the record. A record with an invalid time is dropped, with a line in the log.
 
     Kafka Streams: `LogAndSkipOnInvalidTimestamp`.
     """
@@ -119,9 +121,9 @@ class LogAndSkipOnInvalidTimestamp(FailOnInvalidTimestamp):
 
 
 class UsePartitionTimeOnInvalidTimestamp(FailOnInvalidTimestamp):
-    """The record's own time; instead of one that is not valid, the highest time before it in its partition.
+    """The timestamp of the record, or the highest time before it in the partition if the timestamp is invalid.
 
-    Without a time before it, that is a failure. Kafka Streams: `UsePartitionTimeOnInvalidTimestamp`.
+    If there is no time before it, that is a failure. Kafka Streams: `UsePartitionTimeOnInvalidTimestamp`.
 
     Examples
     --------
@@ -156,7 +158,7 @@ BUILT_IN: dict[str, type[FailOnInvalidTimestamp]] = {
 
 
 def keeps_valid_times(extractor: TimestampExtractor | None) -> bool:
-    """Whether an extractor, or none, leaves valid times as they are: then the log knows the times of its records.
+    """Return whether event times are the timestamps in the log, if those are valid.
 
     Examples
     --------
@@ -167,12 +169,12 @@ def keeps_valid_times(extractor: TimestampExtractor | None) -> bool:
 
 
 def extractor_of(extractor: Any) -> TimestampExtractor | None:
-    """The extractor that is meant by a function, a class, or the name of one of those here.
+    """Return the extractor for a function, a class, or the name of a class of this module.
 
     Raises
     ------
     ConfigError
-        When it is none of these.
+        If it is none of these.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`FileLock`: a lock on a file that one process holds, or several that share it. Freed when its holder dies."""
+"""`FileLock`: a lock on a file, for one process or shared by several. The death of a process releases its lock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kstreams.os.private import make_private, private_file, private_folder
 
 
 def try_lock(file: int, *, shared: bool = False) -> bool:
-    """Lock an open file, unless another holder keeps it from being locked; return whether it is locked now."""
+    """Lock an open file if no other holder prevents it. Return whether it is locked now."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -25,25 +25,25 @@ def try_lock(file: int, *, shared: bool = False) -> bool:
 class FileLock:
     """A locked file that holds the id of its process.
 
-    The lock is held until `release`, or as long as the object is referred to; usable as a context manager. A forked
-    child does not hold it.
+    The lock is held until `release`, or until the object is garbage. Usable as a context manager. A forked child does
+    not hold the lock.
 
     Parameters
     ----------
     path : Path
-        Made with its folder if it does not exist, for its owner alone.
+        Created with its folder if it does not exist, for its owner alone.
     resource : str
         What the lock protects, for messages.
     shared : bool
-        Whether other processes may hold the lock, if they share it too.
+        True if several processes may hold the lock, all of them shared.
     advice : str
-        What to do about another holder, for the message.
+        What the user can do about another holder, for the message.
 
     Raises
     ------
     StateError
-        When another holder has locked the file; names its process. Or when the file cannot be opened: then the error
-        has a cause.
+        If another process has locked the file; the message names the process. If the file cannot be opened; the error
+        then has a cause.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FileLock:
         os.write(file, str(os.getpid()).encode())
 
     def release(self) -> None:
-        """Free the lock."""
+        """Release the lock."""
         self._close()
 
     def __enter__(self) -> FileLock:
@@ -76,17 +76,19 @@ class FileLock:
 
 
 def lock_directory(directory: Path) -> FileLock:
-    """Lock the directory of a task, for one opener in this process or any other.
+    """Lock the directory of a task against other openers in this process and in others.
 
     Raises
     ------
     StateError
-        When another opener holds it, or the directory cannot be written.
+        If another opener holds the lock, or the directory cannot be written.
     """
     advice = "stop that process, or give this one another state.dir or application.id"
     lock = FileLock(directory / ".lock", f"state directory {directory}", advice=advice)
     try:
-        make_private(directory)  # RocksDB's files follow the umask, and a killed process has left them as they were
+        make_private(
+            directory
+        )  # RocksDB creates files by the umask, and a process that was killed did not correct them
     except OSError as error:
         lock.release()
         raise StateError(f"state directory {directory} cannot be used: {error}") from error

@@ -1,8 +1,8 @@
-"""What is open when the process forks: refused in the child, where its threads and connections did not come along.
+"""Objects of a process that its forked children must not use, such as those with threads and connections.
 
-A child has a copy of every object and none of the threads behind them. A copy that waits for a thread waits for ever,
-one that flushes writes what the parent writes too, and one that is released takes the parent's connection along. So in
-the child, whatever is open becomes an object that refuses everything but `close`, which does nothing.
+A child has a copy of every object, but no threads. A copy that waits for a thread would wait for ever, a copy that
+flushes would write what the parent writes too, and a copy that is released would close the parent's connection. So in
+the child, such an object raises an error at every access except `close`, which does nothing.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from kstreams.errors import KStreamsError
 logger = logging.getLogger(__name__)
 
 _actions: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
-_still: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_quiet: list[Any] = []
+_fork_mutexes: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_held_mutexes: list[Any] = []
 
 
 def of_one_process(thing: Any, name: str, error: type[KStreamsError]) -> None:
-    """From a fork on, let the child's copy of a thing refuse whatever is asked of it.
+    """Let the copy of an object in a forked child raise an error at every access.
 
     Parameters
     ----------
     thing : object
     name : str
-        What it is to a user: the subject of the sentence.
+        What the object is to a user: the subject of the error message.
     error : type
-        What its methods raise.
+        The type of the error.
     """
     message = (
         f"{name} was opened in process {os.getpid()}, and this is a child that was forked from it: threads and "
@@ -44,30 +44,30 @@ def of_one_process(thing: Any, name: str, error: type[KStreamsError]) -> None:
 
 
 def in_child(thing: Any, action: Callable[[Any], None]) -> None:
-    """Call an action with a thing in each process that is forked from this one; it must not refer to the thing."""
+    """Call an action with an object in each forked child. The action must not refer to the object."""
     _actions[thing] = action
 
 
 def still_while_forking(owner: Any, mutex: Any) -> None:
-    """Hold a mutex of a living object while the process forks, so that the child has a whole copy of what it guards."""
-    _still[owner] = mutex
+    """Hold a mutex while the process forks, as long as its owner lives, so that the child's copy is consistent."""
+    _fork_mutexes[owner] = mutex
 
 
 def of_module(mutex: Any) -> Any:
-    """A mutex of a module, which is free in a child, whoever holds it in the parent."""
+    """Return the mutex, which will be free in a forked child even if a thread of the parent holds it."""
     os.register_at_fork(after_in_child=mutex._at_fork_reinit)
     return mutex
 
 
 def end_child_of(process: int, thread: str, error: BaseException) -> None:
-    """End this process, if it is a child in which a thread of its parent went on instead of leaving by `os._exit`."""
+    """End this process if it is a forked child that has returned into a thread's work instead of calling `os._exit`."""
     if os.getpid() != process:
         logger.error("a child that a function forked came back into %s, and ends: %s", thread, error)
         os._exit(1)
 
 
 def finalized_here(thing: Any, function: Callable[..., None], *arguments: Any) -> finalize[..., Any]:
-    """`weakref.finalize`, which does nothing in a child."""
+    """Return `weakref.finalize` that does nothing in a forked child."""
     return finalize(thing, _only_in, os.getpid(), function, *arguments)
 
 
@@ -77,7 +77,7 @@ def _only_in(process: int, function: Callable[..., None], *arguments: Any) -> No
 
 
 def _refuse(thing: Any, error: type[KStreamsError], message: str) -> None:
-    # Kept for ever: RocksDB, SQLite and Kafka's client wait for their threads when they are released.
+    # Never released: RocksDB, SQLite and Kafka's client would wait for their threads.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     thing.__class__ = _refusing(type(thing), error, message)
 
@@ -99,23 +99,23 @@ def _nothing(*arguments: Any, **named: Any) -> bool:
 
 
 def _before() -> None:
-    for mutex in list(_still.values()):
+    for mutex in list(_fork_mutexes.values()):
         mutex.acquire()
-        _quiet.append(mutex)
+        _held_mutexes.append(mutex)
 
 
 def _after_in_parent() -> None:
-    while _quiet:
-        _quiet.pop().release()
+    while _held_mutexes:
+        _held_mutexes.pop().release()
 
 
 def _after_in_child() -> None:
-    _quiet.clear()
+    _held_mutexes.clear()
     for thing, action in list(_actions.items()):
-        with suppress(Exception):  # whatever happens to one, the others are refused
+        with suppress(Exception):  # an error of one action must not skip the others
             action(thing)
     _actions.clear()
-    _still.clear()
+    _fork_mutexes.clear()
 
 
 os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -1,4 +1,4 @@
-"""When garbage is collected: less often where live state is, which makes no cycles, and not at all within a scan."""
+"""Garbage collection at longer intervals, for live state that creates no cycles, and none during scans."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from functools import cache
 
 _THRESHOLDS = 50_000, 20, 100
-"""With a million live objects Python's own (700, 10, 10) cost as much as half of the work itself."""
+"""With a million live objects, Python's thresholds (700, 10, 10) added half of the time of the work itself."""
 
 
 @contextmanager
 def infrequent_garbage_collection() -> Iterator[None]:
-    """Collect garbage less often inside; for a process that runs nothing but the application."""
+    """Collect garbage at longer intervals inside the block, in a process that runs the application alone."""
     usual = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)
     try:
@@ -24,9 +24,9 @@ def infrequent_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """Collect no garbage inside: for what makes a million objects and no cycle, as a scan does.
+    """Collect no garbage inside the block, in any thread. For scans, which create many objects and no cycles.
 
-    Looking for cycles among them takes as long as making them. It is paused for all threads of the process.
+    A search for cycles among a million objects takes as long as their creation.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -39,9 +39,9 @@ def paused_garbage_collection() -> Iterator[None]:
 
 @cache
 def spare_worker() -> None:
-    """The same for good, once, in a worker process of Spark; what it has loaded is looked at no more.
+    """Collect garbage at longer intervals in a worker process of Spark, and exclude the loaded modules from it.
 
-    PySpark collects garbage after every task, and looking through all modules takes longer than a small task.
+    PySpark collects garbage after every task. A search through all modules takes longer than a small task.
     """
     gc.set_threshold(*_THRESHOLDS)
     gc.collect()

@@ -1,7 +1,7 @@
-"""A pool of file descriptors: of the files that nobody uses now, the one used longest ago is closed first.
+"""`OpenFiles`: a pool of file descriptors, which closes the least recently used file that is not in use.
 
-A process may open only so many files (`ulimit -n`), and partitions can be many more. A file of the pool is opened
-anew when it is used again; nobody but the pool closes it. No lock of the operating system belongs to its descriptors.
+The number of open files is limited (`ulimit -n`), and there may be more partitions. The pool opens a file again at its
+next use, and only the pool closes files. No lock of the operating system belongs to its descriptors.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _MOST = 8_192
 
 
 def file_limit() -> int:
-    """How many files this process may have open."""
+    """Return how many files this process may have open."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 2 * _MOST if soft == resource.RLIM_INFINITY else soft
 
 
 class OpenFile:
-    """A file of the pool, which stays open inside a `with` block; entering gives the descriptor."""
+    """A file of the pool. It stays open inside a `with` block, whose value is the descriptor."""
 
-    __slots__ = ("_pool", "fd", "is_out", "path", "users")
+    __slots__ = ("_pool", "fd", "is_removed", "path", "users")
 
     def __init__(self, pool: OpenFiles, path: str, fd: int) -> None:
         self._pool = pool
         self.path = path
         self.fd = fd
         self.users = 0
-        self.is_out = False  # of the pool: closed by its last user
+        self.is_removed = False  # from the pool: its last user closes it
 
     def __enter__(self) -> int:
         return self.fd
@@ -48,7 +48,7 @@ class OpenFile:
 
 
 class PinnedFile:
-    """A file of the pool that stays open until `unpin`; it may be used in any number of `with` blocks, at no cost."""
+    """A file of the pool that stays open until `unpin`. A `with` block costs nothing."""
 
     __slots__ = ("_file", "_pool", "fd")
 
@@ -61,20 +61,20 @@ class PinnedFile:
         return self.fd
 
     def __exit__(self, *exc: object) -> None:
-        """It stays open."""
+        """Leave the file open."""
 
     def unpin(self) -> None:
-        """The pool may close it now."""
+        """Allow the pool to close the file."""
         self._pool.unpin(self._file)
 
 
 class OpenFiles:
-    """The pool. Threads may share it.
+    """A pool of files. Threads may share it.
 
     Parameters
     ----------
     most : int
-        How many files stay open while nobody uses them; half as many may be kept.
+        The number of files that stay open without a user. Half as many may be pinned.
 
     Examples
     --------
@@ -90,20 +90,20 @@ class OpenFiles:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = 0
+        self._pinned = 0
         self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._folders: Counter[str] = Counter()
         self.renew()
 
     def renew(self) -> None:
-        """A thread that did not come along in a fork may hold the mutex."""
-        self._mutex = threading.RLock()  # who runs out of descriptors inside `use` closes others
+        """Create a new mutex. In a forked child, a thread of the parent may hold the old one."""
+        self._mutex = threading.RLock()  # `use` may run out of descriptors, and then closes other files
 
     def __len__(self) -> int:
         return len(self._files)
 
     def use(self, path: str, open_file: Callable[[str], int]) -> OpenFile:
-        """A file for one `with` block; opened if it is not open."""
+        """Return a file for one `with` block, after opening it if it is not open."""
         with self._mutex:
             file = self._files.get(path)
             if file is None:
@@ -115,39 +115,39 @@ class OpenFiles:
             return file
 
     def keep(self, path: str, open_file: Callable[[str], int]) -> PinnedFile | None:
-        """A file for as long as somebody wants it; None when so many are kept that others would have no room."""
+        """Return a file that stays open until `unpin`, or None if half of the pool is pinned."""
         with self._mutex:
-            if self._kept >= self._most // 2:
+            if self._pinned >= self._most // 2:
                 return None
             file = self.use(path, open_file)
-            self._kept += 1
+            self._pinned += 1
             return PinnedFile(self, file)
 
     def unpin(self, file: OpenFile) -> None:
-        """The end of keeping it."""
+        """End the pinning of a file."""
         with self._mutex:
-            self._kept -= 1
+            self._pinned -= 1
             self.give_back(file)
 
     def give_back(self, file: OpenFile) -> None:
-        """The end of a use."""
+        """End a use of a file."""
         with self._mutex:
             file.users -= 1
-            if file.is_out and not file.users:
+            if file.is_removed and not file.users:
                 os.close(file.fd)
 
     def forget(self, path: str) -> None:
-        """Close a file, so that its next use opens it anew."""
+        """Close a file. Its next use opens it again."""
         with self._mutex:
             self._forget(path)
 
     def enter(self, folder: str) -> None:
-        """Somebody uses files of a folder from now on."""
+        """Count a user of a folder."""
         with self._mutex:
             self._folders[folder] += 1
 
     def leave(self, folder: str) -> None:
-        """Nobody does any more, if this was the last: its files are closed."""
+        """Uncount a user of a folder. The last one closes the files of the folder."""
         with self._mutex:
             self._folders[folder] -= 1
             if not self._folders[folder]:
@@ -156,7 +156,7 @@ class OpenFiles:
                     self._forget(path)
 
     def close_unused(self) -> None:
-        """Close whatever is not in use: somebody needs descriptors."""
+        """Close all files that are not in use, to free descriptors."""
         with self._mutex:
             self._close_unused(0)
 
@@ -169,24 +169,24 @@ class OpenFiles:
     def _forget(self, path: str) -> None:
         file = self._files.pop(path, None)
         if file is not None:
-            file.is_out = True
+            file.is_removed = True
             if not file.users:
                 os.close(file.fd)
 
 
 POOL = OpenFiles(max(_FEWEST, min(file_limit() // 8, _MOST)))
-"""That of the process, as the limit is the process's too: an eighth of it, since RocksDB needs most of the others."""
+"""The pool of this process: an eighth of the limit, since RocksDB needs most of the other descriptors."""
 
 os.register_at_fork(after_in_child=POOL.renew)
 
 
 def opened(open_it: Callable[[], T]) -> T:
-    """What a function opens, if need be after the files of the pool that rest were closed.
+    """Call a function that opens a file. If there are no descriptors, close unused files of the pool and try again.
 
     Raises
     ------
     TooManyFilesError
-        When all that this process may open is in use.
+        If the process may open no more files.
     """
     try:
         return open_it()

@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, modes 0600 and 0700; what stands in their place as a link is refused."""
+"""Files and folders for their owner alone, modes 0600 and 0700. Symbolic links in their place are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder and what is missing above it; OSError where a symbolic link has its name.
+    """Create a folder and its missing parents. Raises OSError if the path is a symbolic link.
 
     Examples
     --------
@@ -24,20 +24,20 @@ def private_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """The same for a folder that the user chose, who may have made a link to another disk."""
+    """Create a folder and its missing parents. It may be a symbolic link, such as a user's link to another disk."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
 
 
 def private_file(path: Path, flags: int = 0) -> int:
-    """Open for reading and writing, made if it is not there; OSError where a symbolic link has its name."""
+    """Open a file for reading and writing, after creating it if missing. Raises OSError if it is a symbolic link."""
     refuse_link(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a whole file in the place of what is there.
+    """Create or replace a file atomically.
 
     Examples
     --------
@@ -48,24 +48,24 @@ def write_private(path: Path, content: bytes) -> None:
     ('0o600', b'7')
     """
     refuse_link(path)
-    scratch = path.with_suffix(".tmp")
-    with os.fdopen(private_file(scratch, os.O_TRUNC), "wb") as file:
+    temporary_path = path.with_suffix(".tmp")
+    with os.fdopen(private_file(temporary_path, os.O_TRUNC), "wb") as file:
         file.write(content)
-    os.replace(scratch, path)
+    os.replace(temporary_path, path)
 
 
 def make_private(folder: Path) -> None:
-    """Set the modes of all files in a folder that was filled by a library that follows the umask.
+    """Set the modes of all files in a folder whose files a library has created by the umask.
 
     Raises
     ------
     OSError
-        When there is a symbolic link in it.
+        If the folder contains a symbolic link.
     """
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
-            for path in (os.path.join(place, name) for name in names):
-                current_mode = os.lstat(path).st_mode  # asked once: whoever opens a database waits for this
+            for path in (os.path.join(parent, name) for name in names):
+                current_mode = os.lstat(path).st_mode  # read once, because the opening of a database waits for this
                 if stat.S_ISLNK(current_mode):
                     raise _refused(path)
                 if current_mode & 0o777 != mode:
@@ -73,14 +73,14 @@ def make_private(folder: Path) -> None:
 
 
 def make_private_on(filesystem: object, *paths: str) -> None:
-    """The same for files and folders that pyarrow made, where its file system is that of this machine."""
+    """Set the modes of files and folders that pyarrow has created, if its file system is the local one."""
     if getattr(filesystem, "type_name", "") == "local":
         for path in paths:
             os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)
 
 
 def refuse_link(path: Path) -> None:
-    """OSError when a path is a symbolic link."""
+    """Raise OSError if a path is a symbolic link."""
     if path.is_symlink():
         raise _refused(str(path))
 
@@ -90,5 +90,5 @@ def _refused(path: str) -> OSError:
 
 
 def is_private(path: Path) -> bool:
-    """Whether nobody but its owner may read or write a file."""
+    """Return whether only its owner may read and write a file."""
     return not path.stat().st_mode & 0o077

@@ -1,4 +1,4 @@
-"""`stop_signals`: SIGINT and SIGTERM as an event that asks for a stop."""
+"""`stop_signals`: SIGINT and SIGTERM as an event that requests a stop."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ logger = logging.getLogger(__name__)
 
 
 class StopSignal(threading.Event):
-    """Set when an application is to stop; `signal` is the signal that set it."""
+    """Set when an application has to stop. `signal` is the signal that set it."""
 
     signal: signal.Signals | None = None
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignal]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect.
+    """Return an event that the first SIGINT or SIGTERM sets. The second signal has its usual effect.
 
-    A signal that is ignored stays ignored: a script starts `kstreams run app.py &` with SIGINT ignored, so that Ctrl-C
-    ends the script and not what it left in the background.
+    A signal that is ignored stays ignored: a shell script starts `kstreams run app.py &` with SIGINT ignored, so that
+    Ctrl-C ends the script and not its background processes.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread only: whoever owns it stops the application
+        yield stop  # only the main thread receives signals, and stops the application
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}

@@ -1,4 +1,4 @@
-"""Sensors: what processors measure themselves, in addition to what the engine counts."""
+"""Sensors: the measurements of processors, in addition to the metrics of the engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a sensor has seen so far; `last` and `highest` are None before the first value."""
+    """The values of a sensor so far. `last` and `highest` are None before the first value."""
 
     count: int = 0
     total: float = 0
@@ -17,7 +17,7 @@ class Measured:
 
 
 class Sensor:
-    """Takes values one by one. Kafka Streams: `Sensor`.
+    """Records values one by one. Kafka Streams: `Sensor`.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Sensor:
         self._highest: float | None = None
 
     def record(self, value: float = 1) -> None:
-        """Take a value; without one, something is counted."""
+        """Record a value. Without a value, count an event."""
         self._count += 1
         self._total += value
         self._last = value
@@ -46,7 +46,7 @@ class Sensor:
 
     @property
     def measured(self) -> Measured:
-        """What it has seen so far."""
+        """The values so far."""
         return Measured(self._count, self._total, self._last, self._highest)
 
 
@@ -60,12 +60,12 @@ class ProcessorMetrics:
         self._sensors = sensors
 
     def add_sensor(self, name: str) -> Sensor:
-        """The sensor of this name, made when it is asked for first."""
+        """Return the sensor of this name. The first call creates it."""
         return self._sensors.setdefault((self._node, name), Sensor())
 
 
 def merged(tasks: Iterable[Mapping[tuple[str, str], Sensor]]) -> dict[tuple[str, str], Measured]:
-    """What the sensors of several tasks have seen together, by (operator, sensor)."""
+    """Return the values of the sensors of several tasks together, by (operator, sensor)."""
     totals: dict[tuple[str, str], Measured] = {}
     for sensors in tasks:
         for name, sensor in dict(sensors).items():  # stream threads may add sensors meanwhile
