@@ -1,4 +1,4 @@
-"""The settings of an application: typed and checked, with the keys of Kafka Streams, from code, environment and file."""
+"""The settings of an application, typed and checked: keys of Kafka Streams from code, environment and file."""
 
 from kstreams.config.config import Config, MemoryShares, is_secret, masked, without_passwords
 from kstreams.config.key import Key

@@ -323,7 +323,7 @@ def _unknown(name: str, place: str) -> ConfigError:
 
 
 def _from_keyword(keyword: str) -> str:
-    """Return the key of a keyword: `application.id` for `application_id`, `producer.linger.ms` for `producer_linger_ms`."""
+    """Return the key of a keyword, such as `application.id` for `application_id`."""
     return _BY_KEYWORD.get(keyword) or keyword.replace("_", ".")
 
 

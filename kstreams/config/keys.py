@@ -260,7 +260,8 @@ _USED = (
         "default.interactive.query.isolation.level",
         name_of("read_uncommitted", "read_committed"),
         "read_uncommitted",
-        "Data that queries in the process read unless they pass `isolation=`: all processed records, or the last commit.",
+        "Data that queries in the process read unless they pass `isolation=`: all processed records, or the last "
+        "commit.",
     ),
     Key(
         "buffered.records.per.partition",
@@ -289,8 +290,8 @@ _USED = (
         "application.server",
         ADDRESS,
         None,
-        "Address at which other processes reach this one: `host:port`, or `host:port/path`; `kstreams run --serve` sets "
-        "it.",
+        "Address at which other processes reach this one: `host:port` or `host:port/path`; `kstreams run --serve` "
+        "sets it.",
     ),
     Key(
         "server.allowed.hosts",
@@ -388,8 +389,8 @@ _USED = (
         None,
         "Where an application begins in a topic without committed offsets, unless the source sets `offset_reset=`: at "
         "the `earliest` record, after the `latest` record, nowhere (`none`: an error), or at the time that lies a "
-        "duration before now. Also under `consumer.` and `main.consumer.`. Without it: `earliest`, but records that were deleted "
-        "before they were read are an error where state depends on them.",
+        "duration before now. Also under `consumer.` and `main.consumer.`. Without it: `earliest`, but records that "
+        "were deleted before they were read are an error where state depends on them.",
     ),
     Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window over which metrics are computed."),
     Key(
@@ -405,8 +406,8 @@ _USED = (
         "logging.level",
         choice("DEBUG", "INFO", "WARNING", "ERROR"),
         "INFO",
-        "Lowest level at which `kstreams run` shows the lines of your own loggers, unless `app.py` configures `logging` "
-        "itself. Lines of installed packages are shown from `WARNING` on.",
+        "Lowest level at which `kstreams run` shows the lines of your own loggers, unless `app.py` configures "
+        "`logging` itself. Lines of installed packages are shown from `WARNING` on.",
         own=True,
     ),
     Key(

@@ -54,7 +54,7 @@ def choice(*allowed: str) -> Kind:
 
 
 def name_of(*allowed: str) -> Kind:
-    """Return the kind of values that are one of these names of Kafka, in upper or lower case. They become lower case."""
+    """Return the kind of values that are one of these names of Kafka, in any case. They become lower case."""
     names = choice(*allowed)
     return Kind(names.name, lambda value: names.read(value.lower() if isinstance(value, str) else value))
 

@@ -1,1 +1,1 @@
-"""Topologies drawn: as data, as a Mermaid flowchart, and as a picture whose layout is our own."""
+"""Diagrams of topologies: as data, as a Mermaid flowchart, and as an SVG picture."""

@@ -1,4 +1,4 @@
-"""`arranged`: where the items of a graph without circles stand, and by which points its edges go."""
+"""`arranged`: the layout of an acyclic graph, with the positions of its items and the routes of its edges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kstreams.diagram.crossings import untangle
 from kstreams.diagram.layers import Edge, Item, Layers, Neighbour, layers_of, ranks_of
 
 _ROUNDS = 24
-_STRAIGHT = 6.0  # how much more an edge between two passages is worth than others
+_STRAIGHT = 6.0  # the weight of an edge between two passages; other edges have the weight 1
 
 Point = tuple[float, float]
 
@@ -21,9 +21,9 @@ class Arrangement(NamedTuple):
     Parameters
     ----------
     places : dict of str to (float, float)
-        By item: the middle of its top.
+        By item: the middle of its top edge.
     routes : dict of str to list of (float, float)
-        By edge: its points; curves and vertical lines take turns between them, and it begins and ends with a curve.
+        By edge: its points. Curves and vertical lines alternate between them; the first and the last are curves.
     width, height : float
     """
 
@@ -42,22 +42,22 @@ def arranged(
     first: Collection[str] = (),
     last: Collection[str] = (),
 ) -> Arrangement:
-    """Place items in ranks from top to bottom, as Sugiyama does; the same for the same input.
+    """Place items in ranks from top to bottom, by the method of Sugiyama. Equal inputs have equal layouts.
 
     Parameters
     ----------
     items : sequence of Item
     edges : sequence of Edge
-        Without circles.
+        Without cycles.
     gap, rank_gap : float
-        Space between two items of a rank, and between two ranks.
+        The space between two items of a rank, and between two ranks.
     first, last : collection of str
-        What stands in the first and in the last rank.
+        The ids of the items in the first rank, and in the last rank.
 
     Examples
     --------
-    >>> found = arranged([Item("a", 10, 4), Item("b", 10, 4)], [Edge("ab", "a", "b")], gap=2, rank_gap=6)
-    >>> found.places, found.routes, found.height
+    >>> layout = arranged([Item("a", 10, 4), Item("b", 10, 4)], [Edge("ab", "a", "b")], gap=2, rank_gap=6)
+    >>> layout.places, layout.routes, layout.height
     ({'a': (5, 0.0), 'b': (5, 10.0)}, {'ab': [(5.0, 4.0), (5.0, 10.0)]}, 14.0)
     """
     layers = layers_of(items, edges, ranks_of(items, edges, first, last))
@@ -72,18 +72,18 @@ def arranged(
 
 
 def _downwards(layers: Layers, rank_gap: float) -> tuple[dict[int, tuple[float, float]], float]:
-    """Top and bottom of the rank of each slot, and the height of all."""
+    """Return the top and bottom of the rank of each slot, and the height of all ranks."""
     tops: dict[int, tuple[float, float]] = {}
     top = 0.0
     for rank in layers.order:
-        deepest = max((layers.items[slot].height for slot in rank), default=0)
-        tops |= {slot: (top, top + deepest) for slot in rank}
-        top += deepest + rank_gap
+        height = max((layers.items[slot].height for slot in rank), default=0)
+        tops |= {slot: (top, top + height) for slot in rank}
+        top += height + rank_gap
     return tops, max(0, top - rank_gap)
 
 
 def _across(layers: Layers, gap: float) -> dict[int, float]:
-    """The middle of each slot: near to its neighbours above and below, in turn, and far enough from those beside it."""
+    """Return the middle of each slot: near to its neighbours above and below, apart from its neighbours in the rank."""
     positions: dict[int, float] = {}
     for rank in layers.order:
         positions |= zip(rank, _apart([0.0] * len(rank), [1.0] * len(rank), _distances(layers, rank, gap)), strict=True)
@@ -105,11 +105,11 @@ def _moved(
     positions: Mapping[int, float],
     gap: float,
 ) -> dict[int, float]:
-    """Return new positions of a rank: as near to its neighbours as the distances within the rank allow."""
-    wishes = [_wish(layers, slot, near, positions) for slot, near in zip(rank, neighbours, strict=True)]
-    wished_positions = [position for position, _ in wishes]
-    weights = [weight for _, weight in wishes]
-    return dict(zip(rank, _apart(wished_positions, weights, _distances(layers, rank, gap)), strict=True))
+    """Return new positions of a rank, as near to the neighbours as the distances within the rank allow."""
+    targets = [_target(layers, slot, near, positions) for slot, near in zip(rank, neighbours, strict=True)]
+    target_positions = [position for position, _ in targets]
+    weights = [weight for _, weight in targets]
+    return dict(zip(rank, _apart(target_positions, weights, _distances(layers, rank, gap)), strict=True))
 
 
 def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
@@ -117,19 +117,21 @@ def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
     return [(left + right) / 2 + gap for left, right in pairwise(widths)]
 
 
-def _wish(layers: Layers, slot: int, near: Sequence[Neighbour], positions: Mapping[int, float]) -> tuple[float, float]:
-    """Where a slot would like to be, and how much that is worth."""
+def _target(
+    layers: Layers, slot: int, near: Sequence[Neighbour], positions: Mapping[int, float]
+) -> tuple[float, float]:
+    """Return the weighted mean of the positions at which a slot's edges are vertical, and the sum of the weights."""
     is_passage = layers.is_passage(slot)
-    worth = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in near]
-    if not worth:
+    weights = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in near]
+    if not weights:
         return positions[slot], 0.05
-    total = sum(worth)
-    ends = (positions[neighbour.slot] + neighbour.there - neighbour.here for neighbour in near)
-    return sum(end * neighbour for end, neighbour in zip(ends, worth, strict=True)) / total, total
+    total = sum(weights)
+    vertical = (positions[neighbour.slot] + neighbour.there - neighbour.here for neighbour in near)
+    return sum(position * weight for position, weight in zip(vertical, weights, strict=True)) / total, total
 
 
-def _apart(wished_positions: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
-    """Places nearest to what is wanted, by weighted squares, that keep their distances: isotonic regression.
+def _apart(target_positions: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
+    """Return the positions nearest to the targets, by weighted squares, that keep the distances (isotonic regression).
 
     Examples
     --------
@@ -139,17 +141,17 @@ def _apart(wished_positions: Sequence[float], weights: Sequence[float], distance
     shifts = [0.0]
     for distance in distances:
         shifts.append(shifts[-1] + distance)
-    blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for want, weight, shift in zip(wished_positions, weights, shifts, strict=False):
-        mean = want - shift
-        heavy = weight
+    blocks: list[tuple[float, float, int]] = []  # mean, weight and number of positions that moved together
+    for target, weight, shift in zip(target_positions, weights, shifts, strict=False):
+        mean = target - shift
+        block_weight = weight
         count = 1
         while blocks and blocks[-1][0] >= mean:
-            before, other, more = blocks.pop()
-            mean = (mean * heavy + before * other) / (heavy + other)
-            heavy = heavy + other
-            count = count + more
-        blocks.append((mean, heavy, count))
+            other_mean, other_weight, other_count = blocks.pop()
+            mean = (mean * block_weight + other_mean * other_weight) / (block_weight + other_weight)
+            block_weight = block_weight + other_weight
+            count = count + other_count
+        blocks.append((mean, block_weight, count))
     means = [mean for mean, _, count in blocks for _ in range(count)]
     return [mean + shift for mean, shift in zip(means, shifts, strict=False)]
 
@@ -164,5 +166,5 @@ def _route(
     source = slots[edge.source]
     target = slots[edge.target]
     begin = (across[source] + edge.leaves, tops[source][0] + layers.items[source].height)
-    passed = [(across[slot], side) for slot in layers.chains[edge.id] for side in tops[slot]]
-    return [begin, *passed, (across[target] + edge.enters, tops[target][0])]
+    passages = [(across[slot], side) for slot in layers.chains[edge.id] for side in tops[slot]]
+    return [begin, *passages, (across[target] + edge.enters, tops[target][0])]

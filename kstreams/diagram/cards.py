@@ -1,4 +1,4 @@
-"""What is drawn of a topology: a card for each topic, node and store, wires between them, a box per sub-topology."""
+"""`drawing_of`: a card for each topic, node and store of a topology, wires between them, a box per sub-topology."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ class Card(NamedTuple):
     Parameters
     ----------
     id : str
-        `topic:orders`, `node:KSTREAM-FILTER-0000000001`, `store:counts`; that of a topic that is drawn again, where it
-        is read, ends in `'`.
+        `topic:orders`, `node:KSTREAM-FILTER-0000000001`, `store:counts`. The id of the second card of a topic ends in
+        `'`.
     kind : str
         `topic`, `source`, `processor`, `sink` or `store`.
-    name, label, detail, about : str
-        Its name; what is written on it, in two lines; what else there is to know.
+    name : str
+    label, detail : str
+        The two lines of text.
+    about : str
+        Further information, which is shown on request.
     """
 
     id: str
@@ -37,7 +40,7 @@ class Card(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """What records pass, or (of kind `store`) who uses a store."""
+    """The way of records between two cards; of the kind `store`, the use of a store by a node."""
 
     id: str
     source: str
@@ -46,7 +49,7 @@ class Wire(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A sub-topology with what is in it."""
+    """A sub-topology with its cards and wires."""
 
     number: int
     title: str
@@ -55,7 +58,7 @@ class Box(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """All that is drawn: boxes, the topics between them, and the wires between topics and boxes."""
+    """The boxes, the topics between them, and the wires between topics and boxes."""
 
     boxes: tuple[Box, ...]
     topics: tuple[Card, ...]
@@ -63,14 +66,14 @@ class Drawing(NamedTuple):
 
 
 def drawing_of(topology: Topology) -> Drawing:
-    """What is drawn of a topology."""
+    """Return the drawing of a topology."""
     data = as_data(topology)
     internal = {topic["name"]: topic["kind"] for topic in data["internal_topics"]}
     parts = data["sub_topologies"]
     names = dict.fromkeys(topic for part in parts for node in part["nodes"] for topic in node["topics"])
     topics = [Card(f"topic:{name}", "topic", name, short_label(name), internal.get(name, ""), "") for name in names]
     wires = [wire for part in parts for node in part["nodes"] for wire in _to_topics(node)]
-    return _without_circles(tuple(_box(part) for part in parts), topics, wires)
+    return _without_cycles(tuple(_box(part) for part in parts), topics, wires)
 
 
 def _box(part: Mapping[str, Any]) -> Box:
@@ -88,7 +91,7 @@ def _box(part: Mapping[str, Any]) -> Box:
 
 
 def wire(source: str, target: str, kind: str) -> Wire:
-    """A wire, whose id says from where to where it goes."""
+    """Return a wire. Its id contains both ends."""
     return Wire(f"{source}>{target}", source, target, kind)
 
 
@@ -112,34 +115,35 @@ def _to_topics(node: Mapping[str, Any]) -> Iterator[Wire]:
         yield wire(own, other, TOPIC_WIRE) if node["kind"] == "sink" else wire(other, own, TOPIC_WIRE)
 
 
-def _without_circles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wire]) -> Drawing:
-    """A topic that leads back to where its records come from is drawn again where it is read."""
+def _without_cycles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wire]) -> Drawing:
+    """Return the drawing, with a second card for each topic that leads back to a box before it."""
     home = {card.id: f"box:{box.number}" for box in boxes for card in box.cards}
     number = {card.id: box.number for box in boxes for card in box.cards}
     writers = {wire.target: number[wire.source] for wire in wires if wire.source in number}
 
     def turn(wire: Wire) -> tuple[bool, bool]:
-        """What is written first, then what is read further down: what is left leads back."""
+        """Sort written topics first, then topics that are read further down. The others lead back."""
         is_read = wire.source not in number
         return is_read, is_read and writers.get(wire.source, -1) >= number[wire.target]
 
     after: dict[str, set[str]] = {}
     visible = []
-    again = {}
+    second_cards = {}
     for wire in sorted(wires, key=turn):
         source, target = (home.get(end, end) for end in (wire.source, wire.target))
         if wire.source not in number and _leads(after, target, source):
-            copy = f"{wire.source}'"
-            again[copy] = next(topic for topic in topics if topic.id == wire.source)._replace(id=copy, detail="again")
-            visible.append(wire._replace(source=copy))
+            second_id = f"{wire.source}'"
+            topic = next(topic for topic in topics if topic.id == wire.source)
+            second_cards[second_id] = topic._replace(id=second_id, detail="again")
+            visible.append(wire._replace(source=second_id))
         else:
             after.setdefault(source, set()).add(target)
             visible.append(wire)
-    return Drawing(boxes, (*topics, *again.values()), tuple(visible))
+    return Drawing(boxes, (*topics, *second_cards.values()), tuple(visible))
 
 
 def _leads(after: Mapping[str, set[str]], begin: str, end: str) -> bool:
-    """Whether there is a way."""
+    """Return whether a path leads from `begin` to `end`."""
     visited = set[str]()
     pending = [begin]
     while pending:

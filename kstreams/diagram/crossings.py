@@ -1,4 +1,4 @@
-"""`untangle`: slots of ranks in an order in which few edges cross."""
+"""`untangle`: reorders the slots of each rank so that few edges cross."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Places = dict[int, float]
 
 
 def untangle(layers: Layers) -> None:
-    """Order the slots of each rank by those above and below, and keep the best order that was seen."""
+    """Order the slots of each rank by their neighbours above and below, and use the order with the fewest crossings."""
     best = [list(rank) for rank in layers.order]
     fewest = crossings(layers)
     for number in range(_ROUNDS):
@@ -27,7 +27,7 @@ def untangle(layers: Layers) -> None:
 
 
 def crossings(layers: Layers) -> int:
-    """How many pairs of edges cross.
+    """Return the number of pairs of edges that cross.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def _places(layers: Layers) -> Places:
 
 
 def _end(layers: Layers, slot: int, offset: float, places: Places) -> float:
-    """Where an edge ends among the slots of a rank: within the slot, by its offset."""
+    """Return the position of the end of an edge in the order of a rank: within the slot, by the offset."""
     return places[slot] + 0.9 * offset / max(layers.items[slot].width, 1.0)
 
 
@@ -64,14 +64,14 @@ def _sweep(layers: Layers, *, down: bool) -> None:
     places = _places(layers)
     neighbours = layers.above if down else layers.below
     for rank in layers.order if down else reversed(layers.order):
-        wished = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
-        rank.sort(key=lambda slot: (wished[slot], places[slot]))
+        middles = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
+        rank.sort(key=lambda slot: (middles[slot], places[slot]))
         places |= {slot: float(place) for place, slot in enumerate(rank)}
 
 
-def _middle(layers: Layers, near: list[Neighbour], places: Places, otherwise: float) -> float:
+def _middle(layers: Layers, near: list[Neighbour], places: Places, default: float) -> float:
     ends = [_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near]
-    return sum(ends) / len(ends) if ends else otherwise
+    return sum(ends) / len(ends) if ends else default
 
 
 def _swap_neighbours(layers: Layers) -> None:
@@ -87,7 +87,7 @@ def _swap_neighbours(layers: Layers) -> None:
 
 
 def _between(layers: Layers, left: int, right: int, places: Places) -> int:
-    """How many edges of two slots cross when one stands left of the other."""
+    """Return how many edges of two slots cross if `left` stands left of `right`."""
     count = 0
     for near in (layers.above, layers.below):
         ends = [

@@ -1,4 +1,4 @@
-"""`as_data`: a topology as what JSON can hold."""
+"""`as_data`: a topology as values of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS: dict[type[TopologyNode], str] = {SourceNode: "source", ProcessorNode: "p
 
 
 def as_data(topology: Topology) -> dict[str, Any]:
-    """Sub-topologies with their nodes, stores and topics; internal topics lack the application id in front."""
+    """Return sub-topologies with their nodes, stores and topics. Internal topics have no application id as prefix."""
     return {
         "sub_topologies": [_sub_topology(part) for part in topology.sub_topologies],
         "internal_topics": [{"name": topic.name, "kind": topic.kind} for topic in topology.internal_topics],

@@ -1,4 +1,4 @@
-"""Names of nodes as people read them, and how much room a text takes."""
+"""Labels of nodes: generated names in words, and the width of texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST = 36
 
 
 def short_label(name: str) -> str:
-    """A generated name in plain words, any other one as it is; the middle of a long one is left out.
+    """Return a generated name in words, or another name unchanged. Long names are shortened in the middle.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def short_label(name: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is in a font without serifs of this size.
+    """Estimate the width of a text in a sans-serif font of this size.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Layers`: items of a graph without circles, rank by rank from top to bottom, and slots for edges that pass ranks."""
+"""`Layers`: the items of an acyclic graph in ranks from top to bottom, with slots for edges that pass ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """Something with a size that is placed."""
+    """A rectangle of the layout."""
 
     id: str
     width: float
@@ -17,7 +17,7 @@ class Item(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Leads from the bottom of an item to the top of another, at offsets from their middles."""
+    """A connection from the bottom of an item to the top of another, at offsets from their middles."""
 
     id: str
     source: str
@@ -27,7 +27,7 @@ class Edge(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A neighbour of a slot: where the edge is at the neighbour, and at the slot itself."""
+    """A neighbour of a slot, with the offsets of the edge at the neighbour (`there`) and at the slot (`here`)."""
 
     slot: int
     there: float
@@ -36,7 +36,7 @@ class Neighbour(NamedTuple):
 
 @dataclass(slots=True)
 class Layers:
-    """Slots, the numbers of which are their places in `items`: first all items, then one for each rank an edge passes.
+    """Slots, numbered by their index in `items`: all items, then a slot for each rank that an edge passes.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ class Layers:
         Slots of edges have no id and no height.
     order : list of list of int
         The slots of each rank from left to right.
-    above, below : list of list of Near
+    above, below : list of list of Neighbour
         The neighbours of each slot.
     chains : dict of str to list of int
-        The slots by which each edge passes ranks.
+        The slots at which each edge passes ranks.
     """
 
     items: list[Item]
@@ -57,7 +57,7 @@ class Layers:
     chains: dict[str, list[int]] = field(default_factory=dict)
 
     def is_passage(self, slot: int) -> bool:
-        """Whether only an edge is there."""
+        """Return whether the slot is that of an edge."""
         return not self.items[slot].id
 
 
@@ -67,15 +67,15 @@ _PASSAGE = Item("", 8.0, 0.0)
 def ranks_of(
     items: Sequence[Item], edges: Sequence[Edge], first: Collection[str] = (), last: Collection[str] = ()
 ) -> dict[str, int]:
-    """The rank of each item: below all from which an edge leads to it, and near to those to which one leads.
+    """Return the rank of each item: below all its parents, and near to its children.
 
     Parameters
     ----------
     items : sequence of Item
     edges : sequence of Edge
-        Without circles.
+        Without cycles.
     first, last : collection of str
-        What stands at the top and at the bottom.
+        The ids of the items in the first rank, and in the last rank.
 
     Examples
     --------
@@ -114,14 +114,14 @@ def _parents_first(parents: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def layers_of(items: Sequence[Item], edges: Sequence[Edge], ranks: Mapping[str, int]) -> Layers:
-    """The slots, in the order in which items are named."""
+    """Return the slots of each rank, in the order of the items."""
     layers = Layers(list(items), [[] for _ in range(max(ranks.values(), default=-1) + 1)])
     slots = {item.id: number for number, item in enumerate(items)}
     for item in items:
         layers.order[ranks[item.id]].append(slots[item.id])
     for edge in edges:
-        passed = range(ranks[edge.source] + 1, ranks[edge.target])
-        layers.chains[edge.id] = [_passage(layers, rank) for rank in passed]
+        passed_ranks = range(ranks[edge.source] + 1, ranks[edge.target])
+        layers.chains[edge.id] = [_add_passage(layers, rank) for rank in passed_ranks]
     layers.above += ([] for _ in layers.items)
     layers.below += ([] for _ in layers.items)
     for edge in edges:
@@ -134,7 +134,7 @@ def layers_of(items: Sequence[Item], edges: Sequence[Edge], ranks: Mapping[str, 
     return layers
 
 
-def _passage(layers: Layers, rank: int) -> int:
+def _add_passage(layers: Layers, rank: int) -> int:
     layers.items.append(_PASSAGE)
     layers.order[rank].append(len(layers.items) - 1)
     return len(layers.items) - 1

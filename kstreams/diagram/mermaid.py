@@ -8,13 +8,13 @@ from typing import Any
 from kstreams.diagram.data import as_data
 from kstreams.processor.topology.topology import Topology
 
-_WORDS = {"call", "class", "click", "default", "end", "flowchart", "graph", "href", "linkStyle", "style", "subgraph"}
+_KEYWORDS = {"call", "class", "click", "default", "end", "flowchart", "graph", "href", "linkStyle", "style", "subgraph"}
 _ENTITIES = str.maketrans({mark: f"#{ord(mark)};" for mark in '"#&<>`\\'} | {"\n": " "})
 _SHAPES = {"source": ("([", "])"), "processor": ("[", "]"), "sink": ("([", "])")}
 
 
 def as_mermaid(topology: Topology) -> str:
-    """A Mermaid flowchart: a box per sub-topology, topics between them."""
+    """Return a Mermaid flowchart with a box per sub-topology, and topics between the boxes."""
     data = as_data(topology)
     return "\n".join(["flowchart TD", *(line for part in data["sub_topologies"] for line in _flowchart(part))])
 
@@ -32,7 +32,7 @@ def _flowchart(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _around(node: dict[str, Any]) -> Iterator[str]:
-    """The topics and stores that a node touches."""
+    """Yield the topics and stores that a node uses."""
     for topic in node["topics"]:
         topic_node = f'{_id("topic " + topic)}[["{_text(topic)}"]]'
         yield (
@@ -45,7 +45,7 @@ def _around(node: dict[str, Any]) -> Iterator[str]:
 
 
 def _text(name: str) -> str:
-    """A name between quotes, where Mermaid reads entities, HTML and Markdown.
+    """Return a name with escapes: between quotes, Mermaid interprets entities, HTML and Markdown.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def _text(name: str) -> str:
 
 
 def _id(name: str) -> str:
-    """A Mermaid identifier, different for different names, and no word of Mermaid.
+    """Return a unique Mermaid identifier for a name, which is no keyword.
 
     Examples
     --------
     >>> _id("topic a-b"), _id("end")
     ('topic_20a_2db', '_end')
     """
-    if name in _WORDS:
+    if name in _KEYWORDS:
         return f"_{name}"
     return "".join(letter if letter.isalnum() and letter.isascii() else f"_{ord(letter):x}" for letter in name)

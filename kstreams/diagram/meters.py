@@ -1,7 +1,8 @@
-"""`meters_of`: which counter tells how many records pass a wire.
+"""`meters_of`: the counter that says how many records pass each wire of a diagram.
 
-Sources count what they read, and writers what they write. What lies behind a source and passes every record on, or
-before a sink, has the same number; what else leaves a filter, an aggregation or a join is counted on request.
+Sources count the records that they read, and sinks those that they write. Operators that forward every record, behind a
+source or before a sink, need no counter of their own. The records that leave a filter, an aggregation or a join are
+counted at `metrics.recording.level=DEBUG`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,17 @@ from kstreams.processor.topology.topology import Topology
 
 
 class Meter(NamedTuple):
-    """A counter: what source `of` has `read`, what of that it has `passed` on, what was `written` to topic `of`.
+    """A counter.
 
-    Of a repartition topic that is `repartitioned`. A source of several topics counts what of each was `consumed`. What
-    no such counter tells, operators count as `forwarded` from `PARENT>CHILD`, with `metrics.recording.level=DEBUG`.
+    Parameters
+    ----------
+    kind : str
+        `read` and `passed`: the records that a source has read, and has forwarded. `consumed`: the records of one topic
+        of a source that reads several. `written` and `repartitioned`: the records written to a topic, and to a
+        repartition topic. `forwarded`: the records that an operator has forwarded to a child, which are counted at
+        `metrics.recording.level=DEBUG`.
+    of : str
+        The source, the topic, or `PARENT>CHILD`.
     """
 
     kind: str
@@ -30,7 +38,7 @@ class Meter(NamedTuple):
 
 
 def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
-    """The counters of wires, by the names of their ends: of nodes, and of topics before a source or behind a sink.
+    """Return the counter of each wire, by the names of its ends, which are nodes or topics.
 
     Examples
     --------
@@ -62,7 +70,7 @@ def _read(source: SourceNode) -> dict[tuple[str, str], Meter]:
 
 
 def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Meter]:
-    """By node that forwards to all its children: the counter of what it forwards."""
+    """Return the counter of the records that leave each node that forwards to all its children."""
     entering_meters: dict[str, Meter] = {}
     for node in topology.nodes.values():  # parents before children
         child_meter = next(
@@ -73,7 +81,7 @@ def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Met
         elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in entering_meters:
             entering_meters[node.name] = entering_meters[parents_of(node)[0]]
         elif _is_simple(node) and child_meter is not None:
-            entering_meters[node.name] = child_meter  # a sibling of the others is counted
+            entering_meters[node.name] = child_meter  # the node forwards the same records to all children
     return entering_meters
 
 
@@ -107,12 +115,12 @@ def _has_one_parent(topology: Topology, name: str) -> bool:
 
 
 def _is_simple(node: TopologyNode) -> bool:
-    """Whether it is one statement, which forwards to all its children or to none."""
+    """Return whether a node is one statement, which forwards a record to all its children or to none."""
     return isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator)
 
 
 def _passes_all(node: TopologyNode) -> bool:
-    """Whether it forwards one record for each that it gets: no statement of it ends the way of a record."""
+    """Return whether a node forwards one record per input record: no part of its statement drops records."""
     if not isinstance(node, ProcessorNode) or not isinstance(node.operator, StatementOperator):
         return False
     text = node.operator.statement().text

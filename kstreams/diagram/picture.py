@@ -1,4 +1,4 @@
-"""`picture_of`: the drawing of a topology with places: inside of each box first, then boxes and topics together."""
+"""`picture_of`: the layout of a drawing, first inside each box, then of boxes and topics together."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _PADDING = 18.0
 _TITLE = 30.0
 _MARGIN = 12.0
 _LEAST_WIDTH = 96.0
-_SHELF = 1_500.0
-# its letters are bold: as wide as those of a larger size
+_ROW_WIDTH = 1_500.0
 TITLE_INSET = 14.0
-_TITLE_SIZE = 14.0
-_TITLE_BESIDE = "12 tasks · 12 threads · 3 instances"  # what a page writes beside the title of a box
+_TITLE_SIZE = 14.0  # larger than the font, because bold letters are wider
+_TITLE_BESIDE = "12 tasks · 12 threads · 3 instances"  # the longest text that the page shows beside the title of a box
 
 
 class Placed(NamedTuple):
-    """A card or box with its place: left, top, width and height."""
+    """A card or box with its position and size."""
 
     what: Card | Box
     left: float
@@ -34,7 +33,7 @@ class Placed(NamedTuple):
     height: float
 
     def moved(self, right: float, down: float) -> Placed:
-        """The same elsewhere."""
+        """Return a copy at another position."""
         return self._replace(left=self.left + right, top=self.top + down)
 
 
@@ -45,12 +44,12 @@ class Drawn(NamedTuple):
     points: tuple[Point, ...]
 
     def moved(self, right: float, down: float) -> Drawn:
-        """The same elsewhere."""
+        """Return a copy at another position."""
         return self._replace(points=tuple((x + right, y + down) for x, y in self.points))
 
 
 class Picture(NamedTuple):
-    """All that is drawn, with places."""
+    """The boxes, cards and wires of a drawing, with positions."""
 
     boxes: tuple[Placed, ...]
     cards: tuple[Placed, ...]
@@ -59,13 +58,13 @@ class Picture(NamedTuple):
     height: float
 
     def moved(self, right: float, down: float) -> Picture:
-        """The same elsewhere."""
+        """Return a copy at another position."""
         boxes, cards = (tuple(placed.moved(right, down) for placed in part) for part in (self.boxes, self.cards))
         return Picture(boxes, cards, tuple(placed.moved(right, down) for placed in self.wires), self.width, self.height)
 
 
 def picture_of(drawing: Drawing) -> Picture:
-    """Place everything: parts that nothing connects stand side by side, on shelves.
+    """Return the layout of a drawing. Parts without a connection stand side by side, in rows.
 
     Examples
     --------
@@ -73,25 +72,25 @@ def picture_of(drawing: Drawing) -> Picture:
     ()
     """
     parts = [_part(part) for part in _connected(drawing)]
-    return _on_shelves(parts)
+    return _in_rows(parts)
 
 
 def _connected(drawing: Drawing) -> list[Drawing]:
-    """The parts of a drawing that no wire connects, in order of their boxes."""
+    """Return the connected parts of a drawing, in the order of their boxes."""
     part = {f"box:{box.number}": {f"box:{box.number}"} for box in drawing.boxes}
     part |= {topic.id: {topic.id} for topic in drawing.topics}
     home = _homes(drawing)
     for wire in drawing.wires:
         joined = part[home.get(wire.source, wire.source)] | part[home.get(wire.target, wire.target)]
         part |= dict.fromkeys(joined, joined)
-    distinct = {id(port): port for port in part.values()}.values()
+    parts = {id(ids): ids for ids in part.values()}.values()
     return [
         Drawing(
-            tuple(box for box in drawing.boxes if f"box:{box.number}" in port),
-            tuple(topic for topic in drawing.topics if topic.id in port),
-            tuple(wire for wire in drawing.wires if home.get(wire.source, wire.source) in port),
+            tuple(box for box in drawing.boxes if f"box:{box.number}" in ids),
+            tuple(topic for topic in drawing.topics if topic.id in ids),
+            tuple(wire for wire in drawing.wires if home.get(wire.source, wire.source) in ids),
         )
-        for port in distinct
+        for ids in parts
     ]
 
 
@@ -124,7 +123,7 @@ def _part(drawing: Drawing) -> Picture:
 
 
 def _inside(box: Box) -> Picture:
-    """A box with its left top corner at 0, 0."""
+    """Return the layout of a box, with its upper left corner at 0, 0."""
     kinds = {kind: {card.id for card in box.cards if card.kind == kind} for kind in ("source", "sink")}
     arrangement = arranged(
         [_item(card) for card in box.cards],
@@ -144,7 +143,7 @@ def _inside(box: Box) -> Picture:
 
 
 def title_places(picture: Picture) -> Iterator[tuple[float, float, float, float]]:
-    """Left, top, width and height of what stands at the top of boxes."""
+    """Yield left, top, width and height of the texts at the top of boxes."""
     live = text_width(_TITLE_BESIDE, DETAIL_SIZE)
     for placed in picture.boxes:
         assert isinstance(placed.what, Box)
@@ -154,7 +153,7 @@ def title_places(picture: Picture) -> Iterator[tuple[float, float, float, float]
 
 
 def _beside_titles(title: str, entered: Sequence[float], width: float) -> tuple[float, float]:
-    """What a box has left and right of its contents: wires from above, at `entered`, pass between its titles."""
+    """Return the space left and right of a box's contents: wires from above, at `entered`, pass between its texts."""
     title_width = text_width(title, _TITLE_SIZE)
     live_width = text_width(_TITLE_BESIDE, DETAIL_SIZE)
     first = min(entered, default=width / 2)
@@ -179,32 +178,31 @@ def _composed(drawing: Drawing, inside: Mapping[str, Picture], arrangement: Arra
 
 
 def _to_cards(wire: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) -> tuple[Point, ...]:
-    """A route that goes on inside of the boxes to the cards: it begins and ends with a vertical line."""
+    """Return a route that continues inside the boxes to the cards, with a vertical line at both ends."""
     source = cards[wire.source]
     target = cards[wire.target]
     begin = points[0][0], source.top + source.height
     return (begin, *points, (points[-1][0], target.top))
 
 
-def _on_shelves(parts: Sequence[Picture]) -> Picture:
-    """Parts side by side, in rows of about one width."""
-    wide = max((part.width for part in parts), default=0.0)
-    limit = max(wide, _SHELF)
+def _in_rows(parts: Sequence[Picture]) -> Picture:
+    """Place parts side by side, in rows of similar width."""
+    limit = max((_ROW_WIDTH, *(part.width for part in parts)))
     left = 0.0
     top = 0.0
-    depth = 0.0
+    height = 0.0
     right = 0.0
     moved = []
     for part in parts:
         if left and left + part.width > limit:
             left = 0.0
-            top = top + depth + 40
-            depth = 0.0
+            top = top + height + 40
+            height = 0.0
         moved.append(part.moved(left + _MARGIN, top + _MARGIN))
         right = max(right, left + part.width)
         left = left + part.width + 40
-        depth = max(depth, part.height)
-    return Picture(*_together(moved), right + 2 * _MARGIN, top + depth + 2 * _MARGIN)
+        height = max(height, part.height)
+    return Picture(*_together(moved), right + 2 * _MARGIN, top + height + 2 * _MARGIN)
 
 
 def _together(parts: Iterable[Picture]) -> tuple[tuple[Placed, ...], tuple[Placed, ...], tuple[Drawn, ...]]:

@@ -1,4 +1,4 @@
-"""`rate_places`: where the number of each wire stands: beside it, and apart from cards, titles and other numbers."""
+"""`rate_places`: the position of each wire's number, beside the wire and apart from cards, titles and other numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kstreams.diagram.arrangement import Point
 from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE
 from kstreams.diagram.picture import Drawn, Picture, title_places
 
-# of a number such as 12.3k/s, from where its line begins
+# the size of a number such as 12.3k/s, from the start of its baseline
 _WIDTH = 48.0
 _ABOVE = 10.0
 _BELOW = 2.0
@@ -19,20 +19,20 @@ _STEEP = 20.0
 
 
 class RatePlace(NamedTuple):
-    """Where the line of a number begins, or ends where it stands at the left of its wire."""
+    """The start of a number's baseline, or its end if the number is left of its wire."""
 
     x: float
     y: float
     at_left: bool
 
     def area(self) -> Area:
-        """What the number takes."""
+        """Return the area of the number."""
         left = self.x - _WIDTH if self.at_left else self.x
         return Area(left, self.y - _ABOVE, left + _WIDTH, self.y + _BELOW)
 
 
 class Area(NamedTuple):
-    """What a number takes, or must not lie on: left, top, right, bottom."""
+    """A rectangle: left, top, right, bottom."""
 
     left: float
     top: float
@@ -40,13 +40,13 @@ class Area(NamedTuple):
     bottom: float
 
     def meets(self, other: Area) -> bool:
-        """Whether both have a place in common."""
+        """Return whether both overlap."""
         beside = self.right <= other.left or other.right <= self.left
         return not (beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
 def rate_places(picture: Picture) -> dict[str, RatePlace]:
-    """By wire, those to stores apart.
+    """Return the position of the number of each wire. Wires to stores have none.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def rate_places(picture: Picture) -> dict[str, RatePlace]:
 
 
 def _beside(drawn: Drawn) -> Iterator[RatePlace]:
-    """Places at both sides of a wire, its last parts first; of a curve near its end, where others have left it."""
+    """Yield positions at both sides of a wire, from its last part to its first. At a curve, they are near its end."""
     is_line = drawn.wire.kind == TOPIC_WIRE
     parts = []
     for start, end in pairwise(drawn.points):
@@ -83,7 +83,7 @@ def _beside(drawn: Drawn) -> Iterator[RatePlace]:
 
 
 def _point(start: Point, end: Point, along: float, straight: bool) -> Point:
-    """A point of a line, or of the curve that leaves and arrives vertically."""
+    """Return a point of a line, or of a curve with vertical ends."""
     (x, y) = start
     (to_x, to_y) = end
     bent = 3 * along**2 - 2 * along**3

@@ -1,6 +1,6 @@
-"""`as_svg`: the picture of a topology, light or dark as the reader's system is, with names for screen readers.
+"""`as_svg`: a topology as an SVG picture, light or dark as the reader's system is, with names for screen readers.
 
-Whoever shows it live finds each card by `data-id`, each wire by `data-wire`, and a text on both to put numbers into.
+The page with live numbers selects cards by `data-id` and wires by `data-wire`, and fills empty texts with numbers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ROUND = {"topic": 20, "source": 6, "processor": 6, "sink": 6}
 
 
 def stylesheet() -> str:
-    """The colours and fonts of the picture; a page that shows it takes the same."""
+    """Return the stylesheet of the picture, which is also part of the page."""
     return files("kstreams.diagram").joinpath("diagram.css").read_text(encoding="utf-8")
 
 
 def as_svg(topology: Topology, title: str = "Topology") -> str:
-    """A topology as an SVG document.
+    """Return a topology as an SVG document.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _box(placed: Placed) -> str:
 
 
 def _title(placed: Placed) -> str:
-    """What stands in a box, over the wires that lead into it."""
+    """Return the texts at the top of a box, which lie over the wires into the box."""
     assert isinstance(placed.what, Box)
     place = f'transform="translate({placed.left:g} {placed.top + 19:g})"'
     return (
@@ -135,21 +135,21 @@ def _wire(drawn: Drawn) -> str:
 
 
 def _path(drawn: Drawn) -> str:
-    """Curves and vertical lines in turn; a wire of a topic begins with a line, all others with a curve."""
+    """Return alternating curves and vertical lines. Wires of topics begin with a line, other wires with a curve."""
     points = drawn.points
     is_line = drawn.wire.kind == TOPIC_WIRE
     steps = [f"M{points[0][0]:g} {points[0][1]:g}"]
     for (x, y), (to_x, to_y) in pairwise(points):
         middle = (y + to_y) / 2
         curve = f"C{x:g} {middle:g} {to_x:g} {middle:g} {to_x:g} {to_y:g}"
-        if (x, y) != (to_x, to_y):  # an arrow at the end of nothing would point to the right
+        if (x, y) != (to_x, to_y):  # the arrow of an empty path would point to the right
             steps.append(f"L{to_x:g} {to_y:g}" if is_line or x == to_x else curve)
         is_line = not is_line
     return "".join(steps)
 
 
 def _rate(drawn: Drawn, place: RatePlace, meters: Meters) -> str:
-    """An empty text beside a wire, for a number; `data-meter` says of which counter."""
+    """Return an empty text beside a wire, for the number of the counter `data-meter`."""
     ends = [end.partition(":")[2].rstrip("'") for end in (drawn.wire.source, drawn.wire.target)]
     meter = meters.get((ends[0], ends[1]))
     counted = "" if meter is None else f" data-meter={_quoted(str(meter))}"
