@@ -13,7 +13,7 @@ from kstreams.processor.task.columns import region as thinning
 @pytest.fixture(autouse=True, scope="package")
 def columns_always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thinning, "WORTH", 1.0)
+        patch.setattr(thinning, "LARGEST_SHARE", 1.0)
         patch.setattr(session_target, "RUNS_PER_ROW", 1.0)
         patch.setattr(session_target, "TURNS", 100)
         yield

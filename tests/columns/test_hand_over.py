@@ -246,7 +246,7 @@ def test_a_batch_does_go_through_columns_to_the_step(taken: list[bool]) -> None:
 
 
 def test_while_most_records_come_through_they_go_one_by_one(taken: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinning, "WORTH", 1 / 2)
+    monkeypatch.setattr(thinning, "LARGEST_SHARE", 1 / 2)
     most, few = orders(12), orders(4)
     run(large_doubled(), [few, most, *[few] * 17], columns=True)
     assert taken == [True, *[False] * 17, True]

@@ -1,1 +1,1 @@
-"""What users write against: processors, their contexts, punctuation, error handlers, metrics."""
+"""The interfaces for users' code: processors, their contexts, punctuation, error handlers, metrics."""

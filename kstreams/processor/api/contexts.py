@@ -1,4 +1,4 @@
-"""The contexts of processors: what each kind of processor may ask of the task in which it runs."""
+"""Contexts of processors: the methods by which a processor reaches the task in which it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # with defaults: a context without types stays one of anything
+    from typing_extensions import TypeVar  # has defaults, so a context without type arguments accepts any type
 
     KOut = TypeVar("KOut", default=Any)
     VOut = TypeVar("VOut", default=Any)
@@ -38,7 +38,7 @@ class RecordContext(NamedTuple):
 
 
 class ProcessingContext(ABC):
-    """What every processor may ask for, whatever it forwards. Kafka Streams: `ProcessingContext`."""
+    """The methods that every processor may call on its context. Kafka Streams: `ProcessingContext`."""
 
     __slots__ = ()
     _spellings: ClassVar[Mapping[str, str]] = {}  # errors of operators suggest names (`kstreams.kernel.advice.spoken`)
@@ -56,28 +56,28 @@ class ProcessingContext(ABC):
     @property
     @abstractmethod
     def state_dir(self) -> Path:
-        """A folder of this task on the local disk, beside its stores; what lies there is lost with the disk."""
+        """The task's folder on the local disk, beside its stores. Its files are lost with the disk."""
 
     @property
     @abstractmethod
     def metrics(self) -> ProcessorMetrics:
-        """Makes sensors: `metrics.add_sensor("rejected").record()`."""
+        """The factory of sensors: `metrics.add_sensor("rejected").record()`."""
 
     @abstractmethod
     def app_configs(self) -> dict[str, object]:
-        """The settings of the application by Kafka Streams' keys, with the defaults of those nobody set."""
+        """Return the settings of the application by Kafka Streams' keys, with defaults for keys that are not set."""
 
     @abstractmethod
     def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
-        """The settings whose key begins with `prefix`, without it."""
+        """Return the settings whose key begins with `prefix`, by the key without the prefix."""
 
     @abstractmethod
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Call `callback(time_ms)` at intervals of stream time or wall-clock time.
 
-        In stream time it is called first with the first record, and then whenever the time passes a multiple of the
-        interval; of several that were passed at once, one is kept. In wall-clock time it is called first after one
-        interval. What it returns has `cancel()`.
+        In stream time, the first call is with the first record; the next calls are when the time passes a multiple of
+        the interval. If several multiples are passed at once, there is one call. In wall-clock time, the first call
+        is after one interval. The returned object has `cancel()`.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class ProcessingContext(ABC):
         Raises
         ------
         TopologyError
-            When the interval is shorter than a millisecond, or the kind is none.
+            If the interval is shorter than a millisecond, or `kind` is not a `PunctuationType`.
         """
 
     @abstractmethod
@@ -99,29 +99,29 @@ class ProcessingContext(ABC):
 
     @abstractmethod
     def get_state_store(self, name: str) -> Any:
-        """A store that is connected to this processor, or a global one, which it may only read.
+        """Return a store that is connected to this processor, or a global store, which is read-only.
 
         Raises
         ------
         TopologyError
-            For any other name; the error names the stores it may use.
+            For any other name; the error lists the stores that the processor may use.
         """
 
     @abstractmethod
     def record_metadata(self) -> RecordMetadata | None:
-        """Topic, partition and offset of the input record; None in a punctuator."""
+        """Return topic, partition and offset of the input record; None in a punctuator."""
 
     @abstractmethod
     def current_stream_time_ms(self) -> int:
-        """The highest timestamp the task has seen, -1 before the first record."""
+        """Return the highest timestamp that the task has processed; -1 before the first record."""
 
     @abstractmethod
     def current_system_time_ms(self) -> int:
-        """Wall-clock time in milliseconds, from the application's clock."""
+        """Return the wall-clock time in milliseconds, from the application's clock."""
 
 
 class ProcessorContext(ProcessingContext, Generic[KOut, VOut]):
-    """What a `Processor` may ask for; generic in what it forwards. Kafka Streams: `ProcessorContext`."""
+    """The context of a `Processor`; generic in the forwarded key and value. Kafka Streams: `ProcessorContext`."""
 
     __slots__ = ()
 
@@ -133,19 +133,19 @@ class ProcessorContext(ProcessingContext, Generic[KOut, VOut]):
         ----------
         record : Record
         child : str, optional
-            Name of the only child that shall get it; by default all get it, in order of declaration.
+            Name of the only child that gets the record; by default all children get it, in order of declaration.
 
         Raises
         ------
         TopologyError
-            When there is no such child, or when nothing is being processed (as in `init`).
+            If there is no such child, or if no record is being processed (as in `init`).
         ValueError
-            When the record's timestamp is not valid: negative, or after 2^62 - 1 ms.
+            If the record's timestamp is negative or after 2^62 - 1 ms.
         """
 
 
 class FixedKeyProcessorContext(ProcessingContext, Generic[KOut, VOut]):
-    """What a `FixedKeyProcessor` may ask for; generic in what it forwards.
+    """The context of a `FixedKeyProcessor`; generic in the forwarded key and value.
 
     Kafka Streams: `FixedKeyProcessorContext`.
     """
@@ -154,10 +154,10 @@ class FixedKeyProcessorContext(ProcessingContext, Generic[KOut, VOut]):
 
     @abstractmethod
     def forward(self, record: FixedKeyRecord[KOut, VOut], child: str | None = None) -> None:
-        """Pass a record on, with its own timestamp and headers; as `ProcessorContext.forward`.
+        """Pass a record on, with its own timestamp and headers, as `ProcessorContext.forward` does.
 
         Raises
         ------
         TopologyError
-            Also for a `Record`, whose key may have been changed.
+            Also if `record` is a `Record`, whose key may have been changed.
         """

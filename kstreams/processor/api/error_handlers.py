@@ -1,4 +1,4 @@
-"""Exception handlers: what they are given of a failure, and what they may answer."""
+"""Exception handlers: their arguments, their responses, and the built-in handlers."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ REASON = "__streams.errors.reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorHandlerContext:
-    """Where something failed. Kafka Streams: `ErrorHandlerContext`.
+    """The place of a failure. Kafka Streams: `ErrorHandlerContext`.
 
     Parameters
     ----------
     topic : str or None
-        Where the input record came from; None outside of any record, as in a punctuator.
+        Topic of the input record; None if there is no input record, as in a punctuator.
     partition, offset : int
-        Of the input record; -1 outside of any.
+        Partition and offset of the input record; -1 if there is none.
     headers : sequence of (str, bytes or None)
     timestamp : int
-        Event time in milliseconds of what was processed; in a punctuator the time it was called with.
+        Event time of the processed record in milliseconds; in a punctuator, the time of the call.
     processor_node_id : str
         Name of the operator, as `describe()` prints it.
     task_id : str
         `<sub-topology>_<partition>`.
     source_raw_key, source_raw_value : bytes or None
-        The input record as it was read.
+        Key and value of the input record as it was read.
     origin : "key", "value" or None
-        Of production: what could not be serialized; None when the record itself was refused.
+        In a production failure, the part that could not be serialized; None if the topic refused the record.
     emitted_key : object
-        The key of the update that a flush of the record cache passed on, before a commit; None elsewhere.
+        The key of the update that a flush of the record cache forwarded, before a commit; None elsewhere.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ErrorHandlerContext:
 
     @classmethod
     def of_row(cls, batch: Batch, row: int, node: str, task_id: str) -> ErrorHandlerContext:
-        """What there is to say of one record of a batch at an operator."""
+        """Return the context of one record of a batch at an operator."""
         headers = () if batch.headers is None else rows_of_headers(batch.headers.slice(row, 1))[0]
         return cls(
             topic=batch.source.topic,
@@ -87,7 +87,7 @@ class ErrorHandlerContext:
         )
 
     def dead_letter(self, topic: str, error: BaseException) -> ProducerRecord:
-        """The input record as it was read, for a topic, with Kafka Streams' headers that describe the error."""
+        """Return the input record as it was read, for a dead-letter topic, with Kafka Streams' error headers."""
         trace = "".join(traceback.format_exception(error))
         error_headers = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
         headers = (
@@ -97,16 +97,16 @@ class ErrorHandlerContext:
         return self._letter(topic, headers)
 
     def dropped_letter(self, topic: str, reason: str) -> ProducerRecord:
-        """The same for a record that an operator dropped without an error."""
+        """Return the dead letter of a record that an operator dropped without an error."""
         return self._letter(topic, (*self.place(), *self.cause(reason)))
 
     def place(self) -> tuple[tuple[str, bytes | None], ...]:
-        """The headers that say where the input record came from."""
+        """Return the headers with topic, partition and offset of the input record."""
         topic = None if self.topic is None else self.topic.encode()
         return (TOPIC, topic), (PARTITION, str(self.partition).encode()), (OFFSET, str(self.offset).encode())
 
     def cause(self, reason: str) -> tuple[tuple[str, bytes | None], ...]:
-        """The headers that say which operator dropped a record, and why."""
+        """Return the headers with the operator that dropped a record, and the reason."""
         return (OPERATOR, self.processor_node_id.encode()), (REASON, reason.encode())
 
     def _letter(self, topic: str, headers: Headers) -> ProducerRecord:
@@ -115,7 +115,7 @@ class ErrorHandlerContext:
 
 
 def outside_of_records(emitted_key: object) -> str:
-    """How errors say that there was no input record: in a punctuator, or with a key in a flush of the record cache.
+    """Describe the place of an error without an input record: a punctuator, or a flush of the record cache.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _flush_of(key: object) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An exception as Java's `toString` would say it.
+    """Describe an exception as Java's `toString` does.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def described(error: BaseException) -> str:
 
 
 class Result(Enum):
-    """What is to happen after a failure."""
+    """The decision about a failure."""
 
     FAIL = "fail"
     RESUME = "resume"
@@ -152,7 +152,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an exception handler answers. Kafka Streams: `Response` of its exception handlers.
+    """The response of an exception handler. Kafka Streams: `Response` of its exception handlers.
 
     Examples
     --------
@@ -165,38 +165,38 @@ class Response:
 
     @classmethod
     def fail(cls, dead_letter_records: Sequence[ProducerRecord] = ()) -> Response:
-        """End the thread with the error, after writing these records."""
+        """End the thread with the error, after writing the dead letters."""
         return cls(Result.FAIL, tuple(dead_letter_records))
 
     @classmethod
     def resume(cls, dead_letter_records: Sequence[ProducerRecord] = ()) -> Response:
-        """Go on without the record, after writing these."""
+        """Continue without the record, after writing the dead letters."""
         return cls(Result.RESUME, tuple(dead_letter_records))
 
     @classmethod
     def retry(cls) -> Response:
-        """Try again, up to `task.timeout.ms`: only where a topic refused a record for the time being; else it fails."""
+        """Try again, up to `task.timeout.ms`, if a topic refused a record for the time being; else fail."""
         return cls(Result.RETRY)
 
 
 ExceptionHandler: TypeAlias = Callable[[ErrorHandlerContext, Any, Exception], Response]
-"""`handler(context, record, error)`. The record is a `Record` (deserialization: of bytes; processing: what the operator
-was given, None in a punctuator), or of production a `ProducerRecord` (not serialized yet where `context.origin` says
-so)."""
+"""`handler(context, record, error)`. In production, `record` is a `ProducerRecord`; its key or value is not serialized
+yet if `context.origin` is set. Else `record` is a `Record`: of bytes in deserialization, the operator's input in
+processing. A punctuator has no record (None)."""
 
 _RESULTS = {"fail": Result.FAIL, "continue": Result.RESUME, "retry": Result.RETRY}
 
 
 def handler_of(setting: Any, dead_letters_to: str | None, *, tells_reason: bool = False) -> ExceptionHandler:
-    """The handler that a setting asks for: the user's function, or one that always answers the same.
+    """Return the handler of a setting: the user's function, or a function that always gives the same response.
 
     Parameters
     ----------
     setting : str or callable
     dead_letters_to : str or None
-        The topic to which the built-in handlers write the input record.
+        The topic to which the built-in handlers write the input record; None if they write no dead letters.
     tells_reason : bool
-        Whether their letters also name operator and reason.
+        True if their dead letters also name operator and reason.
     """
     if callable(setting):
         return _checked(setting)
@@ -214,12 +214,12 @@ def handler_of(setting: Any, dead_letters_to: str | None, *, tells_reason: bool 
 
 
 def writes_any_topic(config: Config) -> bool:
-    """Whether a handler is the user's own, which may answer with records for any topic."""
+    """Return whether a handler is the user's own, which may return records for any topic."""
     return any(callable(config[f"{kind}.exception.handler"]) for kind in KINDS)
 
 
 def reason_of(error: BaseException) -> str:
-    """Under which reason a record that failed is counted: few, so that counts by reason stay few.
+    """Return the reason by which a failed record is counted. It names only the error's type, so that reasons stay few.
 
     Examples
     --------

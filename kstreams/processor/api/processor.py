@@ -1,4 +1,4 @@
-"""The Processor API: what a user's own processors are, and what supplies them."""
+"""The Processor API: the base classes of users' processors, and their suppliers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = TypeVar("P", "Processor[Any, Any, Any, Any]", "FixedKeyProcessor[Any, Any, A
 
 
 class Processor(Generic[K, V, KOut, VOut]):
-    """A step written by hand: one instance per task; nothing is forwarded unless it says so.
+    """A user's operator. There is one instance per task, which forwards records by `context.forward`.
 
     Kafka Streams: `Processor`.
 
@@ -37,24 +37,24 @@ class Processor(Generic[K, V, KOut, VOut]):
 
     @classmethod
     def stores(cls) -> Iterable[StoreBuilder]:
-        """Stores that the processor brings along: they are added and connected wherever it is used.
+        """Return stores that are added and connected wherever the processor is used.
 
-        Any other supplier may have such a method too. Kafka Streams: `ConnectedStoreProvider.stores`.
+        Any other supplier may have this method too. Kafka Streams: `ConnectedStoreProvider.stores`.
         """
         return ()
 
     def init(self, context: ProcessorContext[KOut, VOut]) -> None:
-        """Called once, before the first record: the place to get stores and to schedule punctuators."""
+        """Prepare for records. Called once before the first record: get stores and schedule punctuators here."""
 
     def process(self, record: Record[K, V]) -> None:
-        """Called with each record."""
+        """Process a record."""
 
     def close(self) -> None:
-        """Called once, when the task closes."""
+        """Release resources. Called once, when the task closes."""
 
 
 class FixedKeyProcessor(Generic[K, V, VOut]):
-    """A step written by hand that leaves keys as they are, so that nothing needs to be repartitioned after it.
+    """A user's operator that does not change keys, so that its results need no repartitioning.
 
     Kafka Streams: `FixedKeyProcessor`.
 
@@ -70,17 +70,17 @@ class FixedKeyProcessor(Generic[K, V, VOut]):
 
     @classmethod
     def stores(cls) -> Iterable[StoreBuilder]:
-        """Stores that the processor brings along, as those of a `Processor`."""
+        """Return stores that are added and connected wherever the processor is used."""
         return ()
 
     def init(self, context: FixedKeyProcessorContext[K, VOut]) -> None:
-        """Called once, before the first record: the place to get stores and to schedule punctuators."""
+        """Prepare for records. Called once before the first record: get stores and schedule punctuators here."""
 
     def process(self, record: FixedKeyRecord[K, V]) -> None:
-        """Called with each record."""
+        """Process a record."""
 
     def close(self) -> None:
-        """Called once, when the task closes."""
+        """Release resources. Called once, when the task closes."""
 
 
 ProcessorSupplier: TypeAlias = Callable[[], Processor[Any, Any, Any, Any]]
@@ -88,17 +88,17 @@ FixedKeyProcessorSupplier: TypeAlias = Callable[[], FixedKeyProcessor[Any, Any, 
 
 
 def stores_of(supplier: object) -> tuple[StoreBuilder, ...]:
-    """The stores that a supplier brings along; most bring none."""
+    """Return the stores that a supplier declares; most declare none."""
     return tuple(getattr(supplier, "stores", tuple)())
 
 
 def check_supplier(supplier: object, kind: type, place: str) -> None:
-    """Make sure that a supplier makes processors, and a new one at each call.
+    """Check that a supplier creates processors, and a new one at each call.
 
     Parameters
     ----------
     supplier : object
-        What the user gave.
+        The user's argument.
     kind : type
         `Processor` or `FixedKeyProcessor`.
     place : str
@@ -107,7 +107,7 @@ def check_supplier(supplier: object, kind: type, place: str) -> None:
     Raises
     ------
     TopologyError
-        When it makes something else, or the same object again.
+        If it creates another type of object, or returns the same object again.
     """
     if isinstance(supplier, type) and issubclass(supplier, kind):
         return
@@ -131,12 +131,12 @@ def check_supplier(supplier: object, kind: type, place: str) -> None:
 
 
 def store_names(stores: Iterable[str], place: str) -> tuple[str, ...]:
-    """The stores that the user names for a processor.
+    """Return the names of stores that the user gives for a processor.
 
     Raises
     ------
     TopologyError
-        When it is one text, whose letters would be taken for names.
+        If `stores` is one string, whose letters would be taken for names.
     """
     if isinstance(stores, str):
         raise TopologyError(f"{place} takes names of stores: write stores=[{stores!r}]")

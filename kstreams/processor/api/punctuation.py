@@ -1,4 +1,4 @@
-"""Punctuation: which of the callbacks that asked to be called at intervals of time are due. Pure logic, no clock."""
+"""Punctuation: schedules of callbacks at intervals of time. Pure logic, without a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEVER = 2**63 - 1
 
 
 class PunctuationType(Enum):
-    """The time that a punctuator follows: that of the records, or that of the wall clock."""
+    """The time that a punctuator follows: stream time or wall-clock time."""
 
     STREAM_TIME = "stream-time"
     WALL_CLOCK_TIME = "wall-clock-time"
@@ -30,17 +30,17 @@ class Cancellable:
     deadline_ms: int = NEVER
 
     def cancel(self) -> None:
-        """Call it no more."""
+        """Stop calling the punctuator."""
         self.cancelled = True
 
 
 def schedule_of(interval_ms: int, callback: Callable[[int], None]) -> Cancellable:
-    """A punctuator that is called at intervals.
+    """Return a punctuator that is called at intervals.
 
     Raises
     ------
     TopologyError
-        When the interval is not at least one millisecond.
+        If the interval is shorter than one millisecond.
     """
     if interval_ms < 1:
         raise TopologyError(f"A punctuator needs an interval of at least 1 ms; it got {interval_ms}.")
@@ -48,7 +48,7 @@ def schedule_of(interval_ms: int, callback: Callable[[int], None]) -> Cancellabl
 
 
 class Punctuations:
-    """The punctuators of one task that follow one kind of time; those that are due at once run in Java's order.
+    """The punctuators of one task for one kind of time; punctuators due at the same time run in Java's order.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Punctuations:
         self.deadline_ms = NEVER
 
     def __iter__(self) -> Iterator[Cancellable]:
-        """The schedules in the order of the queue; to add them in this order makes the same queue."""
+        """Yield the schedules in the order of the queue. Adding them in this order creates the same queue."""
         return (schedule for _, schedule in self._queue)
 
     def add(self, first_ms: int, schedule: Cancellable) -> None:
@@ -77,7 +77,9 @@ class Punctuations:
         self._look_ahead()
 
     def fire(self, now_ms: int) -> bool:
-        """Call all that are due, earliest deadline first, each once with the current time; whether there was one."""
+        """Call each punctuator that is due once with the current time, earliest deadline first; return whether one was
+        due.
+        """
         fired = False
         while self.deadline_ms <= now_ms and not self._is_stopped:
             deadline_ms, schedule = java_priority_queue.pop(self._queue)
@@ -90,7 +92,7 @@ class Punctuations:
         return fired
 
     def stop(self) -> None:
-        """Call none any more but the one that is being called; from any thread."""
+        """Call no further punctuator after the one that is running; callable from any thread."""
         self._is_stopped = True
 
     def _look_ahead(self) -> None:
@@ -98,7 +100,7 @@ class Punctuations:
 
 
 def next_deadline(deadline_ms: int, interval_ms: int, now_ms: int) -> int:
-    """The first deadline after `now_ms`; missed ones are skipped, the phase is kept.
+    """Return the first deadline after `now_ms`. Missed deadlines are skipped; the phase stays.
 
     Examples
     --------

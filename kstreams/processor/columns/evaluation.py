@@ -1,4 +1,4 @@
-"""`Evaluation`: the expressions of a region computed over the columns of a batch, or refused as inexact."""
+"""`Evaluation`: computes the expressions of a region over the columns of a batch, or refuses inexact results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kstreams.processor.columns.source_columns import Columns
 
 
 class Evaluation:
-    """Computes expressions, each once.
+    """The distinct expressions of a region, each computed once per batch.
 
     Parameters
     ----------
     expressions : sequence of Expr
-        Over a source's columns.
+        Expressions over a source's columns.
     """
 
     def __init__(self, expressions: Sequence[Expr]) -> None:
@@ -26,12 +26,12 @@ class Evaluation:
         self._computed = {text: expr for text, expr in distinct.items() if not expr.operation.is_leaf}
 
     def compute(self, columns: Columns) -> Columns:
-        """The given columns and those of the expressions, by what `repr` shows.
+        """Return `columns` and the columns of the expressions, by the `repr` of the expression.
 
         Raises
         ------
         Inexact
-            When columns would not give what Python gives for this batch.
+            If columns would give other results than Python for this batch.
         """
         for expr in self._computed.values():
             range_of(expr, lambda leaf: columns[repr(leaf)])
@@ -44,10 +44,10 @@ class Evaluation:
 
 
 def columns_needed(expr: Expr) -> tuple[Expr, ...]:
-    """What to compute for a key or value: of a struct its fields one by one, since objects are built of them."""
+    """Return the expressions to compute for a key or value: for a struct its fields, from which objects are built."""
     return expr.inputs if is_struct(expr) else (expr,)
 
 
 def is_struct(expr: Expr) -> bool:
-    """Whether an expression is a `ks.struct`, of which objects are built."""
+    """Return whether an expression is a `ks.struct`, from which objects are built."""
     return expr.operation is Operation.STRUCT

@@ -1,4 +1,4 @@
-"""The columnar forms of operators: what an operator does to whole batches, as data made of expressions."""
+"""The columnar forms of operators: the effect of an operator on whole batches, as expressions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kstreams.windows import SessionWindows, TimeWindows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectForm:
-    """Keeps some records and gives them a new key, a new value, or both: any stateless step made of expressions.
+    """A stateless step made of expressions: it filters records and gives them a new key, a new value, or both.
 
     Parameters
     ----------
     where : Expr, optional
-        Which records are forwarded; null is no.
+        The condition under which a record is forwarded; null counts as false.
     key, value : Expr, optional
-        The new key and value; without them they stay as they are.
+        The new key and value; None leaves them unchanged.
     key_type, value_type : type, optional
-        What a `ks.struct` is built as that gives the new key or value, when a type was declared.
+        The declared class of a `ks.struct` that gives the new key or value.
     counts : bool
-        Whether the other records count as dropped: a batch that has any is processed record by record.
+        True if the other records count as dropped: a batch with such a record is processed record by record.
     """
 
     where: Expr | None = None
@@ -34,20 +34,20 @@ class ProjectForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LookupForm:
-    """Joins each record with the row that a table has for it at that moment.
+    """A join of each record with the table's row at that moment.
 
     Parameters
     ----------
     joined : Expr
-        The new value, over the record and `ks.right`.
+        The new value, an expression over the record and `ks.right`.
     key : Expr
-        The key of the row, over the record.
+        The key of the row, an expression over the record.
     left : bool
-        Whether records without a row are forwarded.
+        True if records without a row are forwarded.
     row : type
-        Of the table's values.
+        The type of the table's values.
     result : type, optional
-        What a `ks.struct` value is built as.
+        The class of a value that is a `ks.struct`.
     """
 
     joined: Expr
@@ -59,14 +59,14 @@ class LookupForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchForm:
-    """Hands the records of a batch to a function at once.
+    """A function that takes all records of a batch at once.
 
     Parameters
     ----------
     fields : tuple of str, optional
-        The columns of a value; None: the value itself is one.
+        The fields of a value that are columns; None if the value itself is the column.
     with_key : bool
-        Whether the function gets the keys too.
+        True if the function gets the keys too.
     """
 
     fields: tuple[str, ...] | None
@@ -75,16 +75,16 @@ class BatchForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregateForm:
-    """Aggregates by key, over all time or by windows that begin at fixed times.
+    """An aggregation by key, over all time or by windows that begin at fixed times.
 
     Parameters
     ----------
     aggregation : Aggregation
-        What to keep.
+        The aggregates to compute.
     windows : TimeWindows, optional
-        None: over all time.
+        None aggregates over all time.
     emit_on_close : bool
-        Whether only the final results of windows are emitted, once they have closed.
+        True if only the final results of windows are emitted, after the windows have closed.
     """
 
     aggregation: Aggregation
@@ -94,15 +94,15 @@ class AggregateForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SessionForm:
-    """Aggregates by key and session.
+    """An aggregation by key and session.
 
     Parameters
     ----------
     aggregation : Aggregation
-        What to keep.
+        The aggregates to compute.
     windows : SessionWindows
     emit_on_close : bool
-        Whether only final results are emitted: then records go one by one, since any of them may close sessions.
+        True if only final results are emitted: records are then processed one by one, as each may close sessions.
     """
 
     aggregation: Aggregation

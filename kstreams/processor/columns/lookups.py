@@ -1,4 +1,4 @@
-"""Lookups as data: what expressions read of the rows that an operator looks up in a table."""
+"""Lookups as data: the expressions over the rows that an operator looks up in a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.expressions.arrow import TYPES
 
 @dataclass(frozen=True, slots=True)
 class OfRow:
-    """What a column holds of the rows that a step looks up: `read`, over the row as `ks.value`."""
+    """A column of the rows that a step looks up: the expression `read` over the row as `ks.value`."""
 
     step: str
     read: Expr
@@ -21,7 +21,7 @@ class OfRow:
 
     @property
     def kind(self) -> Typed:
-        """Its type; null where there is no row."""
+        """The type of the column; null if there is no row."""
         return type_of(self.read, Schema(value=self.row))
 
     def __str__(self) -> str:
@@ -30,16 +30,16 @@ class OfRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """One step that looks rows up.
+    """A step that looks up rows.
 
     Parameters
     ----------
     step : str
-        Its name.
+        The name of the step.
     place : Expr
-        The key of the row, over the columns before.
+        The key of the row, an expression over the columns before this step.
     where : Expr or None
-        Which records get so far; None is all.
+        The condition under which a record reaches this step; None if all do.
     """
 
     step: str
@@ -48,12 +48,12 @@ class Lookup:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """What must be computed before."""
+        """The expressions that must be computed before the lookup."""
         return (self.place,) if self.where is None else (self.place, self.where)
 
 
 def of_row(step: str, read: Expr, row: object) -> Expr:
-    """The column of what a step reads of its rows, of type `row`.
+    """Return the column `read` of the rows of a step, which have type `row`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def of_row(step: str, read: Expr, row: object) -> Expr:
 
 
 def reading_rows(expr: Expr, step: str, row: object) -> Expr:
-    """A join's projection with the columns of a step in the place of `ks.right`."""
+    """Return a join's projection with the columns of a step in place of `ks.right`."""
     if expr.operation is Operation.RIGHT:
         return of_row(step, value, row)
     if expr.operation is Operation.RIGHT_FIELD:
@@ -73,7 +73,7 @@ def reading_rows(expr: Expr, step: str, row: object) -> Expr:
 
 
 def arrow_type(column: OfRow) -> pa.DataType:
-    """Of the column; raises SerdeError when it has no columnar form."""
+    """Return the Arrow type of a column. Raises SerdeError if it has no columnar form."""
     arrow_type = TYPES.get(column.kind.kind)
     if arrow_type is None:
         raise SerdeError(f"{column} is a {column.kind.kind}, which has no columnar form")

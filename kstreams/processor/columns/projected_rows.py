@@ -1,4 +1,4 @@
-"""`ProjectedRows`: keys and values that leave a region as live objects, the same that the record path would hold."""
+"""`ProjectedRows`: keys and values that leave a region as objects, equal to those of the record path."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kstreams.serdes import BytesSerde
 
 
 class _Structs:
-    """Makes the objects of a `ks.struct`.
+    """The constructor of the objects of a `ks.struct`.
 
     Parameters
     ----------
     struct : Expr
-    made : type or None
-        What they are built as; None: dicts.
+    cls : type or None
+        The class of the objects; None builds dicts.
     """
 
     def __init__(self, struct: Expr, cls: Any) -> None:
@@ -31,7 +31,7 @@ class _Structs:
         self._by_position = _positional(self._class) == self._names
 
     def built(self, selected: SelectedRows) -> list[object]:
-        """The object of every row; raises SerdeError when the class refuses its fields."""
+        """Return the object of every row. Raises SerdeError if the class refuses its fields."""
         try:
             return self._objects([selected.of(part).to_pylist() for part in self._parts])
         except Exception as error:
@@ -44,7 +44,7 @@ class _Structs:
 
 
 def _positional(cls: Any) -> tuple[str, ...] | None:
-    """The fields that a Struct takes by position; None for other types."""
+    """Return the fields that a Struct takes by position; None for other types."""
     if getattr(cls, "__struct_fields__", None) is None:
         return None
     parameters = inspect.signature(cls).parameters.values()
@@ -52,15 +52,15 @@ def _positional(cls: Any) -> tuple[str, ...] | None:
 
 
 class ProjectedRows:
-    """Makes the rows of a view.
+    """The keys and values of the selected rows of a view.
 
-    Keys and values that no step changed are decoded by the source's serdes, for the rows that come through alone.
+    Keys and values that no step changed are decoded by the source's serdes, only for the selected rows.
 
     Parameters
     ----------
     view : SourceProjection
     source : SourceNode
-        Names the serdes.
+        The source with the serdes.
     """
 
     def __init__(self, view: SourceProjection, source: SourceNode) -> None:
@@ -71,13 +71,13 @@ class ProjectedRows:
         self._value_structs = _Structs(view.value, view.value_class) if is_struct(view.value) else None
 
     def keys(self, selected: SelectedRows) -> list[Any]:
-        """The key of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
+        """Return the key of every row. Raises SerdeError if the class of a `ks.struct` refuses its fields."""
         if self._view.key.operation is Operation.KEY:
             return self._source_key.decode_rows(self._source_key.framed(selected.raw_keys(), selected.headers()))
         return _objects(self._view.key, self._key_structs, selected)
 
     def values(self, selected: SelectedRows) -> list[Any]:
-        """The value of every row; raises SerdeError when the class of a `ks.struct` refuses its fields."""
+        """Return the value of every row. Raises SerdeError if the class of a `ks.struct` refuses its fields."""
         if self._view.value.operation is Operation.VALUE:
             return self._source_value.decode_rows(self._source_value.framed(selected.raw_values(), selected.headers()))
         return _objects(self._view.value, self._value_structs, selected)

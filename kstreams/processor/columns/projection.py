@@ -1,7 +1,7 @@
-"""`SourceProjection`: what a chain of stateless steps does to a source's records, as three expressions over the source.
+"""`SourceProjection`: the effect of a chain of stateless steps, as three expressions over the source's records.
 
 Steps are not run one after the other: the chain `filter(p).map_values(e).filter(q)` is "where p and q(e), value e".
-Expressions have no effects and never fail, so evaluating them before a filter that would have spared a record is safe.
+Expressions have no effects and never fail, so evaluating them before a filter that would have dropped a record is safe.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from kstreams.processor.columns.lookups import Lookup, of_row, reading_rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceProjection:
-    """Records of a source that a chain lets through, under their new keys and values.
+    """The records of a source that pass a chain, with their new keys and values.
 
     Parameters
     ----------
     source : Schema
         Types of the source's key and value.
     where : Expr or None
-        Which records; None is all.
+        The condition under which a record passes; None if all pass.
     key, value : Expr
-        Over the source's columns; `ks.key` and `ks.value` themselves where nothing changed them.
+        Expressions over the source's columns; `ks.key` and `ks.value` if no step changed them.
     key_class, value_class : type or None
-        What a key or value is built as that is a `ks.struct`.
+        The class of a key or value that is a `ks.struct`.
     dropped : tuple of Expr
-        Which records are dropped before, and must be counted: one expression for each operator that drops.
+        The conditions under which records are dropped and counted, one expression per operator that drops.
     lookups : tuple of Lookup
-        The lookups in tables before, in their order.
+        The lookups in tables, in their order.
     """
 
     source: Schema
@@ -47,19 +47,19 @@ class SourceProjection:
 
     @property
     def changed(self) -> tuple[Expr, ...]:
-        """What must be computed to make its rows; keys and values that no step changed are decoded as they are."""
+        """The expressions to compute for its rows; keys and values that no step changed are decoded instead."""
         where = () if self.where is None else (self.where,)
         key = () if self.key.operation is Operation.KEY else columns_needed(self.key)
         value = () if self.value.operation is Operation.VALUE else columns_needed(self.value)
         return (*where, *key, *value)
 
     def then(self, step: ProjectForm) -> SourceProjection:
-        """The view after one more step.
+        """Return the view after one more step.
 
         Raises
         ------
         TopologyError
-            When the operator reads something that no column holds, such as a field of a value that is no struct.
+            If the operator reads a part that no column holds, such as a field of a value that is not a struct.
         """
         new = self
         where = self.where
@@ -76,7 +76,7 @@ class SourceProjection:
         return new
 
     def joined(self, name: str, step: LookupForm) -> SourceProjection:
-        """The view after a lookup in a table, by the step of this name; raises as `then` does."""
+        """Return the view after a lookup by the step of this name. Raises the errors of `then`."""
         place = self.over_source(step.key)
         where = self.where
         refused = self.over_source(value.is_null())
@@ -95,14 +95,14 @@ class SourceProjection:
         )
 
     def _class_of(self, value: Expr, declared: object) -> Any:
-        """The class of a new key or value that is a `ks.struct`, of one that was made before, or as declared."""
+        """Return the class of a key or value: of its `ks.struct`, of the key or value it passes on, or as declared."""
         before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(value.operation)
         if value.operation is Operation.STRUCT:
             return struct_class(self.over_source(value), self.source, declared)
         return before or declared
 
     def over_source(self, expr: Expr) -> Expr:
-        """An expression over this view's records as one over the source's."""
+        """Return an expression over this view's records as an expression over the source's records."""
         if expr.operation is Operation.KEY:
             return self.key
         if expr.operation is Operation.VALUE:

@@ -1,4 +1,4 @@
-"""`RowGroups`: which records of a batch belong to the same key (and window), numbered in order of first appearance."""
+"""`RowGroups`: the groups of a batch's records by key (and window), numbered in order of first appearance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.processor.columns.windowing import Integers
 
 _DENSE = 4
-"""Up to this many possible (key, window) pairs per record an array of all of them is cheaper than a hash table."""
+"""Up to this number of possible (key, window) pairs per record, an array of all pairs is cheaper than a hash table."""
 
 
 class RowGroups(NamedTuple):
@@ -24,7 +24,7 @@ class RowGroups(NamedTuple):
         return len(self.keys)
 
     def by_last_row(self) -> list[int]:
-        """Groups in the order of their last records."""
+        """Return the groups in the order of their last records."""
         last = np.zeros(len(self.keys), np.int64)
         np.maximum.at(last, self.of_row, np.arange(len(self.of_row)))
         order: list[int] = np.argsort(last).tolist()
@@ -53,7 +53,7 @@ def group(keys: pa.Array, starts: Integers | None) -> RowGroups:
 
 
 def _numbered(pairs: Integers, possible: int) -> tuple[Integers, Integers]:
-    """Distinct numbers in order of first appearance, and for each number which of them it is."""
+    """Number distinct values in order of first appearance; return the number of each value, and the distinct values."""
     if possible > _DENSE * len(pairs):
         encoded = pa.array(pairs).dictionary_encode()
         return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()

@@ -12,16 +12,16 @@ from kstreams.record import Headers
 
 
 class SelectedRows:
-    """Columns of a batch, filtered when they are asked for.
+    """The columns of a batch, filtered when they are read.
 
     Parameters
     ----------
     batch : Batch
-        The records.
+        The unfiltered records.
     columns : dict
-        All that was computed of them.
+        The computed columns of the batch.
     where : Expr or None
-        Which of the columns says what goes through.
+        The expression whose column selects the rows; None selects all rows.
     """
 
     __slots__ = ("_columns", "_mask", "batch")
@@ -37,49 +37,49 @@ class SelectedRows:
         return len(self.batch) if self._mask is None else self._mask.true_count
 
     def of(self, expr: Expr) -> pa.Array:
-        """The values of an expression; a literal has one for every row."""
-        return self._through(self._columns[repr(expr)])
+        """Return the values of an expression; a literal has one value for every row."""
+        return self._selected_column(self._columns[repr(expr)])
 
     def of_timestamps(self) -> pa.Array:
-        """Event times in milliseconds."""
-        return self._through(self.batch.timestamps)
+        """Return the event times in milliseconds."""
+        return self._selected_column(self.batch.timestamps)
 
     def times(self) -> Integers:
-        """Event times in milliseconds, as numpy."""
+        """Return the event times in milliseconds as a numpy array."""
         times: Integers = self.of_timestamps().to_numpy()
         return times
 
     def stream_times(self, before: int) -> Integers:
-        """The stream time (ms) at each row, `before` the batch at first: records that do not come through count too."""
-        return self._of_each(stream_times(self.batch.timestamps.to_numpy(), before))
+        """Return the stream time (ms) at each row; it is `before` at the start, and filtered rows advance it too."""
+        return self._selected(stream_times(self.batch.timestamps.to_numpy(), before))
 
     def reached(self, before: int) -> Integers:
-        """How far the task has come with each row (`CurrentRecord.reached`), `before` the batch at first."""
-        return self._of_each(stream_times(self.batch.places, before))
+        """Return the progress of the task at each row (`CurrentRecord.reached`); it is `before` at the start."""
+        return self._selected(stream_times(self.batch.places, before))
 
     def headers(self) -> pa.Array | None:
-        """Headers, None when no record of the batch has any."""
-        return None if self.batch.headers is None else self._through(self.batch.headers)
+        """Return the headers; None if no record of the batch has any."""
+        return None if self.batch.headers is None else self._selected_column(self.batch.headers)
 
     def header_rows(self) -> list[Headers] | None:
-        """Headers as tuples, None when no record of the batch has any."""
+        """Return the headers as tuples; None if no record of the batch has any."""
         headers = self.headers()
         return None if headers is None else rows_of_headers(headers)
 
     def offsets(self) -> Integers:
-        """The offset of each row."""
-        return self._of_each(self.batch.offsets)
+        """Return the offset of each row."""
+        return self._selected(self.batch.offsets)
 
     def raw_keys(self) -> pa.Array:
-        """Keys, still serialized."""
-        return self._through(self.batch.keys)
+        """Return the serialized keys."""
+        return self._selected_column(self.batch.keys)
 
     def raw_values(self) -> pa.Array:
-        """Values, still serialized."""
-        return self._through(self.batch.values)
+        """Return the serialized values."""
+        return self._selected_column(self.batch.values)
 
-    def _of_each(self, numbers: Integers) -> Integers:
+    def _selected(self, numbers: Integers) -> Integers:
         return numbers if self._mask is None else numbers[self._mask.to_numpy(zero_copy_only=False)]
 
-    def _through(self, column: pa.Array) -> pa.Array:
+    def _selected_column(self, column: pa.Array) -> pa.Array:
         return column if self._mask is None else column.filter(self._mask)

@@ -1,4 +1,4 @@
-"""`SourceColumns`: the columns that a region reads of a batch, decoded; only the fields that its expressions touch."""
+"""`SourceColumns`: decodes the columns that a region reads of a batch; only the fields in its expressions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde, Serde
 
 Columns: TypeAlias = "dict[str, pa.Array]"
-"""Arrow columns by the leaf they are the values of, as `repr` shows it."""
+"""Arrow columns by the `repr` of the expression that each holds the values of."""
 
 
 class SourceColumns:
-    """Decodes batches of one source.
+    """The decoder of one source's batches.
 
     Parameters
     ----------
     source : SourceNode
-        Names the serdes.
+        The source with the serdes.
     leaves : collection of Expr
-        What is read of its records.
+        The parts of the records that are read.
 
     Raises
     ------
     SerdeError
-        When a leaf has no columnar form.
+        If a leaf has no columnar form.
     """
 
     def __init__(self, source: SourceNode, leaves: Collection[Expr]) -> None:
@@ -53,7 +53,7 @@ class SourceColumns:
         self._fields = self._value.field_columns(fields) if fields else None
 
     def decode(self, batch: Batch) -> Columns:
-        """The columns of a batch; raises SerdeError or ArrowException when something does not decode."""
+        """Return the columns of a batch. Raises SerdeError or ArrowException if a row does not decode."""
         columns: Columns = {"ks.timestamp": batch.timestamps}
         if self._reads_key:
             columns["ks.key"] = self._key.decode_column(self._key.framed(batch.keys, batch.headers))
@@ -71,7 +71,7 @@ class SourceColumns:
 
 
 def header_column(read: HeaderRead, headers: pa.Array | None, length: int) -> pa.Array:
-    """What is read of the headers of so many records; without headers, nulls."""
+    """Return the column of a header read; nulls if there are no headers."""
     if headers is None:
         return pa.nulls(length, TYPES[read.result])
     raw = last_headers(headers, read.name)
@@ -79,12 +79,12 @@ def header_column(read: HeaderRead, headers: pa.Array | None, length: int) -> pa
         return raw
     try:
         return raw.cast(pa.string()) if read.kind is str else _read_once(read, raw)
-    except pa.ArrowInvalid:  # some text is no UTF-8
+    except pa.ArrowInvalid:  # a header is not valid UTF-8
         return _read_once(read, raw)
 
 
 def _read_once(read: HeaderRead, raw: pa.Array) -> pa.Array:
-    """The values of headers, equal ones read once."""
+    """Return the values of headers; equal headers are read once."""
     encoded = raw.dictionary_encode()
     values = [read.read(entry) for entry in encoded.dictionary.to_pylist()]
     return pa.array(values, TYPES[read.result]).take(encoded.indices)
@@ -100,11 +100,11 @@ _PLACES: dict[Operation, Callable[[Batch], pa.Array]] = {
     Operation.PARTITION: lambda batch: pa.repeat(pa.scalar(batch.source.partition, pa.int64()), len(batch)),
     Operation.OFFSET: lambda batch: pa.array(batch.offsets),
 }
-"""Columns of where the records of a batch were read from."""
+"""The columns of topic, partition and offset of a batch."""
 
 
 def repr_of_field(name: str) -> str:
-    """Under which name `Columns` holds a field."""
+    """Return the name of a field in `Columns`."""
     return repr(Expr(Operation.FIELD, (), name))
 
 

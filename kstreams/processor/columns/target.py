@@ -1,4 +1,4 @@
-"""`Target`: where a path through a column region ends, and what arrives there."""
+"""`Target`: the end of a path through a column region, and the columns that arrive there."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, TopologyN
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """The end of a path through a region, and what arrives there.
+    """The end of a path through a region, and the columns that arrive there.
 
-    A path ends at a sink or an aggregation, or it leaves the region at an operator that takes records one by one:
-    `leaves_since` then says why, in words.
+    A path ends at a sink or an aggregation, or it leaves the region at an operator that takes records one by one;
+    `leaves_since` is then the reason.
     """
 
     node: SinkNode | ProcessorNode
@@ -25,7 +25,7 @@ class Target:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """All that must be computed of the source's records."""
+        """All expressions that must be computed over the source's records."""
         before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
         if self.leaves_since is not None:
             return (*before, *self.view.changed)
@@ -37,7 +37,7 @@ class Target:
 
     @property
     def values(self) -> tuple[Expr, ...]:
-        """What is made of the values: the columns of a sink's value, or what the aggregations read."""
+        """The expressions over the values: the columns of a sink's value, or the inputs of the aggregations."""
         fold = aggregate_of(self.node)
         batched = batch_of(self.node)
         if batched is not None and batched.fields is not None:
@@ -45,17 +45,17 @@ class Target:
         if fold is None:
             return columns_needed(self.view.value)
         inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
-        # Over all time a record without a value is dropped: the value is needed to see that.
+        # An aggregation over all time drops a record without a value, so it needs to know if there is one.
         return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
 
 
 def aggregate_of(node: TopologyNode) -> AggregateForm | SessionForm | None:
-    """The columnar form of an aggregation; None for any other node."""
+    """Return the columnar form of an aggregation; None for any other node."""
     columns = getattr(node, "columns", None)
     return columns if isinstance(columns, AggregateForm | SessionForm) else None
 
 
 def batch_of(node: TopologyNode) -> BatchForm | None:
-    """The columnar form of a function over batches; None for any other node."""
+    """Return the columnar form of a function over batches; None for any other node."""
     columns = getattr(node, "columns", None)
     return columns if isinstance(columns, BatchForm) else None

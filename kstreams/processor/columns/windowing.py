@@ -1,4 +1,4 @@
-"""Event-time windows of many records at once: into which each falls, and for which of them it is too late."""
+"""Event-time windows of whole batches: the windows of each record, and the records that are late."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 class WindowPlacement(NamedTuple):
     """One entry per record and window, in the order in which the record path meets them.
 
-    `rows` are positions in the batch, `starts` window starts in ms; `late` counts the entries that came too late, which
-    are left out.
+    `rows` are positions in the batch, `starts` are window starts in ms. Late entries are left out; `late` is their
+    number.
     """
 
     rows: Integers
@@ -24,7 +24,7 @@ class WindowPlacement(NamedTuple):
 
 
 def stream_times(timestamps: Integers, before: int) -> Integers:
-    """The stream time (ms) at each record: the highest timestamp up to and with it, at least `before`.
+    """Return the stream time (ms) at each record: the highest timestamp up to this record, at least `before`.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def stream_times(timestamps: Integers, before: int) -> Integers:
 
 
 def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> WindowPlacement:
-    """Every record's windows, ascending, without those that had closed at the record's stream time.
+    """Return the windows of every record, ascending, without windows that had closed at the record's stream time.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> Window
 
 
 def closings(times: Integers, before: int, windows: TimeWindows) -> list[int]:
-    """Positions of the records with which at least one window closes.
+    """Return the positions of the records at which a window closes.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What a task gives its operators: the current record, their context, error policies, held-back results."""
+"""The parts of a task that its operators use: current record, contexts, error policies, delayed results."""

@@ -1,4 +1,4 @@
-"""`Application`: what is constant for all tasks of an application."""
+"""`Application`: the constants of an application that all its tasks share."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class Application:
 
     @classmethod
     def of(cls, config: Config, clock: Clock, topic_names: Mapping[str, str] | None = None) -> Application:
-        """That of a configuration."""
+        """Return the constants of a configuration."""
         return cls(config.application_id, TaskSettings.of(config), clock, topic_names or {})

@@ -1,4 +1,4 @@
-"""Chains of simple steps as one closure: each is a statement, and they are compiled together.
+"""Chains of simple steps as one closure: each step is a statement, and the statements are compiled together.
 
 A record then pays for one call instead of one per step. The order of all calls of user functions stays what it is:
 depth first, record by record.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kstreams.processor.topology.operator import Forward, Operator
 
 OnError: TypeAlias = Callable[[Exception, Any, Any, int], None]
-"""`on_error(error, key, value, timestamp)`, of the step that failed; the others of the chain are left out."""
+"""`on_error(error, key, value, timestamp)` of the step that failed; the later steps of the chain are skipped."""
 
 _GUARDED = """\
 try:
@@ -26,14 +26,14 @@ except Exception as error:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a step does with `key`, `value` and `timestamp`, as lines of Python.
+    """The effect of a step on `key`, `value` and `timestamp`, as lines of Python.
 
     Parameters
     ----------
     text : str
-        May assign to the three, or `return` when the record goes no further. What else it needs stands in braces.
+        The statement. It may assign to the three names, or `return` to drop the record. Other names are in braces.
     names : mapping of str to object
-        What the names in braces stand for.
+        The objects behind the names in braces.
     """
 
     text: str
@@ -41,35 +41,35 @@ class Statement:
 
 
 class Link(NamedTuple):
-    """A statement in a chain, and the node that errors in it name."""
+    """A statement in a chain, and the node that its errors name."""
 
     node: str
     statement: Statement
 
 
 class StatementOperator(Operator, ABC):
-    """An operator without state that is one statement in the closure of a chain."""
+    """A stateless operator that is one statement in the closure of a chain."""
 
     __slots__ = ()
 
     @abstractmethod
     def statement(self) -> Statement:
-        """What it does with one record."""
+        """Return the statement for one record."""
 
 
 def passing_on(forward: Forward) -> Statement:
-    """The statement that ends a chain in front of any other closure."""
+    """Return the statement that ends a chain: it calls another closure."""
     return Statement("{forward}(key, value, timestamp)", {"forward": forward})
 
 
 def compiled(links: Sequence[Link], on_error: OnError | None = None) -> tuple[Forward, tuple[str, ...]]:
-    """One closure for all links in turn, and the node of each of its lines below the first.
+    """Compile all links into one closure; also return the node of each line of the closure below the first.
 
     Parameters
     ----------
     links : sequence of Link
     on_error : callable, optional
-        Called with what a step raises, and with the record that was given to that step.
+        Called with the error of a step, and with the record that the step received.
 
     Examples
     --------
@@ -95,6 +95,6 @@ def compiled(links: Sequence[Link], on_error: OnError | None = None) -> tuple[Fo
         body = _GUARDED.format(steps=indent(body, "    "))
         nodes = [links[0].node, *nodes, links[0].node, links[0].node]  # a line before the steps, two after them
     source = "def chain(key, value, timestamp):\n" + indent(body, "    ")
-    exec(compile(source, f"<chain from {links[0].node}>", "exec"), namespace)  # of our own statements alone
+    exec(compile(source, f"<chain from {links[0].node}>", "exec"), namespace)  # all statements are our own
     chain: Forward = namespace["chain"]
     return chain, tuple(nodes)

@@ -1,4 +1,4 @@
-"""`ColumnHandle`: what the closure of an operator and its columnar form share in one task."""
+"""`ColumnHandle`: the state that the closure of an operator and its columnar form share in one task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ H = TypeVar("H", bound="ColumnHandle")
 
 
 class ColumnHandle:
-    """The base of what an operator shares with its columnar form: its store, its time, how it emits."""
+    """The base of shared state: an operator's store, its time, how it emits."""
 
     __slots__ = ()
 
@@ -32,11 +32,11 @@ class ColumnHandles:
         self._by_node: dict[str, ColumnHandle] = {}
 
     def add(self, node: str, handle: ColumnHandle) -> None:
-        """Keep the handle of an operator."""
+        """Add the handle of an operator."""
         self._by_node[node] = handle
 
     def of(self, node: str, kind: type[H]) -> H:
-        """The handle of an operator, which is of this kind; raises TypeError when it is not."""
+        """Return the handle of an operator. Raises TypeError if it is not of this kind."""
         handle = self._by_node[node]
         if not isinstance(handle, kind):
             raise TypeError(f"{node} shares a {type(handle).__name__} with its columns, not a {kind.__name__}")

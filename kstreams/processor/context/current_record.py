@@ -19,32 +19,31 @@ R = TypeVar("R", bound=tuple[Any, ...])
 class CurrentRecord:
     """The position of a task in its input.
 
-    There is no record in punctuators and at flushes: topic and cursor are None there.
+    Punctuators and flushes have no record: topic and cursor are None there.
 
     Parameters
     ----------
     task_id : str
     partition : int
-        Of the task.
+        The partition of the task.
     stream_time : int
         The highest timestamp (ms) that the task has processed, -1 at first.
     reached : int
-        How far it has come in the order in which tasks take records, -1 at first: the stream time, but that records
-        which a task wrote stand at the time that this task had reached.
+        The task's progress in the order in which tasks take records, -1 at first. This is the stream time, except
+        that a record which another task wrote counts with the progress of that task when it wrote.
 
     Attributes
     ----------
     cursor : RecordCursor or None
         The position in the batch that is being processed.
     headers : sequence of (str, bytes or None)
-        Those that an operator passes on. The loop over the records sets them; `forward_with`, `forward_held` and record
-        caches replace them for records that an operator has kept.
+        The headers that operators pass on. The loop over the records sets them; `forward_with`, `forward_held` and
+        record caches replace them for records that an operator has stored.
     emitted_key : object
-        The key of the update that a flush of the record cache passes on, which errors name; None elsewhere.
+        The key of the update that a flush of the record cache forwards, for error messages; None elsewhere.
     reached : int
-        By what rows that are written now stand among those of other tasks: how far the task has come, `AT_FLUSH` or
-        `at_end` (see `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each
-        batch.
+        The progress of the task, `AT_FLUSH` or `at_end` (see `WrittenTimes`). It sorts the rows that are written now
+        among the rows of other tasks. It is updated per record if a written topic `merges`, else per batch.
     """
 
     __slots__ = ("_partition", "_reached", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
@@ -58,11 +57,11 @@ class CurrentRecord:
         self.headers: Headers = ()
         self.emitted_key: Any = None
 
-    # its place
+    # place
 
     @property
     def topic(self) -> str | None:
-        """The topic of the input record; None outside of any record."""
+        """The topic of the input record; None if there is no record."""
         return None if self.cursor is None else self.cursor.topic
 
     @property
@@ -72,39 +71,39 @@ class CurrentRecord:
 
     @property
     def offset(self) -> int:
-        """The offset of the input record, -1 outside of any record."""
+        """The offset of the input record; -1 if there is no record."""
         return -1 if self.cursor is None else self.cursor.offset
 
     @property
     def stream_time(self) -> int:
-        """The highest timestamp (ms) processed so far, with the current record; -1 at first."""
+        """The highest timestamp (ms) processed so far, including the current record; -1 at first."""
         return self._stream_time if self.cursor is None else self.cursor.stream_time
 
     def place(self) -> str:
-        """Where the input record came from, as errors and log lines name it."""
+        """Return the place of the input record for errors and log lines."""
         if self.cursor is None:
             return outside_of_records(self.emitted_key)
         return f"{self.topic}-{self._partition}@{self.offset}"
 
     def metadata(self) -> RecordMetadata | None:
-        """Topic, partition and offset of the input record; None outside of any record."""
+        """Return topic, partition and offset of the input record; None if there is no record."""
         return None if self.cursor is None else RecordMetadata(self.cursor.topic, self._partition, self.offset)
 
     def context(self, timestamp: int) -> RecordContext:
-        """What a function that chooses a topic is given, with the time of the record that is written."""
+        """Return the argument of a function that chooses a topic, with the time of the record that is written."""
         return RecordContext(self.topic, self._partition, self.offset, timestamp, self.headers)
 
     def origin(self) -> Origin:
-        """The current record, to be found again when the loop has gone on."""
+        """Return the current record as an `Origin`, which identifies it after the loop has moved on."""
         cursor = self.cursor
         return cursor, 0 if cursor is None else length_hint(cursor.timestamps), self.headers
 
     def error_context(self, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
-        """What a handler is given when an operator fails on the current record, or drops it."""
+        """Return the context for a handler when an operator fails on the current record, or drops it."""
         return self.error_context_of(self.origin(), node, timestamp)
 
     def error_context_of(self, origin: Origin, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
-        """The same of a record that was the current one."""
+        """Return the error context of a record that was the current record."""
         cursor, remaining_rows, headers = origin
         if cursor is None:
             error_context = ErrorHandlerContext(
@@ -123,17 +122,17 @@ class CurrentRecord:
     # the loop over the records
 
     def move_to(self, cursor: RecordCursor) -> None:
-        """The records of this cursor are processed from now on."""
+        """Process the records of this cursor from now on."""
         self.cursor = cursor
 
-    def following(self, rows: Iterable[object], reached: list[int]) -> Iterator[object]:
-        """The rows of some records; with each, the task has come as far as is said for it."""
+    def with_progress(self, rows: Iterable[object], reached: list[int]) -> Iterator[object]:
+        """Yield rows; before each row, set the progress of the task to its value in `reached`."""
         for row, self.reached in zip(rows, reached, strict=False):
             yield row
 
     def leave(self) -> None:
-        """No record is being processed any more."""
-        # One that was held back stands before others: stream time does not go back to it.
+        """Process no record any more."""
+        # The record may be a delayed one with an earlier time: stream time does not go back.
         self._stream_time = max(self._stream_time, self.stream_time)
         self.reached = self._reached = max(self._reached, self.reached)
         self.cursor = None
@@ -141,29 +140,29 @@ class CurrentRecord:
         self.emitted_key = None
 
     def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
-        """The loop was interrupted: stream time is that of the records which were taken, and no record is current."""
-        reached = [cursor.stream_time for cursor in cursors if cursor.taken]
-        self._stream_time = max(self._stream_time, *reached, -1)
+        """Set the stream time after an interrupt to that of the records which were taken. No record is current then."""
+        stream_times = [cursor.stream_time for cursor in cursors if cursor.taken]
+        self._stream_time = max(self._stream_time, *stream_times, -1)
         self.cursor = None
 
     def suspend(self) -> RecordCursor | None:
-        """Between two records: there is none until `move_to` is called with what this returns."""
+        """Leave the current record between two records; return its cursor, with which `move_to` continues."""
         self._stream_time = max(self._stream_time, self.stream_time)
         cursor, self.cursor, self.headers = self.cursor, None, ()
         return cursor
 
     def advance(self, elapsed_ms: int) -> bool:
-        """All input is idle: let stream time go on; whether it has begun."""
+        """Advance the stream time while all input is idle; return False if it has not begun."""
         if self._stream_time < 0:
             return False
         self._stream_time += elapsed_ms
         self.reached = max(self.reached, self._stream_time)
         return True
 
-    # records that an operator has kept
+    # records that an operator has stored
 
     def forward_with(self, headers: Headers, forward: Forward, key: object, value: object, timestamp: int) -> None:
-        """Forward a record under these headers; those of the current record are back afterwards."""
+        """Forward a record with these headers, and restore the headers of the current record."""
         before, self.headers = self.headers, headers
         try:
             forward(key, value, timestamp)
@@ -171,7 +170,7 @@ class CurrentRecord:
             self.headers = before
 
     def hold(self, key: object, value: object, timestamp: int) -> DelayedRecord:
-        """The current record with its headers and its place, for an operator that forwards it later."""
+        """Return the current record with its headers and its place, for an operator that forwards it later."""
         cursor = self.cursor
         at = None if cursor is None else cursor.at_record()
         return DelayedRecord(key, value, timestamp, self.headers, at, self.reached)
@@ -179,7 +178,7 @@ class CurrentRecord:
     def forward_held(self, forward: Forward, held: DelayedRecord, value: object) -> None:
         """Forward a held record with a new value, as if it had just been read.
 
-        After a failure it stays the current record, which errors name.
+        After a failure, the held record stays the current record, which errors name.
         """
         cursor = self.cursor
         headers = self.headers

@@ -1,4 +1,4 @@
-"""`current_task`: the task that the code of this thread, or of this coroutine, works for: log lines name it."""
+"""`current_task`: the task for which this thread, or this coroutine, runs. Log lines name it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CURRENT: ContextVar[str | None] = ContextVar("kstreams_task", default=None)
 
 
 def current_task() -> str | None:
-    """The id of the task; None outside of all tasks.
+    """Return the id of the task; None outside of all tasks.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def current_task() -> str | None:
 
 @contextmanager
 def in_task(task: str) -> Iterator[None]:
-    """What is done inside is done for this task."""
+    """Make a task the current task within the block."""
     token = _CURRENT.set(task)
     try:
         yield

@@ -1,6 +1,6 @@
-"""`DelayedResults`: records that an operator holds back until their results are there, as of async calls or of a batch.
+"""`DelayedResults`: records that an operator holds back until their results exist, as for async calls and batches.
 
-Each is forwarded as if it had just been read: with its own headers, its place in the input and its stream time.
+Each record is forwarded as if it had just been read: with its headers, its place in the input and its stream time.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.topology.barriers import Barrier
 
 Order: TypeAlias = bool | Literal["by_key"]
-"""True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
+"""The order of results: True is the order of the records, "by_key" the order within each key, False any order."""
 
 W = TypeVar("W")
 
 
 class DelayedResults(ABC, Generic[W]):
-    """What one operator of one task holds back; all of it is released before a commit, and before time moves on.
+    """The records that one operator of one task holds back. All are released before a commit, and before time advances.
 
     Parameters
     ----------
     current : CurrentRecord
-        Of the task.
+        The current record of the task.
 
     Attributes
     ----------
     waiting : deque
-        What is held back, oldest first.
+        The held records, oldest first.
     is_releasing : bool
-        Whether results are forwarded at this moment.
+        True while results are forwarded.
     """
 
     def __init__(self, current: CurrentRecord) -> None:
@@ -42,12 +42,12 @@ class DelayedResults(ABC, Generic[W]):
         self.forward_held = current.forward_held
 
     def release_all(self) -> None:
-        """Forward all results that still wait."""
+        """Forward all pending results."""
         if self.waiting and not self.is_releasing:
             self.release_until(0)
 
     def release_until(self, max_pending: int) -> None:
-        """Forward results until only so many records wait."""
+        """Forward results until at most `max_pending` records wait."""
         self.is_releasing = True
         try:
             while len(self.waiting) > max_pending:
@@ -57,11 +57,11 @@ class DelayedResults(ABC, Generic[W]):
 
     @abstractmethod
     def release_next(self) -> None:
-        """Forward at least one record that waits."""
+        """Forward at least one waiting record."""
 
 
 def release_before(barriers: Sequence[Barrier], buffers: Mapping[str, DelayedResults[object]]) -> Callable[[], None]:
-    """What is called before a node takes a record that must not overtake those held back."""
+    """Return the function to call before a node takes a record that must not overtake held records."""
 
     def release() -> None:
         for step, within in barriers:

@@ -12,7 +12,7 @@ from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.partitioning import partitions_of
 
 BY_KEY = -1
-"""In an array of partitions: the partition of the row follows from its key."""
+"""An entry in an array of partitions: the row goes to the partition of its key."""
 
 Partitions = np.ndarray[Any, np.dtype[Any]]
 """The partition of each row."""

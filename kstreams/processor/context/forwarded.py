@@ -1,4 +1,4 @@
-"""`ForwardedCounts`: how many records each operator of a task has passed to each of the operators after it."""
+"""`ForwardedCounts`: the number of records that each operator of a task has forwarded to each of its children."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.topology.operator import Forward
 
-NOBODY = ""
-"""Stands for the operator after one that has none after it."""
+NO_CHILD = ""
+"""The name of the child of an operator that has no children."""
 
 
 class ForwardedCounts:
-    """Counters by the names of two operators: the one that forwards, and the one that gets the record.
+    """Counters by the names of two operators: the one that forwards, and the one that receives.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class ForwardedCounts:
         self._cells: dict[tuple[str, str], list[int]] = {}
 
     def counting(self, parent: str, child: str, forward: Forward) -> Forward:
-        """The closure of the child, with each call counted."""
+        """Return the closure of the child with each call counted."""
         cell = self._cell(parent, child)
 
         def process(key: object, value: object, timestamp: int) -> None:
@@ -40,11 +40,11 @@ class ForwardedCounts:
         return process
 
     def statement(self, parent: str, child: str) -> Statement:
-        """Counts within a chain."""
+        """Return the statement that counts a record within a chain."""
         return Statement("{forwarded}[0] += 1", {"forwarded": self._cell(parent, child)})
 
     def adding(self, parent: str, child: str) -> Callable[[int], None]:
-        """Counts many at once."""
+        """Return a function that counts several records at once."""
         cell = self._cell(parent, child)
 
         def add(records: int) -> None:
@@ -53,7 +53,7 @@ class ForwardedCounts:
         return add
 
     def totals(self) -> dict[tuple[str, str], int]:
-        """What was counted; any thread may ask."""
+        """Return the counts; callable from any thread."""
         return {ends: cell[0] for ends, cell in list(self._cells.items())}
 
     def _cell(self, parent: str, child: str) -> list[int]:

@@ -1,7 +1,7 @@
-"""From an operator to its closure in one task: one function, which finds by the operator's type how it is bound.
+"""The binding of an operator: `bind_operator` creates its closure in one task, by the type of the operator.
 
-Closures are made from the sinks upwards: each gets the closure of what follows. A record is three positional
-arguments; what belongs to the whole input record lies in the `TaskContext`.
+Closures are created from the sinks upwards: each gets the closures of its children. A record is three positional
+arguments; the `TaskContext` holds the rest of the input record.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class ClosureOperator(Operator, ABC):
 
     @abstractmethod
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        """The closure that takes the records.
+        """Return the closure that takes the records.
 
         Parameters
         ----------
         context : OperatorContext
-            Stores, headers and metadata of the current input record, cache, punctuation, callbacks at flush and end of
-            input; `context.children` holds the closures of the children one by one, for operators that choose among
-            them.
+            Gives access to stores, headers and metadata of the current input record, cache, punctuation, and callbacks
+            at flush and end of input. `context.children` holds the closures of the single children, for operators
+            that choose among them.
         forward : callable
             Passes (key, value, timestamp) to all children, in order of declaration.
         """
@@ -36,12 +36,12 @@ class ClosureOperator(Operator, ABC):
 
 @singledispatch
 def bind_operator(operator: Operator, context: OperatorContext, forward: Forward) -> Forward:
-    """The closure of an operator under its node's name; the handler is asked about errors in it.
+    """Return the closure of an operator under its node's name, with errors passed to the handler.
 
     Raises
     ------
     TypeError
-        When nothing is registered for operators of this type.
+        If no binding is registered for operators of this type.
     """
     raise TypeError(f"{operator!r} cannot be bound: derive it from ClosureOperator or StatementOperator.")
 

@@ -1,4 +1,4 @@
-"""`OperatorCode`: which operator of a task a line of code belongs to, so that tracebacks name the one that failed."""
+"""`OperatorCode`: maps lines of code to the operators of a task, so that tracebacks name the failed operator."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class OperatorCode:
         self._failures = failures
         self._current = current
         self._nodes: dict[CodeType, str] = {}
-        self._chains: dict[CodeType, tuple[str, ...]] = {}  # of chains: the operator of each line below the first
+        self._chains: dict[CodeType, tuple[str, ...]] = {}  # the operator of each line of a chain below the first
 
     def named(self, node: str, function: F) -> F:
-        """The same function under a code object that bears the operator's name.
+        """Return a function with a code object that bears the operator's name.
 
-        A traceback then tells which operator failed, at no cost per record, and the interpreter specialises each
-        closure for what it calls. Anything but a plain Python function is returned as it is.
+        A traceback then names the failed operator, at no cost per record, and the interpreter specialises each closure
+        for the functions that it calls. Any callable but a plain Python function is returned unchanged.
         """
         if not isinstance(function, FunctionType):
             return function
@@ -45,14 +45,14 @@ class OperatorCode:
         return cast("F", copy)
 
     def chained(self, links: Sequence[Link]) -> Forward:
-        """One closure for a chain of simple operators, each of which is known by its lines."""
+        """Return one closure for a chain of simple operators, each of which is identified by its lines."""
         chain, nodes = compiled(links, self._on_error() if self._failures.guards_processing else None)
         copy = _under_name(links[0].node, cast("FunctionType", chain))
         self._chains[copy.__code__] = nodes
         return copy
 
     def failed_operator(self, traceback: TracebackType | None) -> str | None:
-        """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
+        """Return the operator whose closure is innermost in a traceback; None if no closure had been entered."""
         name = None
         while traceback is not None:
             name = self._operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or name
@@ -60,10 +60,11 @@ class OperatorCode:
         return name
 
     def running_operator(self, frame: FrameType | None) -> str | None:
-        """The operator whose closure is the innermost one of a thread that stands at a frame; None outside of all."""
+        """Return the operator whose closure is innermost in the frames of a thread; None outside of all closures."""
         while frame is not None:
-            if (found := self._operator_at(frame.f_code, frame.f_lineno)) is not None:
-                return found
+            node = self._operator_at(frame.f_code, frame.f_lineno)
+            if node is not None:
+                return node
             frame = frame.f_back
         return None
 
@@ -72,7 +73,7 @@ class OperatorCode:
         return self._nodes.get(code) if nodes is None else nodes[line - code.co_firstlineno - 1]
 
     def _on_error(self) -> OnError:
-        """What chains call when an operator in them fails."""
+        """Return the function that chains call when an operator in them fails."""
         failures = self._failures
         current = self._current
 
@@ -86,7 +87,7 @@ class OperatorCode:
 
 
 def _under_name(node: str, function: FunctionType) -> FunctionType:
-    """The same function with a code object of its own: those of one text are equal, unless their names differ."""
+    """Copy a function with a code object of its own; equal code objects would be confused, so the name differs."""
     code = function.__code__.replace(co_name=node)
     copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__

@@ -1,4 +1,4 @@
-"""`OperatorContext`: what an operator gets from its task when it is bound."""
+"""`OperatorContext`: the interface of a task to one operator."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class OperatorContext:
     Parameters
     ----------
     node : str
-        Its name.
+        The name of the operator's node.
     task : TaskContext
-        Shared by all operators of the task.
+        The context that all operators of the task share.
     children : mapping of str to Forward
         The closures of its children by name, in order of declaration.
     registrations : Registrations
-        Takes its callbacks, and what it keeps and shares.
+        The registrations of the task: callbacks, metadata, shared objects.
     code : OperatorCode
-        Takes the code of its closures.
+        The code objects of the task's closures.
     connected : tuple of str
-        The stores that it was connected to.
+        The stores connected to the operator.
     """
 
     __slots__ = ("_code", "_registrations", "children", "connected", "current", "node", "task")
@@ -60,15 +60,15 @@ class OperatorContext:
         self._registrations = registrations
         self._code = code
 
-    # stores and what operators share
+    # stores and shared objects
 
     @property
     def caching(self) -> bool:
-        """Whether the record cache is on (`statestore.cache.max.bytes` above 0)."""
+        """True if the record cache is on (`statestore.cache.max.bytes` above 0)."""
         return self.task.application.settings.caching
 
     def state_store(self, name: str) -> Any:
-        """The live store of this name: one of the task's, or a global one."""
+        """Return the open store of this name: one of the task's, or a global one."""
         store = self.task.stores.get(name)
         if store is None:
             store = self.task.global_stores.get(name)
@@ -81,25 +81,25 @@ class OperatorContext:
         return checked(store) if self.task.failures.guards_processing else store
 
     def key_identity(self, store: str) -> Callable[[Any], Any] | None:
-        """What gives that by which a store knows a key in memory; None where that is the key itself."""
+        """Return the function from a key to the object by which a store identifies the key; None if it is the key."""
         return KeyCodec(store, self.state_store(store).builder.key).live
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
-        """An object that operators of one task share, made by the first that asks for it."""
+        """Return an object that operators of one task share; the first call creates it."""
         return self._registrations.shared(name, make)
 
     def share_with_columns(self, handle: ColumnHandle) -> None:
-        """Give the columnar form of this operator what it works with."""
+        """Give the columnar form of this operator its shared state."""
         self._registrations.column_handles.add(self.node, handle)
 
     # closures
 
     def chained(self, *statements: Statement) -> Forward:
-        """Statements of this operator as one closure."""
+        """Return statements of this operator as one closure."""
         return self._code.chained([Link(self.node, statement) for statement in statements])
 
     def guarded(self, closure: Forward) -> Forward:
-        """The closure of this operator under its name; handlers are asked about what fails in it."""
+        """Return the closure of this operator under its name, with errors passed to the handlers."""
         closure = self._code.named(self.node, closure)
         failures = self.task.failures
         if not failures.guards_processing:
@@ -107,7 +107,7 @@ class OperatorContext:
         return failures.guarded(self.node, closure, self.current.error_context)
 
     def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
-        """Rows that one record releases, or a flush: output is sent as it gathers."""
+        """Yield the rows that one record or a flush releases; send output as it accumulates."""
         return self.task.sending_meanwhile(rows)
 
     def dropped(self, reason: str) -> None:
@@ -127,7 +127,8 @@ class OperatorContext:
     def at_idle(self, callback: Callable[[int], bool]) -> None:
         """Call `callback(elapsed_ms)` as time passes on idle input, parents before children.
 
-        The callback moves its stream time on, if it has seen a record, and returns whether anything may have come out.
+        The callback advances the operator's stream time, if it has had a record, and returns whether it may have
+        forwarded records.
         """
         self._registrations.at_idle.append((self.node, self._code.named(self.node, callback)))
 
@@ -136,36 +137,36 @@ class OperatorContext:
         self._registrations.at_close.append((self.node, self._code.named(self.node, callback)))
 
     def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Call `callback(time)` at intervals; the first time as Kafka Streams does."""
+        """Call `callback(time)` at intervals; the first call is at the same time as in Kafka Streams."""
         failures = self.task.failures
         named = self._code.named(self.node, callback)
         if failures.guards_processing:
             named = failures.guarded_call(self.node, named, self.current.error_context)
         return self.task.punctuations.schedule(self.node, interval_ms, kind, named)
 
-    # what the task must know of this operator
+    # facts about this operator for the task
 
     def follow_stream_time(self) -> None:
-        """Its processor may schedule punctuators of stream time, which are called between two records."""
+        """Declare that its processor may schedule punctuators of stream time, which are called between two records."""
         self._registrations.follow_stream_time()
 
     def hold_back(self, held_back: DelayedResults[Any]) -> None:
-        """Records wait in this, and are released before every flush and before time goes on."""
+        """Register held-back records, which are released before every flush and before time advances."""
         self._registrations.hold_back(self.node, held_back)
         self.at_flush(held_back.release_all)
 
     def count_bytes(self, num_bytes: Callable[[], int]) -> None:
-        """It holds so many bytes until the next commit."""
+        """Register a function that returns the bytes held until the next commit."""
         self._registrations.count_bytes(num_bytes)
 
     def keep_in_metadata(self, name: str, read: Callable[[], int]) -> int:
-        """Keep a number in the task metadata, such as a stream time; returns that of the last commit, -1 at first.
+        """Store a number in the task metadata, such as a stream time; return its value at the last commit, -1 at first.
 
         Parameters
         ----------
         name : str
             Unique within the operator.
         read : callable
-            Gives the number to keep.
+            Returns the number to store.
         """
         return self._registrations.keep_in_metadata(f"{self.node}:{name}", read)

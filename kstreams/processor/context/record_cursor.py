@@ -1,4 +1,4 @@
-"""`RecordCursor`: how far the loop over the records of a batch has come."""
+"""`RecordCursor`: the position of the record loop in a batch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kstreams.record import Headers
 class RecordCursor:
     """A position within records of one batch, which are processed one by one.
 
-    Offset and stream time are looked up when they are asked for: so they cost nothing for each record.
+    Offset and stream time are looked up only when they are read, so that they cost no time per record.
 
     Parameters
     ----------
     batch : Batch
-        The batch that was read; the cursor goes over some of its records, or all.
+        The batch that was read; the cursor moves over some of its records, or all.
     offsets, stream_times : numpy int64 array, shape (n,)
-        Of each record: its offset, and the highest timestamp up to and with it.
+        The offset of each record, and the highest timestamp up to this record.
     timestamps : list of int, length n
         Event time of each record in milliseconds; the loop takes them from the attribute `timestamps`.
     """
@@ -42,17 +42,17 @@ class RecordCursor:
 
     @property
     def topic(self) -> str:
-        """Where its records came from."""
+        """The topic of its records."""
         return self.batch.source.topic
 
     @property
     def row(self) -> int:
-        """Which record was taken last, from 0."""
+        """The row of the record that was taken last, from 0."""
         return len(self.offsets) - 1 - length_hint(self.timestamps)
 
     @property
     def taken(self) -> int:
-        """How many records were taken."""
+        """The number of records that were taken."""
         return self.row + 1
 
     @property
@@ -62,22 +62,22 @@ class RecordCursor:
 
     @property
     def stream_time(self) -> int:
-        """The highest timestamp (ms) up to and with the record that was taken last."""
+        """The highest timestamp (ms) up to the record that was taken last."""
         return int(self.stream_times[self.row])
 
     def at_record(self) -> RecordCursor:
-        """A cursor that stays at this record, for an operator that processes it after the loop has gone on."""
+        """Return a cursor that stays at this record, for an operator that processes it after the loop has moved on."""
         row = self.row
         return RecordCursor(self.batch, self.offsets[row : row + 1], self.stream_times[row : row + 1], [])
 
 
 Origin: TypeAlias = tuple[RecordCursor | None, int, Headers]
-"""An input record, to be found again: its cursor, how many records were left, and the headers of what it led to.
-One is made for every row that is written where a handler may ask for it: so it is a plain tuple, and read later."""
+"""The identity of an input record: its cursor, the number of records after it, and the headers of its results.
+If a handler may need it, one is created per written row, so it is a plain tuple."""
 
 
 class DelayedRecord(NamedTuple):
-    """A record that an operator holds back, with its headers, its place in the input and the stream time there."""
+    """A record that an operator holds back, with its headers, its place in the input and its progress."""
 
     key: object
     value: object

@@ -1,8 +1,8 @@
-"""`RecordFunction`: a function that reads more of a record than the closures of operators pass on, bound to a task.
+"""`RecordFunction`: a function that reads headers or metadata of a record, bound to a task.
 
-A record is key, value and timestamp on its way through the operators; its headers, and the place of the input record,
-lie in the task's `CurrentRecord`. A function that needs them takes that as its last argument, and is given it for good
-when its operator is bound.
+Operators pass on key, value and timestamp of a record. Its headers, and the place of the input record, are in the
+`CurrentRecord` of the task. A function that needs them takes the `CurrentRecord` as its last argument, which is bound
+once, when the operator is bound.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class RecordFunction(ABC):
 
     @abstractmethod
     def bind(self, current: CurrentRecord) -> Callable[..., Any]:
-        """The function of one task, which takes what other functions of its operator take."""
+        """Return the function for one task, with the parameters that other functions of its operator have."""
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it with the current record as the last argument."""
+        """Call the function with the current record as the last argument."""
         *other_arguments, current = arguments
         return self.bind(current)(*other_arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingCurrent(RecordFunction):
-    """A function of our own whose last argument is the `CurrentRecord`, such as that of an expression."""
+    """A function of kstreams whose last argument is the `CurrentRecord`, such as the function of an expression."""
 
     function: Callable[..., Any]
 
@@ -49,7 +49,7 @@ class ReadingCurrent(RecordFunction):
 
 @dataclass(frozen=True, slots=True)
 class OfRecord(RecordFunction):
-    """A function of the user that takes the whole record: the one of an operator with `with_record=True`.
+    """A function of the user that takes the whole record, in an operator with `with_record=True`.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class OfRecord(RecordFunction):
 
 
 def record_of(current: CurrentRecord, key: object, value: object, timestamp: int) -> RecordWithMetadata[object, object]:
-    """The whole record, for a function of the user."""
+    """Return the whole record, for a function of the user."""
     return RecordWithMetadata(
         key=key,
         value=value,
@@ -82,7 +82,7 @@ def record_of(current: CurrentRecord, key: object, value: object, timestamp: int
 
 
 def with_current(part: T, current: CurrentRecord) -> T:
-    """An operator, or a part of one, with its record functions bound to a task.
+    """Return an operator, or a part of one, with its record functions bound to a task.
 
     An operator within an operator binds its own.
     """

@@ -1,4 +1,4 @@
-"""`Registrations`: what the operators of a task registered while they were bound."""
+"""`Registrations`: the callbacks and objects that the operators of a task registered when they were bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class Registrations:
-    """Callbacks, numbers for the task metadata, and what operators of one task share.
+    """The callbacks, metadata and shared objects of the operators of one task.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class Registrations:
     ----------
     at_flush, at_end_of_input, at_idle, at_close : list of (str, callable)
         Callbacks with the name of their operator, children before parents.
-    held_back : dict of str to HeldBack
-        What operators hold back, by operator, children before parents.
+    held_back : dict of str to DelayedResults
+        The records that operators hold back, by operator, children before parents.
     column_handles : ColumnHandles
     follows_stream_time : bool
-        Whether a processor may schedule punctuators of stream time, which are called between two records.
+        True if a processor may schedule punctuators of stream time, which are called between two records.
     """
 
     __slots__ = (
@@ -58,33 +58,33 @@ class Registrations:
         self.at_close: list[tuple[str, Callable[[], None]]] = []
 
     def follow_stream_time(self) -> None:
-        """A processor was bound that may schedule punctuators of stream time."""
+        """Declare that a processor may schedule punctuators of stream time."""
         self.follows_stream_time = True
 
     def hold_back(self, node: str, held_back: DelayedResults[Any]) -> None:
-        """An operator holds records back in this."""
+        """Register the held-back records of an operator."""
         self.held_back[node] = held_back
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
-        """An object that operators of one task share, made by the first that asks for it."""
+        """Return an object that operators of one task share; the first call creates it."""
         if name not in self._shared:
             self._shared[name] = make()
         instance: S = self._shared[name]
         return instance
 
     def keep_in_metadata(self, key: str, read: Callable[[], int]) -> int:
-        """Keep a number in the task metadata; returns that of the last commit, -1 at first."""
+        """Store a number in the task metadata; return its value at the last commit, -1 at first."""
         self._read[key] = read
         return self._metadata.get(key, -1)
 
     def metadata(self) -> dict[str, int]:
-        """The numbers that operators keep, as they are now."""
+        """Return the present numbers of the operators for the task metadata."""
         return {key: read() for key, read in self._read.items()}
 
     def count_bytes(self, num_bytes: Callable[[], int]) -> None:
-        """An operator holds so many bytes until the next commit."""
+        """Register a function that returns the bytes an operator holds until the next commit."""
         self._bytes.append(num_bytes)
 
     def num_bytes(self) -> int:
-        """Roughly what operators hold in memory until the next commit."""
+        """Return the approximate memory of operators until the next commit."""
         return sum([num_bytes() for num_bytes in self._bytes])

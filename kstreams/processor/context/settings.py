@@ -1,4 +1,4 @@
-"""`TaskSettings`: the settings that tasks and their operators read, as values."""
+"""`TaskSettings`: the settings that tasks and their operators read."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ class TaskSettings:
     Parameters
     ----------
     caching : bool
-        Whether the record cache is on.
+        True if the record cache is on.
     uncommitted_bytes : int
-        What the tasks of one thread may hold until they commit.
+        The bytes that the tasks of one thread may hold until they commit.
     errors : ErrorPolicies
     timestamp_extractor
         A function, a class or a name, for sources that have no extractor of their own.
     idle_timeout_ms : int
-        After how long sources are idle that do not say so themselves; negative: never.
+        The time after which a source without an own setting is idle; negative: never.
     most_ahead_ms : int
-        How far times of records may lie ahead of the clock; negative: any distance.
+        The time by which records may be ahead of the clock; negative: any distance.
     columns_min_rows : int
-        Rows that a batch must have to be processed in columns.
+        The least rows of a batch that is processed in columns.
     log_summary_interval_ms : int
         Least time between two log lines that count dropped records.
     counts_forwarded : bool
-        Whether operators count what they pass on.
+        True if operators count the records that they forward.
     trace_records : str
         `none`, `sampled` or `all`: which records are traced through the operators.
     async_concurrency, async_timeout_ms : int
-        Most calls of an async function at once, and how long each may take, where an operator does not say so.
+        The most concurrent calls of an async function, and the timeout of each, for operators without own settings.
     app_configs : mapping of str to object
-        All settings, for processors that ask for them.
+        All settings, for processors that read them.
     explicit : mapping of str to object
-        Those of them that somebody has set.
+        The settings that are set explicitly.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class TaskSettings:
 
     @classmethod
     def of(cls, config: Config) -> TaskSettings:
-        """Those of a configuration; raises ConfigError where two of them contradict each other."""
+        """Return the settings of a configuration. Raises ConfigError if two settings contradict each other."""
         return cls(
             caching=config.caches,
             uncommitted_bytes=MemoryShares.of(config).uncommitted // int(config["num.stream.threads"]),
@@ -83,5 +83,5 @@ class TaskSettings:
         )
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, object]:
-        """The settings that somebody has set and whose key begins with `prefix`, without it."""
+        """Return the explicit settings whose key begins with `prefix`, by the key without the prefix."""
         return {key.removeprefix(prefix): value for key, value in self.explicit.items() if key.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""`TableView`: how an operator looks up rows of a table, whether a store holds them or not."""
+"""`TableView`: the lookup of a table's rows, whether or not a store holds them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, Protocol, TypeAlias
 from kstreams.processor.context.operator_context import OperatorContext
 
 ValueGetter: TypeAlias = Callable[..., Any]
-"""Looks up a key of a table: a `ValueAndTimestamp`, or None; that of a versioned table also takes a time in ms."""
+"""Looks up a key of a table: a `ValueAndTimestamp`, or None. For a versioned table it also takes a time in ms."""
 
 ValuesGetter: TypeAlias = Callable[[list[Any]], list[Any]]
-"""Looks many keys up as they are now: values without timestamps."""
+"""Looks up the present values of several keys, without timestamps."""
 
 
 class TableView(Protocol):
-    """How a join looks into a table, materialized or not."""
+    """The view that a join has of a table, materialized or not."""
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The stores that the lookup needs: whoever looks in must be connected to them."""
+        """The stores that the lookup reads; the operator must be connected to them."""
         ...
 
     def bind(self, context: OperatorContext) -> ValueGetter:
-        """The live lookup for one task."""
+        """Return the lookup for one task."""
         ...
 
     def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
-        """The values of many keys; `get` is what `bind` gave."""
+        """Return the lookup of several keys; `get` is the result of `bind`."""
         return lambda keys: [None if row is None else row[0] for row in map(get, keys)]

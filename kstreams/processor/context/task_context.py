@@ -1,4 +1,4 @@
-"""`TaskContext`: what is constant for a task, and shared by all its operators."""
+"""`TaskContext`: the parts of a task that all its operators share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kstreams.processor.context.task_punctuations import TaskPunctuations
 
 
 class CommitRequest:
-    """The request of the processors of one task; it holds until the next flush.
+    """The request of a task's processors for a commit; it holds until the next flush.
 
     Examples
     --------
@@ -38,13 +38,13 @@ class CommitRequest:
         self.is_made = True
 
     def clear(self) -> None:
-        """The commit comes."""
+        """Clear the request, as the commit follows."""
         self.is_made = False
 
 
 T = TypeVar("T")
 
-_CHECKED_AFTER = 1_000  # rows after which it is looked up how much was written
+_ROWS_PER_SEND = 1_000  # rows between two checks whether the output is large enough to be sent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,14 +57,14 @@ class TaskContext:
     task_id : str
     partition : int
     stores, global_stores : mapping of str to StateStore
-        By name.
+        Stores by name.
     state_dir : Path or None
         The task's folder on the local disk.
     current : CurrentRecord
     failures : Failures
     punctuations : TaskPunctuations
     send_if_many : callable
-        Sends what was written, once there is enough of it.
+        Sends the output if there is enough of it.
     """
 
     application: Application
@@ -78,27 +78,29 @@ class TaskContext:
     punctuations: TaskPunctuations
     send_if_many: Callable[[], None]
     sensors: dict[tuple[str, str], Sensor] = field(default_factory=dict)
-    """Of processors, by node and name."""
+    """The sensors of processors, by node and name."""
     commit_request: CommitRequest = field(default_factory=CommitRequest)
     forwarded: ForwardedCounts | None = None
-    """Where the settings ask for it."""
+    """The counters of forwarded records; None if the settings do not ask for them."""
 
     def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
-        """Rows that one record releases, or a flush: there may be very many, so output is sent as it gathers."""
+        """Yield the rows that one record or a flush releases, possibly very many; send output as it accumulates."""
         for number, row in enumerate(rows, 1):
             yield row
-            if not number % _CHECKED_AFTER:
+            if not number % _ROWS_PER_SEND:
                 self.send_if_many()
 
     def state_folder(self) -> Path:
-        """The task's folder on the local disk, made when somebody asks for it."""
+        """Return the task's folder on the local disk; the first call creates it."""
         if self.state_dir is None:
             raise StateError(f"Task {self.task_id} keeps nothing on disk, so that it has no folder for processors.")
         private_folder(self.state_dir)
         return self.state_dir
 
     def drop(self, node: str, reason: str, count: int = 1) -> None:
-        """Count records that a node skips, the current one last; log it, and write a dead letter if that is wanted."""
+        """Count and log records that a node drops, the current one last; write a dead letter if the settings ask for
+        it.
+        """
         if self.failures.keeps_dropped:
             self.failures.dropped(self.current.error_context(node), reason, count)
         else:

@@ -10,14 +10,14 @@ from kstreams.processor.api.punctuation import Cancellable, Punctuations, Punctu
 
 
 class TaskPunctuations:
-    """Schedules of the processors of one task.
+    """The schedules of the processors of one task.
 
     Parameters
     ----------
     clock : Clock
     deadlines : mapping of str to int
-        What `deadlines()` of an earlier instance gave: punctuators that are scheduled in `init` keep their rhythm, and
-        their order where several are due at once.
+        The result of `deadlines()` of an earlier instance. Punctuators that are scheduled in `init` keep their phase,
+        and their order if several are due at once.
     """
 
     __slots__ = ("_clock", "_deadlines", "_in_init", "_is_bound", "stream_time", "wall_clock")
@@ -33,9 +33,10 @@ class TaskPunctuations:
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
     ) -> Cancellable:
-        """Call `callback(time)` at intervals; the first time as Kafka Streams does.
+        """Call `callback(time)` at intervals; the first call is at the same time as in Kafka Streams.
 
-        Stream time starts at the epoch, so that it fires with the first record; wall-clock time after one interval.
+        Stream time starts at the epoch, so that the first record causes a call; the first call in wall-clock time is
+        after one interval.
         """
         by_stream_time = kind is PunctuationType.STREAM_TIME
         punctuations = self.stream_time if by_stream_time else self.wall_clock
@@ -49,7 +50,7 @@ class TaskPunctuations:
         return schedule
 
     def end_of_init(self, nodes: Sequence[str]) -> None:
-        """All processors are initialised: what is scheduled from now on is not carried over to another instance.
+        """Start the punctuators of `init` after all processors are initialised. Later ones are not carried over.
 
         Operators are bound children first. Kafka Streams initialises them in the order of `nodes`.
         """
@@ -64,7 +65,7 @@ class TaskPunctuations:
         self._is_bound = True
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator of `init` is due next, in ms of its kind of time, and its place in the queue."""
+        """Return the next deadline of each punctuator of `init`, in ms of its time, and its place in the queue."""
         places = {schedule: at for at, schedule in enumerate([*self.stream_time, *self.wall_clock])}
         due = {name: entry.schedule for name, entry in self._in_init.items() if not entry.schedule.cancelled}
         times = {name: schedule.deadline_ms for name, schedule in due.items()}
@@ -72,7 +73,7 @@ class TaskPunctuations:
 
 
 class _InInit(NamedTuple):
-    """A punctuator that was scheduled in `init`: its node, its queue, when it is due first."""
+    """A punctuator that was scheduled in `init`: its node, its queue, its first deadline."""
 
     node: str
     punctuations: Punctuations

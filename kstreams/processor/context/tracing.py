@@ -1,7 +1,7 @@
-"""`Tracing`: spans of OpenTelemetry for the operators that a record passes, below the trace that its headers carry.
+"""`Tracing`: OpenTelemetry spans of the operators that a record passes, below the trace in the record's headers.
 
-The headers of W3C's trace context are what holds a trace together: an operator finds the span above it in the headers
-of the record, and has those below it, and what is written, find its own. So a trace goes on wherever headers go:
+The headers of W3C's trace context connect the spans of a trace. An operator reads its parent span from the headers of
+the record, and writes its own span into the headers for its children and for written records. So a trace continues
 through repartition topics, caches, buffers and async calls.
 """
 
@@ -26,19 +26,19 @@ _SAMPLED = 0x01
 
 
 class Tracing:
-    """Lets the closures of one task make spans, by the tracer provider that the process has.
+    """The spans of one task, created by the tracer provider of the process.
 
     Parameters
     ----------
     current : CurrentRecord
     application_id, task_id : str
     begins : bool
-        Whether a record without a trace begins one, if the sampler of the provider says so.
+        True if a record without a trace begins one, if the sampler of the provider samples it.
 
     Raises
     ------
     ConfigError
-        When OpenTelemetry is not installed.
+        If OpenTelemetry is not installed.
     """
 
     def __init__(self, current: CurrentRecord, application_id: str, task_id: str, *, begins: bool) -> None:
@@ -48,7 +48,7 @@ class Tracing:
         self._tracer = _tracer()
 
     def traced(self, node: TopologyNode, forward: Forward) -> Forward:
-        """The closure of a node; each record that carries a trace is a span of it."""
+        """Return the closure of a node, with a span for each record that carries a trace."""
         start = self._start_of(node)
         current = self._current
         begins = self._begins and isinstance(node, SourceNode)
@@ -106,7 +106,7 @@ def _tracer() -> Tracer:
 
 
 def _context_of(headers: Headers) -> Context | None:
-    """The trace that headers carry; one that cannot be read is none, as W3C has it."""
+    """Return the trace in headers. A trace that cannot be read is None, as W3C specifies."""
     if not headers:
         return None
     carried = _carried(headers)
@@ -130,7 +130,7 @@ def _carried(headers: Headers) -> dict[str, str]:
 
 
 def _headers_below(headers: Headers, span: Span) -> Headers:
-    """The headers for what comes of a record within a span of it."""
+    """Return the headers for the results of a record, with the span as their parent."""
     from opentelemetry.trace import set_span_in_context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

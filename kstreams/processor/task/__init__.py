@@ -1,1 +1,1 @@
-"""A task: one sub-topology at work on one partition, from batches read to batches written."""
+"""A task: one sub-topology on one partition, from the batches it reads to the batches it writes."""

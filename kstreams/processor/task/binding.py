@@ -1,4 +1,4 @@
-"""From a sub-topology to the closures of one task: bound from the sinks upwards, each knowing its children alone."""
+"""The binding of a sub-topology: creates the closures of one task from the sinks upwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial, singledispatch
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
 from kstreams.processor.context.delayed_results import release_before
-from kstreams.processor.context.forwarded import NOBODY, ForwardedCounts
+from kstreams.processor.context.forwarded import NO_CHILD, ForwardedCounts
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.operator_context import OperatorContext
@@ -30,7 +30,7 @@ def bind(
     code: OperatorCode,
     tracing: Tracing | None = None,
 ) -> Mapping[str, Forward]:
-    """The closure of every node by name; that of a source passes records to its children.
+    """Return the closure of every node by name; the closure of a source passes records to its children.
 
     Children are called in order of declaration, each with its whole subtree before the next.
     """
@@ -38,7 +38,7 @@ def bind(
 
 
 class _Closures(dict[str, Forward]):
-    """Closures by node; that of a chain of simple steps is compiled for each place where somebody enters it."""
+    """The closures by node. A chain of simple steps is compiled for each place where records enter it."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class _Closures(dict[str, Forward]):
     def _add(self, node: TopologyNode) -> None:
         statement = _statement(node, self._context, self._outputs)
         if statement is None:
-            children = {child: self._below(node.name, child) for child in self._children[node.name]}
-            below = children or self._nobody_below(node.name)
+            children = {child: self._child_closure(node.name, child) for child in self._children[node.name]}
+            below = children or self._without_children(node.name)
             connected = node.stores if isinstance(node, ProcessorNode) else ()
             bound = OperatorContext(node.name, self._context, below, self._registrations, self._code, connected)
             closure = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
             self[node.name] = self._traced(node.name, closure)
         else:
-            links = (Link(node.name, statement), *self._rest(node.name))
+            links = (Link(node.name, statement), *self._links_after(node.name))
             let_pass = self._barriers.get(node.name)
             first = () if let_pass is None else (Link(node.name, Statement("{let_pass}()", {"let_pass": let_pass})),)
             self._chains[node.name] = (*first, *links)
@@ -89,35 +89,35 @@ class _Closures(dict[str, Forward]):
 
         return process
 
-    def _rest(self, name: str) -> tuple[Link, ...]:
-        """What follows a simple step: the chain of its only child, or a call of all its children.
+    def _links_after(self, name: str) -> tuple[Link, ...]:
+        """Return the links after a simple step: the chain of its only child, or a call of all its children.
 
-        With traces each is a closure of its own, which may have a span.
+        With tracing, each child is a closure of its own, which may have a span.
         """
         children = self._children[name]
         if not children:
             return ()
         if len(children) == 1 and children[0] in self._chains and self._tracing is None:
             return (*self._counted(name, children[0]), *self._chains[children[0]])
-        return (Link(name, passing_on(forward_to_all([self._below(name, child) for child in children]))),)
+        return (Link(name, passing_on(forward_to_all([self._child_closure(name, child) for child in children]))),)
 
     def _counted(self, name: str, child: str) -> tuple[Link, ...]:
-        """The link that counts what a node passes to its child."""
+        """Return the link that counts the records a node passes to its child."""
         counts = self._counts_of(name)
         return () if counts is None else (Link(name, counts.statement(name, child)),)
 
-    def _below(self, name: str, child: str) -> Forward:
-        """The closure of a node's child, as that node calls it."""
+    def _child_closure(self, name: str, child: str) -> Forward:
+        """Return the closure of a node's child, as the node calls it."""
         counts = self._counts_of(name)
         return self[child] if counts is None else counts.counting(name, child, self[child])
 
-    def _nobody_below(self, name: str) -> dict[str, Forward]:
-        """What counts the results of an operator that nobody takes."""
+    def _without_children(self, name: str) -> dict[str, Forward]:
+        """Return the counter of the results of an operator without children."""
         counts = self._counts_of(name)
-        return {} if counts is None else {NOBODY: counts.counting(name, NOBODY, forward_to_all([]))}
+        return {} if counts is None else {NO_CHILD: counts.counting(name, NO_CHILD, forward_to_all([]))}
 
     def _counts_of(self, name: str) -> ForwardedCounts | None:
-        """Where to count what a node passes on, if that is wanted; sources count what they read."""
+        """Return the counters of a node, if records are counted; sources count the records they read."""
         return None if isinstance(self._nodes[name], SourceNode) else self._context.forwarded
 
     def __missing__(self, name: str) -> Forward:
@@ -129,7 +129,7 @@ class _Closures(dict[str, Forward]):
 
 
 def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
-    """The names of every node's children, in order of declaration."""
+    """Return the names of every node's children, in order of declaration."""
     children: dict[str, list[str]] = {node.name: [] for node in sub_topology.nodes}
     for node in sub_topology.nodes:
         for parent in () if isinstance(node, SourceNode) else node.parents:
@@ -138,7 +138,7 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
 
 
 def _statement(node: TopologyNode, context: TaskContext, outputs: OutputBuffers) -> Statement | None:
-    """What a simple step or a sink does with a record; None for all that need a closure of their own."""
+    """Return the statement of a simple step or a sink; None for nodes that need a closure of their own."""
     if isinstance(node, SinkNode):
         return outputs.statement_for(node)
     if isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator):
@@ -161,7 +161,7 @@ def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers, code: 
 
 @_closure.register
 def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
-    assert not isinstance(node.operator, StatementOperator)  # those stand in chains
+    assert not isinstance(node.operator, StatementOperator)  # they are in chains
     operator = with_current(node.operator, context.current)
     return bind_operator(operator, context, forward_to_all(list(context.children.values())))
 
@@ -172,7 +172,7 @@ def _(node: SinkNode, context: OperatorContext, outputs: OutputBuffers, code: Op
 
 
 def forward_to_all(children: list[Forward]) -> Forward:
-    """One closure that calls all of these in turn."""
+    """Return one closure that calls all of these in turn."""
     if len(children) == 1:
         return children[0]
     return _to_two(*children) if len(children) == 2 else _to_many(tuple(children))
@@ -195,6 +195,6 @@ def _to_many(children: tuple[Forward, ...]) -> Forward:
 
 
 def in_order_of(sub_topology: SubTopology, callbacks: list[tuple[str, Callable[[], None]]]) -> list[Callable[[], None]]:
-    """Callbacks of operators, parents before children."""
+    """Return callbacks of operators, parents before children."""
     place = {node.name: i for i, node in enumerate(sub_topology.nodes)}
     return [callback for _, callback in sorted(callbacks, key=lambda named: place[named[0]])]

@@ -1,7 +1,7 @@
-"""Idle input: stream time goes on with the wall clock where no records come. Pure logic, no clock.
+"""Idle input: stream time advances with the wall clock while no records come. Pure logic, without a clock.
 
-A source is idle once no record of it came for its limit. When all sources are idle from which records reach an
-operator, or those it shares a store with, its stream time moves by the wall-clock time since its last input.
+A source is idle if it had no record for its limit. If all sources are idle whose records reach an operator, or an
+operator that shares a store with it, its stream time advances by the wall-clock time since its last input.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ NEVER_IDLE = -1
 _SINCE = "idle_since:"
 _MOVED = "idle_moved:"
 WHOLE_TASK = ""
-"""Stands among the steps for the task itself: the stream time that processors see."""
+"""The name of the step that stands for the task: the stream time that processors read."""
 
 
 class IdleInput:
-    """How far the time of each step moves.
+    """The advance of stream time of each step while input is idle.
 
     Parameters
     ----------
     limits_ms : mapping of str to int
-        By source: after how long without records it is idle; negative: never.
+        By source, the time without records after which it is idle; negative: never.
     feeds : mapping of str to set of str
-        By step: the sources from which records reach it.
+        By step, the sources whose records reach it.
     now_ms : int
-        Where the wall clock stands: before that nothing was idle.
-    kept : mapping of str to int, optional
-        What `times` gave, when this goes on where another instance left off.
+        The wall-clock time at the start; no source is idle before it.
+    saved_times : mapping of str to int, optional
+        The result of `times` of the instance that this one continues.
 
     Examples
     --------
@@ -48,19 +48,21 @@ class IdleInput:
         limits_ms: Mapping[str, int],
         feeds: Mapping[str, set[str]],
         now_ms: int,
-        kept: Mapping[str, int] = MappingProxyType({}),
+        saved_times: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._limits_ms = limits_ms
         self._feeds = {step: sources for step, sources in feeds.items() if all(limits_ms[s] >= 0 for s in sources)}
-        self._since_ms = {source: kept.get(f"{_SINCE}{source}", now_ms) for source in limits_ms}
-        self._moved_ms = {step: kept.get(f"{_MOVED}{step}", now_ms) for step in feeds}  # to where its time was moved
+        self._since_ms = {source: saved_times.get(f"{_SINCE}{source}", now_ms) for source in limits_ms}
+        self._moved_ms = {
+            step: saved_times.get(f"{_MOVED}{step}", now_ms) for step in feeds
+        }  # the wall-clock time up to which its stream time has advanced
 
     def seen(self, source: str, now_ms: int) -> None:
-        """A record of a source has come, or waits to be read."""
+        """Note that a record of a source has come, or waits to be read."""
         self._since_ms[source] = now_ms
 
     def moves(self, now_ms: int) -> dict[str, int]:
-        """By step, in ms: how far its stream time moves now. To be called once for each moment."""
+        """Return the advance of stream time by step, in ms. Call it once for each moment."""
         moves = {}
         for step, sources in self._feeds.items():
             if all(now_ms - self._since_ms[source] >= self._limits_ms[source] for source in sources):
@@ -71,22 +73,22 @@ class IdleInput:
         return moves
 
     def times(self) -> dict[str, int]:
-        """What another instance needs to go on where this one leaves off."""
+        """Return the times that another instance needs to continue."""
         since = {f"{_SINCE}{source}": at for source, at in self._since_ms.items()}
         return since | {f"{_MOVED}{step}": at for step, at in self._moved_ms.items()}
 
 
 def idle_input(
-    sub_topology: SubTopology, nodes: Iterable[str], limit_ms: int, now_ms: int, kept: Mapping[str, int]
+    sub_topology: SubTopology, nodes: Iterable[str], limit_ms: int, now_ms: int, saved_times: Mapping[str, int]
 ) -> IdleInput | None:
-    """How far time moves in a task while its input is idle (`limit_ms`: the default of sources); None: it never is."""
+    """Return the idle input of a task; None if no source is ever idle. `limit_ms` is the default limit of sources."""
     limits_ms = {source.name: limit_of(source, limit_ms) for source in sub_topology.sources}
     if all(limit < 0 for limit in limits_ms.values()):
         return None
-    return IdleInput(limits_ms, {node: feeding(sub_topology, node) for node in nodes}, now_ms, kept)
+    return IdleInput(limits_ms, {node: feeding(sub_topology, node) for node in nodes}, now_ms, saved_times)
 
 
 def limit_of(source: SourceNode, default_ms: int) -> int:
-    """After how long (ms) a source is idle, negative: never. An internal topic waits for all that feeds it."""
+    """Return the time (ms) after which a source is idle, negative for never. An internal topic waits for its inputs."""
     limits = [default_ms if limit is None else limit for limit in source.idle_ms]
     return max(limits) if min(limits) >= 0 else NEVER_IDLE

@@ -1,4 +1,4 @@
-"""`TaskInputs`: the input topics of a task: their batches get event times, and their rows are decoded."""
+"""`TaskInputs`: the input topics of a task; gives batches their event times, and decodes their rows."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ NEGATIVE_TIMESTAMP = "negative timestamp"
 OUT_OF_RANGE = "timestamp out of range"
 TOO_FAR_AHEAD = "timestamp too far ahead of the clock"
 _CURE = (
-    "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that tells the time of "
-    "a record"
+    "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that returns the time "
+    "of a record"
 )
 
 
 DecodedRows: TypeAlias = tuple[list[Any], list[Any]]
-"""Keys and values of some records as live objects."""
+"""Keys and values of records as objects."""
 
 
 class TopicInput:
-    """One input topic of a task: its source, and the closure behind that.
+    """One input topic of a task: its source, and the closure after the source.
 
-    `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
-    `records_in` counts the records that are done, those that were skipped among them.
+    `partition_time` is the highest timestamp (ms) stamped so far, -1 at first; extractors may fall back to it.
+    `records_in` counts the processed and the skipped records.
     """
 
     __slots__ = (
@@ -79,15 +79,15 @@ class TopicInput:
         self._task_id = context.task_id
         default = context.application.settings.timestamp_extractor
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
-        self._most_ahead_ms = most_ahead_ms  # of the clock; negative: any distance
+        self._most_ahead_ms = most_ahead_ms  # negative: any distance ahead of the clock
         sides = (("key", source.key), ("value", source.value))
         self._asking = [side for side, serde in sides if serde is not None and serde.asks_registry]
-        self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
+        self._whole: Batch | None = None  # the batch whose decoded rows are cached for its next slices
         self._rows: DecodedRows | None = None
-        self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: reports a row that was left out
+        self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset, the report of a skipped row
 
     def stamp(self, batch: Batch) -> Batch:
-        """The batch under its event times, without the rows that have none or do not decode: these are skipped."""
+        """Return the batch with its event times, without rows that have none or do not decode, which are skipped."""
         if self._failures.guards_deserialization:
             batch = self._decodable(batch)
         batch = self._timed(batch)
@@ -101,11 +101,11 @@ class TopicInput:
 
     @property
     def has_skipped(self) -> bool:
-        """Whether rows were skipped that are not reported yet."""
+        """True if skipped rows are not reported yet."""
         return bool(self._skipped)
 
     def report_skipped(self, offset: int) -> bool:
-        """Report the rows that were skipped, up to and with an offset; whether there were any."""
+        """Report the skipped rows up to and including an offset; return whether there were any."""
         reported = False
         while self._skipped and self._skipped[0][0] <= offset:
             self._skipped.pop(0)[1]()
@@ -114,7 +114,7 @@ class TopicInput:
         return reported
 
     def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
-        """The first row whose schema the registry, being away, cannot tell, and the error; None where all is known."""
+        """Return the first row whose schema is not cached while the registry is away, and the error; else None."""
         missing_schemas = []
         for side in self._asking:
             column, serde = self._side(batch, side)
@@ -122,11 +122,11 @@ class TopicInput:
         return min(filter(None, missing_schemas), key=itemgetter(0), default=None)
 
     def count_processed(self, count: int) -> None:
-        """So many more records are done."""
+        """Count processed records."""
         self.records_in += count
 
     def decoded(self, batch: Batch) -> DecodedRows:
-        """Keys and values as live objects. A batch that is taken in short runs is decoded once."""
+        """Return keys and values as objects. A batch that is taken in short runs is decoded once."""
         rows = batch.decoded if batch.whole is None else self._decoded_whole(batch.whole, batch)
         if rows is None:
             return self._decode(batch)
@@ -134,13 +134,13 @@ class TopicInput:
         return rows[0][batch.start : stop], rows[1][batch.start : stop]
 
     def _decoded_whole(self, whole: Batch, part: Batch) -> DecodedRows | None:
-        """The rows of the batch that a slice is of; None when there is one that does not decode."""
+        """Return the rows of the batch of a slice; None if a row of the batch does not decode."""
         if self._whole is not whole:
             self._whole = whole
             try:
                 self._rows = self._decode(whole)
             except SerdeError:
-                self._rows = None  # the rows before the bad one still have their turn
+                self._rows = None  # the rows before the bad one are still processed
         rows = self._rows
         if part.start + len(part) == len(whole):
             self._whole = self._rows = None
@@ -153,12 +153,12 @@ class TopicInput:
         )
 
     def _side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde[Any]]:
-        """The bytes of keys or values with what their headers say of them, and their serde."""
+        """Return the bytes of keys or values with the parts from their headers, and their serde."""
         serde = (self.source.key if side == "key" else self.source.value) or BytesSerde()
         return serde.framed(batch.keys if side == "key" else batch.values, batch.headers), serde
 
     def _timed(self, batch: Batch) -> Batch:
-        """The batch under the times that the extractor gives."""
+        """Return the batch with the times from the extractor."""
         if not isinstance(self._extract, FailOnInvalidTimestamp):
             return self._extracted(batch)
         timestamps = batch.timestamps.to_numpy()
@@ -166,12 +166,12 @@ class TopicInput:
         return batch if times is timestamps else _with_times(batch, pa.array(times), batch.decoded)
 
     def _limit_ms(self) -> int:
-        """The last time that is let in now."""
+        """Return the latest time that is accepted now."""
         ahead_ms = self._most_ahead_ms
         return LATEST_MS if ahead_ms < 0 else min(self._clock.wall_ms() + ahead_ms, LATEST_MS)
 
     def _valid(self, batch: Batch, limit_ms: int) -> Batch:
-        """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
+        """Return the rows with a valid time. Without a handler, an invalid time ends the task before other rows."""
         times = batch.timestamps.to_numpy()
         report = partial(self._invalid, batch)
         valid = are_valid(times)
@@ -182,7 +182,7 @@ class TopicInput:
         return self._only(batch, valid & (times <= limit_ms), report)
 
     def _is_failure(self, time_ms: int) -> bool:
-        """Whether a time that is not valid is a failure: a function says by a negative one to drop the record."""
+        """Return whether an invalid time is a failure. A function returns a negative time to drop the record."""
         return getattr(self._extract, "fails", time_ms >= 0)
 
     def _extracted(self, batch: Batch) -> Batch:
@@ -201,7 +201,7 @@ class TopicInput:
         return self._only_timed(timed, batch, errors) if errors else timed
 
     def _only_timed(self, timed: Batch, batch: Batch, errors: Mapping[int, InvalidTimestampError]) -> Batch:
-        """The rows that the extractor gave a time; the others are reported with the time under which they were read."""
+        """Return the rows with a time from the extractor; the others are reported with the time they were read with."""
         report = partial(self._untimed, batch, errors)
         if not self._failures.guards_deserialization:
             report(min(errors))
@@ -212,7 +212,7 @@ class TopicInput:
         self._failures.invalid_time(context, _raw(context), errors[row])
 
     def _decodable(self, batch: Batch) -> Batch:
-        """The rows that decode, with what they decode to; the handler is asked about the others."""
+        """Return the rows that decode, with their objects; the handler decides about the others."""
         batch = batch.alone()
         try:
             batch.decoded = self._decode(batch)
@@ -250,7 +250,7 @@ class TopicInput:
         return ErrorHandlerContext.of_row(batch, row, self.source.name, self._task_id)
 
     def _only(self, batch: Batch, is_valid: np.ndarray[Any, Any], report: Callable[[int], None]) -> Batch:
-        """Some rows of a batch; `report` is called with each of the others when the task has come so far."""
+        """Return some rows of a batch; `report` is called with each other row when the task reaches it."""
         self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~is_valid)]
         self._skipped.sort(key=itemgetter(0))
         return batch.filter(is_valid)
@@ -259,7 +259,7 @@ class TopicInput:
         try:
             return serde.decode_rows(column)
         except RegistryError:
-            raise  # no fault of the record: what a handler skips for it would be lost
+            raise  # not the fault of the record: a handler must not drop it
         except Exception as error:
             raise self._first_failure(batch, side, column, serde, error) from error
 
@@ -300,30 +300,30 @@ class TaskInputs:
         return iter(self._by_topic.values())
 
     def of(self, topic: str) -> TopicInput:
-        """The input from a topic; raises UnknownTopicError when no source reads it."""
+        """Return the input from a topic. Raises UnknownTopicError if no source reads it."""
         if topic not in self._by_topic:
             self._add(topic, self._matching(topic))
         return self._by_topic[topic]
 
     def records_in(self) -> int:
-        """How many records of the user's topics are done: those of internal topics were counted where they came in."""
+        """Return the number of processed records of the user's topics; internal ones were counted before."""
         by_topic = list(self._by_topic.items())  # the task may add to them meanwhile
         return sum(entry.records_in for topic, entry in by_topic if topic not in self._internal)
 
     def records_by_source(self) -> Counter[str]:
-        """How many records are done, by source node."""
+        """Return the number of processed records by source node."""
         counts = Counter[str]()
         for entry in list(self._by_topic.values()):
             counts[entry.source.name] += entry.records_in
         return counts
 
     def partition_times(self) -> dict[str, int]:
-        """The part of the task metadata that is about the inputs."""
+        """Return the part of the task metadata about the inputs."""
         return {f"partition_time:{topic}": entry.partition_time for topic, entry in self._by_topic.items()}
 
     def _add(self, topic: str, source: SourceNode) -> None:
         partition_time = self._metadata.get(f"partition_time:{topic}", -1)
-        # What the application itself has written was let in where it came in.
+        # Records of internal topics were checked when they entered the application.
         most_ahead_ms = -1 if topic in self._internal else self._context.application.settings.most_ahead_ms
         forward = self._forwards[source.name]
         self._by_topic[topic] = TopicInput(source, forward, self._context, partition_time, most_ahead_ms)
@@ -337,12 +337,12 @@ class TaskInputs:
 
 
 def _latest(batch: Batch) -> int:
-    """The highest time of a batch (ms), a negative one counting as higher than all; -1 for an empty one."""
+    """Return the highest time of a batch (ms), where a negative time counts as the highest; -1 for an empty batch."""
     return int(batch.timestamps.to_numpy().view(np.uint64).max()) if len(batch) else -1
 
 
 def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
-    """The input record as it was read."""
+    """Return the input record as it was read."""
     key = context.source_raw_key
     value = context.source_raw_value
     time = context.timestamp

@@ -1,7 +1,7 @@
-"""`Interleaved`: records of several partitions in the order in which a task takes them, where they alternate quickly.
+"""`Interleaved`: records of several partitions in processing order, for partitions that alternate quickly.
 
-Each partition's records stay together, as columns; what is added is from which partition each record comes. So it
-costs little that inputs of a join take turns record by record.
+Each partition's records stay together, as columns; an array says from which partition each record comes. So inputs of
+a join may alternate record by record at little cost.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ class Interleaved(NamedTuple):
 
     @classmethod
     def run(cls, batch: Batch) -> Interleaved:
-        """The records of one partition alone."""
+        """Return the records of one partition alone."""
         return cls([batch], np.zeros(len(batch), np.int64))
 
     @property
     def num_records(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.which)
 
     def turns(self) -> Iterator[tuple[int, int]]:
-        """(part, how many of its records come next), in order."""
+        """Yield the number of a part and the number of its records that come next, in order."""
         starts, lengths = turns_of(self.which)
         return zip(self.which[starts].tolist(), lengths.tolist(), strict=True)
 
     def runs(self) -> Iterator[tuple[int, Batch]]:
-        """The turns as batches, each with the number of its part."""
+        """Yield the turns as batches, each with the number of its part."""
         processed = [0] * len(self.parts)
         for part, count in self.turns():
             yield part, self.parts[part].slice(processed[part], processed[part] + count)
             processed[part] += count
 
     def timestamps(self) -> Integers:
-        """Those of all records, in the order of processing."""
+        """Return the timestamps of all records, in the order of processing."""
         timestamps: list[Integers] = [part.timestamps.to_numpy() for part in self.parts]
         if len(timestamps) == 1:
             return timestamps[0]
@@ -69,21 +69,21 @@ class Interleaved(NamedTuple):
         return times
 
     def times(self, before_ms: int) -> list[tuple[Integers, list[int]]]:
-        """For each part, of every record: the highest timestamp up to and with it, and its own.
+        """Return for each part, for every record, the highest timestamp up to this record, and the timestamp.
 
-        `before_ms` is the highest timestamp of all that came before.
+        `before_ms` is the highest timestamp of all records before these.
         """
         timestamps = [part.timestamps.to_numpy() for part in self.parts]
         highest = self._highest(timestamps, before_ms)
         return [(of_part, own.tolist()) for of_part, own in zip(highest, timestamps, strict=True)]
 
     def reached(self, before_ms: int) -> list[Integers]:
-        """For each part, of every record: how far the task has come with it (`CurrentRecord.reached`)."""
+        """Return for each part, for every record, the progress of the task (`CurrentRecord.reached`)."""
         return self._highest([part.places for part in self.parts], before_ms)
 
     def _highest(self, timestamps: list[Integers], before_ms: int) -> list[Integers]:
-        """For each part, of every record: the highest of these times up to and with it, in the order of processing."""
-        places = np.argsort(self.which, kind="stable")  # of the records, part by part
+        """Return for each part, for every record, the highest of the times up to this record in processing order."""
+        places = np.argsort(self.which, kind="stable")  # the positions of the records, part by part
         times = np.empty(len(places), np.int64)
         times[places] = np.concatenate(timestamps)
         highest = np.maximum(np.maximum.accumulate(times), before_ms)[places]
@@ -91,39 +91,39 @@ class Interleaved(NamedTuple):
 
 
 def turns_of(which: Integers) -> tuple[Integers, Integers]:
-    """Where each stretch of equal numbers begins, and its length."""
+    """Return the start and the length of each run of equal numbers."""
     starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1])))
     return starts, np.diff(np.append(starts, len(which)))
 
 
 def merged(times: Sequence[Integers], until_ms: int, most: int) -> Integers:
-    """From which partition records are taken, each time from the one whose next record has the lowest timestamp.
+    """Return the partition of each next record; each time, the partition with the lowest head timestamp goes first.
 
     Parameters
     ----------
     times : sequence of numpy int64 arrays
-        Timestamps of the next records of each partition; of equal ones the earlier partition goes first.
+        Timestamps of the next records of each partition. If they are equal, the earlier partition goes first.
     until_ms : int
-        No later record is taken, nor what comes behind it.
+        No later record is taken, and no record after it.
     most : int
-        How many are taken at most.
+        The most records that are taken.
 
     Returns
     -------
     numpy int64 array
-        Numbers of partitions, up to where one is exhausted.
+        Numbers of partitions, until one partition is exhausted.
 
     Examples
     --------
     >>> merged([np.array([5, 1, 7]), np.array([4, 6, 9])], 100, 100).tolist()
     [1, 0, 0, 1, 0]
     """
-    # A record that is earlier than the one before it follows at once: so that one's time decides.
-    reached = np.concatenate([np.maximum.accumulate(part) for part in times])
+    # A record that is earlier than its predecessor follows it at once, so the predecessor's time decides.
+    highest = np.concatenate([np.maximum.accumulate(part) for part in times])
     lengths = [len(part) for part in times]
-    order = np.argsort(reached, kind="stable")
+    order = np.argsort(highest, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     exhausted = int(place[np.cumsum(lengths) - 1].min()) + 1
-    in_time = int(np.searchsorted(reached[order], until_ms, side="right"))
+    in_time = int(np.searchsorted(highest[order], until_ms, side="right"))
     return np.repeat(np.arange(len(times)), lengths)[order[: min(exhausted, in_time, most)]]

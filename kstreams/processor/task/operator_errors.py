@@ -1,4 +1,4 @@
-"""`OperatorErrors`: turns what an operator raises into an error that names it, its line and the record."""
+"""`OperatorErrors`: turns errors of operators into errors that name the operator, its line and the record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OperatorErrors:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Operators work inside: an error becomes a ProcessingError; afterwards no record is the current one."""
+        """Run operators within the block. Errors become a ProcessingError; no record is current afterwards."""
         try:
             with in_task(self._task_id):
                 yield
@@ -48,16 +48,16 @@ class OperatorErrors:
             self._current.leave()
 
     def running(self, frame: FrameType) -> str | None:
-        """The name of the operator that a thread is in which stands at a frame."""
+        """Return the name of the operator that a thread at this frame is running."""
         return self._code.running_operator(frame)
 
     def described(self, name: str) -> str:
-        """An operator as errors name it."""
+        """Describe an operator for errors."""
         return operator_at(name, self._declared_at.get(name))
 
 
 def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:
-    """`send` for calls while operators work: its errors are none of theirs, and nothing for their error handlers."""
+    """Return `send` for calls while operators run: its errors are not theirs, so no error handler gets them."""
 
     def send_meanwhile() -> None:
         try:
@@ -69,7 +69,7 @@ def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:
 
 
 class _NotSent(BaseException):
-    """Carries an error of the topics past the operators that are at work."""
+    """The carrier of a topic's error past the running operators."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)

@@ -63,7 +63,7 @@ class OutputBuffers:
     topic_names : mapping of str to str
         Real names of topics whose name in the topology differs: internal topics.
     in_order : bool
-        Whether topics are sent in the order in which they got their first rows; otherwise in any order.
+        True if topics are sent in the order of their first rows; else in any order.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a `Task` is made from, beside its sub-topology and its application: what it uses, and where it resumes."""
+"""The parameters of a `Task` beside its sub-topology and its application: its resources, and where it resumes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kstreams.state.api import StateStore, TaskState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskResources:
-    """What a task reads and writes.
+    """The stores and the output of a task.
 
     Parameters
     ----------
     state : TaskState
         The open stores.
     collector : Collector
-        Takes what the sinks write, encoded.
+        Takes the encoded records of the sinks.
     global_stores : mapping of str to StateStore
         Stores of global tables, by name.
     sends_in_order : bool
-        Whether output topics are sent in the order in which they got their first rows.
+        True if output topics are sent in the order of their first rows.
     """
 
     state: TaskState
@@ -33,15 +33,15 @@ class TaskResources:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResumePoint:
-    """Where an earlier instance of a task left off.
+    """The point at which an earlier instance of a task stopped.
 
     Parameters
     ----------
     metadata : mapping of str to int
-        The task metadata of the last commit (`Task.metadata()`); the task goes on as if it had never stopped.
+        The task metadata of the last commit (`Task.metadata()`); the task continues as if it had never stopped.
     deadlines : mapping of str to int
-        What `Task.deadlines()` gave, when this task goes on where that one left off: punctuators then keep their
-        rhythm. After a restart they start anew, as in Kafka Streams.
+        The result of `Task.deadlines()` of the instance that this one continues: punctuators then keep their phase.
+        After a restart they start anew, as in Kafka Streams.
     """
 
     metadata: Mapping[str, int] = field(default_factory=dict)
@@ -49,4 +49,4 @@ class ResumePoint:
 
 
 START = ResumePoint()
-"""Of a task that runs for the first time."""
+"""The resume point of a task that runs for the first time."""

@@ -1,9 +1,8 @@
-"""`PartitionGroup`: from which of a task's partitions the next records come. Pure logic.
+"""`PartitionGroup`: chooses the partition of a task's next records. Pure logic.
 
 Kafka Streams takes, each time, the record of the partition whose next record has the lowest timestamp. Here whole runs
-are taken: as many records of that partition as stay the lowest. Where runs are short, many are taken together. A record
-that a task wrote stands at the time that this task had reached (`Batch.places`): whatever that was, no record that it
-writes later comes before it.
+are taken: the records of this partition that stay the lowest. Several short runs are taken together. A record that a
+task wrote counts with the progress of that task (`Batch.places`), so that no record that it writes later goes first.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from kstreams.processor.task.interleaved import Interleaved, merged, turns_of
 
 Timestamps = np.ndarray[Any, np.dtype[np.int64]]
 
-_LONG_RUN = 128  # rows that are worth a run of their own: it may go through columns
-_FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long as the run goes on
+_LONG_RUN = 128  # rows that make a run of its own, which may be processed in columns
+_FIRST_LOOK = 32  # rows of the first search for the end of a run; doubled while the run continues
 
 
 class Queue:
@@ -32,10 +31,10 @@ class Queue:
     def __init__(self, partition: TopicPartition, rank: int) -> None:
         self.partition = partition
         self.rank = rank
-        self.batches: deque[tuple[Batch, Timestamps, int]] = deque()  # with the size of its keys and values
-        self.at = 0  # of the first batch: the row that is the head
+        self.batches: deque[tuple[Batch, Timestamps, int]] = deque()  # batch, times, bytes of keys and values
+        self.at = 0  # the row of the first batch that is the head
         self.count = 0
-        self.row_bytes = 1  # of the batch that came last
+        self.row_bytes = 1  # the average of the last added batch
         self.bytes_taken = 0
 
     def append(self, batch: Batch) -> None:
@@ -48,7 +47,7 @@ class Queue:
         return int(self.batches[0][1][self.at])
 
     def latest_ms(self, records: int) -> int:
-        """The greatest timestamp among the first `records`."""
+        """Return the highest timestamp among the first `records`."""
         latest = 0
         at = self.at
         for _, timestamps, _ in self.batches:
@@ -61,17 +60,17 @@ class Queue:
         return latest
 
     def ahead(self, records: int) -> Timestamps:
-        """The timestamps of the first `records`, as far as they are of one batch."""
+        """Return the timestamps of the first `records` that are in the first batch."""
         return self.batches[0][1][self.at : self.at + records]
 
     def take(self, limit_ms: int, max_records: int) -> Batch:
-        """The run at the head: rows of one batch up to the first one above the limit."""
+        """Take the run at the head: rows of the first batch up to the first one above the limit."""
         timestamps = self.batches[0][1]
         stop = run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
         return self.take_rows(stop - self.at)
 
     def take_rows(self, count: int) -> Batch:
-        """That many rows of the first batch."""
+        """Take `count` rows of the first batch."""
         (batch, _, size) = self.batches[0]
         start = self.at
         stop = self.at + count
@@ -90,10 +89,10 @@ class PartitionGroup:
     Parameters
     ----------
     partitions : iterable of TopicPartition
-        All partitions of the task: those without records count when it is asked whether the task may go on. Of equal
-        head timestamps the partition named first here goes first, wherever batches happen to be cut.
+        All partitions of the task: partitions without records count for `ready`. If head timestamps are equal, the
+        partition that is earlier here goes first, independent of the sizes of batches.
     stamp : callable, optional
-        Gives a batch the timestamps of its source (`Task.stamp`) before it is queued.
+        Gives a batch the event times of its source (`Task.stamp`) before it is queued.
     max_task_idle_ms : int
         How long to wait for a partition that has no records and no lag: `max.task.idle.ms`; -1 never waits.
 
@@ -123,7 +122,7 @@ class PartitionGroup:
         self._idle_until: dict[TopicPartition, int] = {}
 
     def add(self, batch: Batch) -> None:
-        """Queue records behind those of their partition."""
+        """Queue records after those of their partition."""
         if self._stamp is not None:
             batch = self._stamp(batch)
         if not len(batch):
@@ -134,7 +133,7 @@ class PartitionGroup:
             self._offer(queue)
 
     def next_run(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Batch | None:
-        """The records to process next, all of one partition; None when nothing is buffered up to `until_ms`.
+        """Return the records to process next, all of one partition; None if nothing is buffered up to `until_ms`.
 
         The longest run from the partition with the lowest head timestamp in which no record is later than the heads
         of the other partitions, or than `until_ms`, cut at `max_records` and at the end of a batch.
@@ -148,7 +147,7 @@ class PartitionGroup:
         return run
 
     def next_runs(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Interleaved | None:
-        """As `next_run`; where runs are short, all that follow until a longer one comes or a partition is drained."""
+        """Return the next run; if runs are short, all of them until a longer one or until a partition is drained."""
         if len(self._heads) > 1 and self._heads[0][0] <= until_ms and self._is_short():
             return self._interleaved(max_records, until_ms)
         run = self.next_run(max_records, until_ms)
@@ -176,46 +175,46 @@ class PartitionGroup:
         return Interleaved(parts, (np.cumsum(counts > 0) - 1)[which])
 
     def buffered(self, partition: TopicPartition) -> int:
-        """How many records of a partition wait."""
+        """Return the number of buffered records of a partition."""
         return self._queues[partition].count if partition in self._queues else 0
 
     def buffered_bytes(self) -> int:
-        """Roughly what waits of all partitions."""
+        """Return the approximate bytes that are buffered."""
         return sum([queue.count * queue.row_bytes for queue in self._queues.values()])
 
     def bytes_taken(self) -> dict[TopicPartition, int]:
-        """The size of the keys and values that were taken of each partition, in whole batches, as columns hold them."""
+        """Return the bytes of keys and values that were taken of each partition, in whole Arrow batches."""
         return {partition: queue.bytes_taken for partition, queue in self._queues.items()}
 
     def row_bytes(self) -> int:
-        """Roughly how large records are, in the partition that had the largest last."""
+        """Return the approximate size of records in the partition whose last batch had the largest."""
         return max([queue.row_bytes for queue in self._queues.values()], default=1)
 
     def head_ms(self) -> int | None:
-        """The lowest head timestamp; None when nothing is buffered."""
+        """Return the lowest head timestamp; None if nothing is buffered."""
         return self._heads[0][0] if self._heads else None
 
     def latest_ms(self, partition: TopicPartition, records: int) -> int:
-        """The greatest timestamp among the first `records` (at least 1) that wait of a partition."""
+        """Return the highest timestamp among the first `records` (at least 1) that are buffered of a partition."""
         return self._queues[partition].latest_ms(records)
 
     def empty_partitions(self) -> list[TopicPartition]:
-        """The partitions of which no record waits."""
+        """Return the partitions without buffered records."""
         return [partition for partition, queue in self._queues.items() if not queue.count]
 
     def awake_partitions(self) -> list[TopicPartition]:
-        """The partitions of which records wait, here or still to be fetched."""
+        """Return the partitions with records that are buffered, or still to be fetched."""
         return [source for source, queue in self._queues.items() if queue.count or self._lag.get(source, -1) != 0]
 
     def set_lag(self, partition: TopicPartition, lag: int) -> None:
-        """Set how many records of a partition exist that were not fetched yet."""
+        """Set the number of records of a partition that were not fetched yet."""
         self._lag[partition] = lag
 
     def ready(self, now_ms: int) -> bool:
-        """Whether the task may process what it has, or has to wait for a partition that is empty.
+        """Return whether the task may process its buffered records, or must wait for an empty partition.
 
-        An empty partition holds the task back while its lag is unknown or above zero, and for `max_task_idle_ms` of
-        wall clock after it was first seen without a lag.
+        The task waits for an empty partition while its lag is unknown or above zero, and for `max_task_idle_ms` of
+        wall-clock time after its lag was first zero.
         """
         if not self._heads:
             return False
@@ -228,7 +227,7 @@ class PartitionGroup:
         return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
 
     def _limit_ms(self, queue: Queue) -> int:
-        """The last timestamp at which this queue still goes before all others."""
+        """Return the last timestamp at which this queue still goes before all others."""
         if not self._heads:
             return 2**63 - 1
         head_ms, rank, _ = self._heads[0]
@@ -242,14 +241,14 @@ class PartitionGroup:
 
 
 def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int:
-    """The first row after `start` whose timestamp is above the limit, else `stop`.
+    """Return the first row after `start` whose timestamp is above the limit, else `stop`.
 
     Examples
     --------
     >>> run_end(np.array([1, 9, 2, 10, 3]), 0, 5, 9)
     3
     """
-    # short looks first, so that many short runs do not each scan the batch
+    # The first searches are short, so that short runs do not each scan the whole batch.
     begin = start + 1
     step = _FIRST_LOOK
     while begin < stop:

@@ -1,4 +1,4 @@
-"""`RecordLoop`: takes the records of a batch one by one through the operators, and moves the cursor over them."""
+"""`RecordLoop`: passes the records of a batch one by one through the operators, and moves the cursor over them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kstreams.record import Headers
 
 
 class Interrupt:
-    """Of one task. The loop takes records from lists that are its own: emptied, they have no next one.
+    """The interrupt of one task. It empties the lists from which the loop takes records, so that the loop ends.
 
     Examples
     --------
@@ -39,9 +39,9 @@ class Interrupt:
         self.is_set = False
 
     def guard(self, *records: list[object]) -> None:
-        """From now on these are the lists that a loop takes records from; each loop ends as soon as it is asked to."""
+        """Empty these lists, from which a loop takes records, as soon as the interrupt is set."""
         self._guarded = records
-        if self.is_set:  # looked at last, so that a call from another thread at this moment is not missed
+        if self.is_set:  # tested after the assignment, so that a concurrent call from another thread is not missed
             self.set()
 
     def set(self) -> None:
@@ -58,13 +58,13 @@ class RecordLoop:
     ----------
     current : CurrentRecord
     time : TaskTime
-        Calls punctuators of stream time between two records.
+        The punctuators of stream time, which are called between two records.
     interrupt : Interrupt
-        Ends the loop between two records.
+        The interrupt, which ends the loop between two records.
     follows_stream_time : bool
-        Whether there may be punctuators of stream time.
+        True if there may be punctuators of stream time.
     notes_reached : bool
-        Whether it is kept for each record how far the task has come (`CurrentRecord.reached`).
+        True if the progress of the task is updated per record (`CurrentRecord.reached`).
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class RecordLoop:
         self._notes_reached = notes_reached
 
     def run(self, batch: Batch, rows: DecodedRows, forward: Forward) -> int:
-        """Process the records of a batch; how many were taken before an interrupt."""
+        """Process the records of a batch; return the number that were taken before an interrupt."""
         timestamps = batch.timestamps.to_numpy()
         highest = stream_times(timestamps, self._current.stream_time)
         cursor = RecordCursor(batch, batch.offsets, highest, timestamps.tolist())
@@ -91,7 +91,7 @@ class RecordLoop:
         self._interrupt.guard(rows[0])
         records: Iterator[Any] = zip(*rows, cursor.timestamps, strict=False)
         if self._notes_reached:
-            records = self._current.following(records, stream_times(batch.places, self._current.reached).tolist())
+            records = self._current.with_progress(records, stream_times(batch.places, self._current.reached).tolist())
         if batch.headers is not None or self._follows_stream_time:
             self._run_with_headers(forward, records, batch.header_rows())
         else:
@@ -100,11 +100,11 @@ class RecordLoop:
         return cursor.taken
 
     def takes_interleaved(self, parts: Iterable[Batch]) -> bool:
-        """Whether records of several batches may be processed in one loop: it sets no headers, and no punctuators."""
+        """Return whether `run_interleaved` can process these batches: it sets no headers and calls no punctuators."""
         return not (self._follows_stream_time or any(part.headers is not None for part in parts))
 
     def run_interleaved(self, interleaved: Interleaved, rows: list[DecodedRows], forwards: list[Forward]) -> list[int]:
-        """Process records of several batches in their order; how many of each were taken before an interrupt."""
+        """Process records of several batches in their order; return the number taken of each before an interrupt."""
         times = interleaved.times(self._current.stream_time)
         cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(interleaved.parts, times, strict=True)]
         self._interrupt.guard(*(keys for keys, _ in rows))
@@ -112,9 +112,11 @@ class RecordLoop:
             zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
         ]
         if self._notes_reached:
-            following = self._current.following
+            with_progress = self._current.with_progress
             reached = interleaved.reached(self._current.reached)
-            records = [following(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)]
+            records = [
+                with_progress(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)
+            ]
         for part, count in interleaved.turns():
             self._current.move_to(cursors[part])
             forward = forwards[part]
@@ -129,7 +131,7 @@ class RecordLoop:
         by_stream_time = self._time.by_stream_time
         for (key, value, timestamp), current.headers in zip(records, headers, strict=False):
             forward(key, value, timestamp)
-            if by_stream_time.deadline_ms <= timestamp:  # what was due before this record has been called before it
+            if by_stream_time.deadline_ms <= timestamp:  # punctuators due earlier were called before this record
                 time.punctuate_by_stream_time()
 
     def _end(self, cursors: list[RecordCursor], parts: Iterable[Batch]) -> None:
@@ -141,7 +143,7 @@ class RecordLoop:
 
 
 def run_with_headers(current: CurrentRecord, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:
-    """Process records, each under its headers."""
+    """Process records, each with its headers."""
     for (key, value, timestamp), current.headers in zip(records, headers, strict=False):
         forward(key, value, timestamp)
 

@@ -1,4 +1,4 @@
-"""`RestoreDeserializer`: what a source has taken of its topic, for a store that is restored from that topic."""
+"""`RestoreDeserializer`: the form of a source topic's records from which a store is restored."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kstreams.serdes.registry import same_bytes_when_equal
 
 
 class RestoreDeserializer:
-    """Gives the records of a topic as they came out of a source that has read them before.
+    """The records of a topic as a source had read them before.
 
-    What did not decode was left out then, or the application would not have come so far: it is left out again.
+    The source dropped records that do not decode, else the application would have failed: they are dropped again.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class RestoreDeserializer:
         self._partition_time = -1
 
     def __call__(self, batch: Batch) -> Batch:
-        """The records with a key that decode, under their event times; keys in the bytes that their serde writes.
+        """Return the records that decode and have a key, with event times, and with keys as their serde writes them.
 
-        Other programs may write a key otherwise, as JSON with spaces, and a store knows such keys by their bytes.
+        Other programs may write the same key in other bytes, such as JSON with spaces, and stores compare bytes.
         """
         batch = batch.filter(self._is_good(batch))
         batch.keys = self._key.framed(batch.keys, batch.headers)
-        batch.values = self._value.framed(batch.values, batch.headers)  # the store has bytes alone, and no headers
+        batch.values = self._value.framed(batch.values, batch.headers)  # the store has bytes and no headers
         if not same_bytes_when_equal(self._key):
             batch.keys = self._key.encode_rows(self._key.decode_rows(batch.keys))
         times = self._times(batch)
@@ -65,7 +65,7 @@ class RestoreDeserializer:
     def _times(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         timestamps = batch.timestamps.to_numpy()
         if isinstance(self._extract, FailOnInvalidTimestamp):
-            # Whoever falls back to the highest time found one: of records before those that are read again.
+            # An extractor that fell back to the partition time had one, possibly from records that are not read again.
             return self._extract.times(timestamps, max(self._partition_time, 0), self._clock)
         rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), timestamps, strict=True)
         records = (

@@ -51,10 +51,10 @@ class SinkRows:
     def keep(self, rows: list[int]) -> None:
         """Keep only these rows, each as often as it occurs. The lists and dicts stay the same objects."""
         by_row: tuple[dict[int, Any], ...] = (self.headers, self.reached)
-        for noted in by_row:
-            noted_rows = {new: noted[old] for new, old in enumerate(rows) if old in noted}
-            noted.clear()
-            noted.update(noted_rows)
+        for values in by_row:
+            moved_values = {new: values[old] for new, old in enumerate(rows) if old in values}
+            values.clear()
+            values.update(moved_values)
         columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
         for column in filter(None, columns):
             column[:] = [column[row] for row in rows]

@@ -1,6 +1,6 @@
 """`Task`: the live closures of one sub-topology and partition with their stores, fed with batches of records.
 
-It knows neither threads nor Spark: both runtimes and the test driver run this very class.
+It depends neither on threads nor on Spark: both runtimes and the test driver use this class.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def open_context(
     resources: TaskResources,
     resume: ResumePoint,
 ) -> tuple[TaskContext, OutputBuffers]:
-    """The context of a task, and where its sinks write."""
+    """Return the context of a task, and its output buffers."""
     task_id = f"{sub_topology.id}_{partition}"
     stream_time = resume.metadata.get("stream_time", -1)
     current = CurrentRecord(task_id, partition, stream_time, resume.metadata.get("reached", stream_time))
@@ -77,7 +77,7 @@ def open_context(
 
 
 def tracing_of(context: TaskContext) -> Tracing | None:
-    """What makes spans of a task, where `trace.records` asks for them."""
+    """Return the tracing of a task if `trace.records` asks for it."""
     application = context.application
     records = application.settings.trace_records
     if records == "none":
@@ -103,22 +103,22 @@ DELETED = "deleted before it was read"
 
 
 class Task:
-    """One sub-topology at work on one partition.
+    """One sub-topology on one partition.
 
-    A batch passes through six stations: input, cursor, operators or region, output buffers, collector, task metadata.
+    A batch passes through six stages: input, cursor, operators or region, output buffers, collector, task metadata.
 
     Parameters
     ----------
     sub_topology : SubTopology
-        What to run.
+        The operators to run.
     partition : int
-        Which partition of its source topics.
+        The partition of the source topics.
     application : Application
-        What is constant for the application.
+        The constants of the application.
     resources : TaskResources
-        Stores and the collector of the output.
+        The stores, and the collector of the output.
     resume : ResumePoint
-        Where an earlier instance left off.
+        The point at which an earlier instance stopped.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Task:
         self._inputs = TaskInputs(sub_topology.sources, forwards, context, resume.metadata)
         parts = RegionParts(sub_topology, context, outputs, registrations.column_handles, forwards)
         self._regions = live_regions(parts)
-        self._held_back = list(reversed(registrations.held_back.values()))  # they were bound children first
+        self._held_back = list(reversed(registrations.held_back.values()))  # children were bound first
         at_idle = reversed(registrations.at_idle)
         self._time = TaskTime(sub_topology, context, at_idle, self._release_held_back, resume.deadlines)
         self._interrupt = Interrupt()
@@ -156,42 +156,42 @@ class Task:
             notes_reached=outputs.follows_time,
         )
         self._complete_regions = completions = [region.complete for region in self._regions.values()]
-        # Operator by operator: what one still holds must reach the next before that one ends.
+        # Operator by operator: the records that one holds must reach the next before the next one ends.
         flush = registrations.at_flush
         end = registrations.at_end_of_input
         self._at_flush = [*completions, *in_order_of(sub_topology, flush)]
         self._at_end_of_input = [*completions, *in_order_of(sub_topology, [*flush, *end, *flush])]
         self._at_close = in_order_of(sub_topology, registrations.at_close)
 
-    # what it shows
+    # metrics and metadata
 
     @property
     def dropped(self) -> Counter[tuple[str, str]]:
-        """How many records each (node, reason) has dropped."""
+        """The number of dropped records by (node, reason)."""
         return self.failures.drops.counts
 
     @property
     def records_in(self) -> int:
-        """How many records of the user's topics it has read and is done with, those it dropped among them."""
+        """The number of processed records of the user's topics, including dropped ones."""
         return self._inputs.records_in()
 
     def records_by_source(self) -> Counter[str]:
-        """As `records_in`, for each source node, those of repartition topics too."""
+        """Return the number of processed records by source node, including sources of repartition topics."""
         return self._inputs.records_by_source()
 
     @property
     def failures(self) -> Failures:
-        """Its error policies."""
+        """The error policies of the task."""
         return self._context.failures
 
     @property
     def sensors(self) -> Mapping[tuple[str, str], Sensor]:
-        """What its processors measure, by (node, sensor)."""
+        """The sensors of its processors, by (node, sensor)."""
         return self._context.sensors
 
     @property
     def forwarded(self) -> Mapping[tuple[str, str], int]:
-        """How many records each operator has passed to which other one; empty where nobody counts."""
+        """The number of records forwarded from one operator to another; empty if they are not counted."""
         counts = self._context.forwarded
         return {} if counts is None else counts.totals()
 
@@ -202,36 +202,36 @@ class Task:
 
     @property
     def reached(self) -> int:
-        """How far it has come (ms) in the order in which tasks take records, -1 at first."""
+        """The progress (ms) in the order in which tasks take records, -1 at first."""
         return self._context.current.reached
 
     @property
     def commit_requested(self) -> bool:
-        """Whether a processor asked for a commit since the last flush."""
+        """True if a processor asked for a commit since the last flush."""
         return self._context.commit_request.is_made
 
     def operator_at(self, frame: FrameType) -> str | None:
-        """The operator that a thread is in which stands at a frame; None when it is in none of this task."""
+        """Return the operator that a thread at this frame is running; None if it is none of this task."""
         return self._errors.running(frame)
 
     def described(self, operator: str) -> str:
-        """An operator, and the user's line that declared it."""
+        """Describe an operator with the line of the user's code that declared it."""
         return self._errors.described(operator)
 
     def source_of(self, topic: str) -> str:
-        """The source node that reads a topic."""
+        """Return the source node that reads a topic."""
         return self._inputs.of(topic).source.name
 
     def num_bytes_uncommitted(self) -> int:
-        """Roughly what its stores and operators hold in memory until the next commit."""
+        """Return the approximate memory of stores and operators until the next commit."""
         return self.state.num_bytes_pending() + self._registrations.num_bytes()
 
     # records
 
     def stamp(self, batch: Batch) -> Batch:
-        """The batch with the timestamps that its source's extractor gives; rows with a negative one are dropped.
+        """Return the batch with the timestamps from its source's extractor; rows with a negative one are dropped.
 
-        To be called once, in offset order, before the batch competes with others by timestamp.
+        Call it once per batch, in offset order, before the batch is merged with others by timestamp.
         """
         with in_task(str(self.id)):
             return self._inputs.of(batch.source.topic).stamp(batch)
@@ -242,26 +242,26 @@ class Task:
         Returns
         -------
         tuple of (int, RegistryUnavailableError) or None
-            The first row whose schema is not known because the registry is away, and the error.
+            The first row whose schema is not cached while the registry is away, and the error.
         """
         return self._inputs.of(batch.source.topic).missing_schema(batch)
 
     def process(self, batch: Batch) -> int:
-        """Run all records of a batch (already stamped), one after the other, depth first.
+        """Process the records of a stamped batch, one after the other, depth first.
 
-        What they write is gathered: it is sent when there is much of it, at `send`, and at `flush`.
+        Output is buffered. It is sent if there is much of it, at `send`, and at `flush`.
 
         Returns
         -------
         int
-            How many records were processed: all, unless the task was interrupted.
+            The number of processed records: all, unless the task was interrupted.
 
         Raises
         ------
         SerdeError
-            When a key or value does not decode or encode; names the node, and the record or topic.
+            If a key or value does not decode or encode; names the node, and the record or topic.
         ProcessingError
-            When a function raised; names the operator, the user's line and the record.
+            If a function raised an error; names the operator, the user's line and the record.
         """
         if not len(batch) or self._interrupt.is_set:
             return 0
@@ -287,12 +287,12 @@ class Task:
             return self._loop.run(batch, rows, topic_input.forward)
 
     def process_interleaved(self, interleaved: Interleaved) -> list[int]:
-        """Run records of several partitions in their order, as `process` would run by run.
+        """Process records of several partitions in their order, as `process` does run by run.
 
         Returns
         -------
         list of int
-            How many records of each part were processed: all, unless the task was interrupted.
+            The number of processed records of each part: all, unless the task was interrupted.
         """
         inputs = [self._inputs.of(part.source.topic) for part in interleaved.parts]
         counts = self._process_together(interleaved, inputs) if len(inputs) > 1 else None
@@ -303,7 +303,7 @@ class Task:
         return counts
 
     def _process_together(self, interleaved: Interleaved, inputs: list[TopicInput]) -> list[int] | None:
-        """The records as rows, decoded at once; None with nothing done when they need a closer look."""
+        """Process the records in one loop; return None, with nothing done, if they must be processed run by run."""
         if not self._loop.takes_interleaved(interleaved.parts) or any(
             topic_input.has_skipped for topic_input in inputs
         ):
@@ -311,7 +311,7 @@ class Task:
         try:
             rows = [topic_input.decoded(part) for topic_input, part in zip(inputs, interleaved.parts, strict=True)]
         except SerdeError:
-            return None  # what comes before the bad row still has its turn
+            return None  # the rows before the bad one are still processed
         for topic_input in inputs:
             self._time.seen(topic_input.source.name)
             if (region := self._regions.get(topic_input.source.name)) is not None:
@@ -324,27 +324,27 @@ class Task:
         return counts
 
     def report_skipped(self, topic: str | None = None, before: int = sys.maxsize) -> bool:
-        """All of the input before an offset is done: report the rows that `stamp` skipped.
+        """Report the rows that `stamp` skipped before an offset, up to which the input is processed.
 
-        They are reported no earlier, so that what follows from them is committed with their offsets. To be called
-        before a flush by whoever moves past offsets at which nothing was left to process.
+        They are not reported earlier, so that their effects are committed with their offsets. A runtime calls this
+        before a flush if it moves past offsets without records to process.
 
         Parameters
         ----------
         topic : str, optional
-            By its real name; None: of all inputs.
+            The real name of the topic; None for all inputs.
         before : int
             The next offset to process.
 
         Returns
         -------
         bool
-            Whether there were any.
+            True if rows were reported.
 
         Raises
         ------
         SerdeError
-            When bytes did not decode, and the handler wants the task to end.
+            If bytes did not decode, and the task is to end by the handler's decision.
         """
         inputs = self._inputs if topic is None else [self._inputs.of(topic)]
         return any([topic_input.report_skipped(before - 1) for topic_input in inputs])
@@ -355,9 +355,9 @@ class Task:
         self.failures.drops.add(node, DELETED, lambda: f"{source}@{start}", end - start)
 
     def interrupt(self) -> None:
-        """Let no further record be processed and no wall-clock punctuator be called; from another thread.
+        """Let no further record be processed and no wall-clock punctuator be called; callable from any thread.
 
-        The call of `process` that is under way ends after the record that is being processed.
+        A running call of `process` ends after the current record.
         """
         self._interrupt.set()
         self._time.stop()
@@ -365,7 +365,7 @@ class Task:
     # time
 
     def punctuate(self) -> bool:
-        """Call the wall-clock punctuators that are due, and log sums of skipped records; whether there was one."""
+        """Call the wall-clock punctuators that are due, and log counts of dropped records; return whether one fired."""
         with self._errors.explained():
             fired = self._time.punctuate_by_wall_clock()
         if fired:
@@ -374,37 +374,37 @@ class Task:
         return fired
 
     def pass_time(self, awake: Iterable[str] = ()) -> bool:
-        """Let stream time go on with the wall clock where input is idle, if sources say so; whether anything came out.
+        """Advance stream time with the wall clock if input is idle; return whether output may exist.
 
-        To be called at intervals while records may still come.
+        Call it at intervals while records may still come.
 
         Parameters
         ----------
         awake : iterable of str
-            Topics of which records wait, or may still come.
+            Topics with records that wait, or may still come.
         """
         for topic in awake:
             self._time.seen(self._inputs.of(topic).source.name)
         moves = self._time.idle_moves()
         if not moves:
             return False
-        self._call(self._at_flush, AT_FLUSH)  # what the record cache holds belongs to the time before
+        self._call(self._at_flush, AT_FLUSH)  # the updates in the record cache belong to the earlier time
         with self._errors.explained():
             return self._time.move(moves)
 
     # output and commits
 
     def send(self) -> None:
-        """Hand to the collector what was written so far. To be called whenever nothing waits to be processed."""
+        """Send the output so far to the collector. Call it whenever no records wait to be processed."""
         if self._held_back:
             with self._errors.explained():
                 self._release_held_back()
         self._outputs.send()
 
     def complete(self) -> None:
-        """Bring the stores up to all that was processed: aggregations in columns let records wait for more.
+        """Complete the updates of stores: aggregations in columns may wait for more records.
 
-        To be called before anybody outside of the task looks into a store; a flush does it as well.
+        Call it before code outside of the task reads a store; a flush does it as well.
         """
         with self._errors.explained():
             for complete in self._complete_regions:
@@ -412,7 +412,7 @@ class Task:
             self._release_held_back()
 
     def flush(self) -> None:
-        """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""
+        """Forward the updates in the record cache, and send all output to the collector, before every commit."""
         self._call(self._at_flush, AT_FLUSH)
         self._outputs.end_flush()
         self._context.commit_request.clear()
@@ -420,12 +420,12 @@ class Task:
             self.failures.drops.report_if_due()
 
     def end_of_input(self) -> None:
-        """Bounded input is over: let operators emit what only later records would have released, parents first."""
+        """End bounded input: operators emit records that they held for later ones, parents first."""
         self._call(self._at_end_of_input, at_end(self.sub_topology.place))
 
     def metadata(self) -> dict[str, int]:
-        """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
-        # Input behind the end of input begins anew: what its time was there is no time of records.
+        """Return the times by which the task decides whether records are late, to be stored with each commit."""
+        # Input after the end of input begins anew: `AT_END` is not a time of records.
         reached = self.reached if self.reached < AT_END else self.stream_time
         return {
             "stream_time": self.stream_time,
@@ -435,11 +435,11 @@ class Task:
         }
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""
+        """Return the next deadline of each punctuator of `init`, in ms of its time, and since when input is idle."""
         return self._time.deadlines()
 
     def close(self) -> None:
-        """Close the processors; stores and uncommitted output are the caller's."""
+        """Close the processors; the caller closes the stores, and handles uncommitted output."""
         with in_task(str(self.id)):
             self.failures.drops.report()
             for callback in self._at_close:

@@ -19,11 +19,11 @@ class TaskTime:
     sub_topology : SubTopology
     context : TaskContext
     at_idle : iterable of (str, callable)
-        By operator, parents before children: moves its stream time on by so many ms.
+        By operator, parents before children, the function that advances its stream time by some ms.
     release_held_back : callable
-        Forwards what operators hold back: it comes before any punctuator.
+        Forwards the records that operators hold back; it is called before any punctuator.
     deadlines : mapping of str to int
-        What `deadlines()` of an earlier instance gave.
+        The result of `deadlines()` of an earlier instance.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class TaskTime:
         self.by_stream_time = context.punctuations.stream_time
 
     def seen(self, source: str) -> None:
-        """A record of a source has come, or may still come."""
+        """Note that a record of a source has come, or may still come."""
         if self._idle is not None:
             self._idle.seen(source, self._clock.uptime_ms())
 
     def idle_moves(self) -> dict[str, int]:
-        """By operator, in ms: how far its stream time moves now, since its input is idle."""
+        """Return the advance of stream time by operator, in ms, while its input is idle."""
         return {} if self._idle is None else self._idle.moves(self._clock.uptime_ms())
 
     def move(self, moves: Mapping[str, int]) -> bool:
-        """Let the stream time of operators go on; whether anything may have come out."""
+        """Advance the stream time of operators; return whether they may have forwarded records."""
         return any([advance(moves[node]) for node, advance in self._at_idle.items() if node in moves])
 
     def punctuate_by_stream_time(self) -> None:
-        """Call the punctuators that are due at the stream time of the current record: outside of any record."""
+        """Call the punctuators that are due at the stream time of the current record; no record is current then."""
         stream_time = self._current.stream_time
         self._release_held_back()
         cursor = self._current.suspend()
@@ -66,19 +66,19 @@ class TaskTime:
             self._current.move_to(cursor)
 
     def punctuate_by_wall_clock(self) -> bool:
-        """Call the punctuators that are due; whether there was one."""
+        """Call the punctuators that are due; return whether there was one."""
         self._release_held_back()
         return self._punctuations.wall_clock.fire(self._clock.wall_ms())
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""
+        """Return the next deadline of each punctuator of `init`, in ms of its time, and since when input is idle."""
         due = self._punctuations.deadlines()
         return due if self._idle is None else due | self._idle.times()
 
     def stop(self) -> None:
-        """Call no further punctuator of wall-clock time; from another thread."""
+        """Call no further punctuator of wall-clock time; callable from another thread."""
         self._punctuations.wall_clock.stop()
 
     def _advance(self, elapsed_ms: int) -> bool:
-        """The stream time that processors see goes on."""
+        """Advance the stream time of the task, which processors read."""
         return self._current.advance(elapsed_ms) and self.by_stream_time.fire(self._current.stream_time)

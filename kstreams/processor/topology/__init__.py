@@ -1,1 +1,1 @@
-"""Topologies as data: nodes, sub-topologies, task ids, layout on topics, description, fingerprint. Knows no records."""
+"""Topologies as data: nodes, sub-topologies, task ids, layout on topics, description, fingerprint."""

@@ -1,8 +1,8 @@
 """Barriers: nodes where a record could overtake others that an operator holds back.
 
-Two kinds of node are a barrier: one that records also reach by another path, and one that shares a store or a topic
-with what follows the operator. Before such a node takes a record, the operator releases what it holds back. Results
-then are those of an operator that answers at once; only where paths meet does it cost concurrency. Pure.
+Two kinds of node are a barrier: a node that records also reach by another path, and a node that shares a store or a
+topic with the nodes after the operator. Before such a node takes a record, the operator releases its held records. The
+results are then those of an operator that holds nothing back. Concurrency is lost only where paths meet. Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
 
 Upstream = Mapping[int, Collection[int]]
-"""By sub-topology: which ones write what it reads."""
+"""By sub-topology, the sub-topologies that write its source topics."""
 
 
 def processing_order(upstream: Upstream) -> list[frozenset[int]]:
-    """The sub-topologies in groups, each group after those that feed it.
+    """Return the sub-topologies in groups, each group after the sub-topologies that feed it.
 
     Examples
     --------
@@ -30,12 +30,12 @@ def processing_order(upstream: Upstream) -> list[frozenset[int]]:
 
 
 def in_cycles(upstream: Upstream) -> frozenset[int]:
-    """The sub-topologies that feed themselves, by way of others or not."""
+    """Return the sub-topologies that feed themselves, directly or through others."""
     return frozenset(sub for sub in upstream if sub in reachable(sub, upstream))
 
 
 def reachable(start: int, edges: Upstream) -> frozenset[int]:
-    """Where the edges lead from a sub-topology."""
+    """Return the sub-topologies that the edges reach from a sub-topology."""
     reachable: set[int] = set()
     pending = list(edges[start])
     while pending:
@@ -47,7 +47,7 @@ def reachable(start: int, edges: Upstream) -> frozenset[int]:
 
 
 def leading_to(targets: Collection[int], upstream: Upstream) -> frozenset[int]:
-    """The targets, and the sub-topologies whose records reach one of them.
+    """Return the targets, and the sub-topologies whose records reach one of them.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def leading_to(targets: Collection[int], upstream: Upstream) -> frozenset[int]:
 
 
 def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
-    """All nodes that a record may reach from a node, parents before children."""
+    """Return all nodes that a record may reach from a node, parents before children."""
     names = {start.name}
     nodes = []
     for node in sub_topology.nodes:
@@ -69,7 +69,7 @@ def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[Topology
 
 
 def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
-    """The stores and topics that a node touches; a sink that chooses its topic may write to any."""
+    """Return the stores and topics that a node uses; a sink that chooses its topic may write to any."""
     if not isinstance(node, SinkNode):
         return list(getattr(node, "stores", ()))
     if isinstance(node.topic, str):
@@ -78,7 +78,7 @@ def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
 
 
 def feeding(sub_topology: SubTopology, name: str) -> set[str]:
-    """The sources from which records reach a node, or one that it shares a store with; all of them for another name."""
+    """Return the sources whose records reach a node, or a node that shares a store with it; else all sources."""
     nodes = {node.name: node for node in sub_topology.nodes}
     stores = set(getattr(nodes.get(name), "stores", ()))
     together = {other for other, node in nodes.items() if stores & set(getattr(node, "stores", ()))} | {name}
@@ -90,21 +90,21 @@ def feeding(sub_topology: SubTopology, name: str) -> set[str]:
 
 
 class Barrier(NamedTuple):
-    """A node that may hold records back; what a node of `within` (itself, and others after it) releases may pass."""
+    """A node that may hold records back; records that a node of `within` (itself or a later one) releases may pass."""
 
     node: str
     within: tuple[str, ...]
 
 
 def barriers(sub_topology: SubTopology) -> dict[str, list[Barrier]]:
-    """By node: which other nodes must hold nothing back before it takes a record."""
+    """Return for each node the nodes that must hold no records before it takes one."""
     barriers: dict[str, list[Barrier]] = {}
     for node in sub_topology.nodes:
         if _keeps_order(node):
             after = nodes_after(sub_topology, node)
             within = tuple(other.name for other in [node, *after] if _keeps_order(other))
-            for met in _met(sub_topology, node, after):
-                barriers.setdefault(met, []).append(Barrier(node.name, within))
+            for overtaken in _overtaken(sub_topology, node, after):
+                barriers.setdefault(overtaken, []).append(Barrier(node.name, within))
     return barriers
 
 
@@ -112,7 +112,7 @@ def _keeps_order(node: TopologyNode) -> bool:
     return isinstance(node, ProcessorNode) and node.operator.keeps_order
 
 
-def _met(sub_topology: SubTopology, start: TopologyNode, after: list[TopologyNode]) -> list[str]:
+def _overtaken(sub_topology: SubTopology, start: TopologyNode, after: list[TopologyNode]) -> list[str]:
     names = {start.name, *(node.name for node in after)}
     touched = {place for node in after for place in places_of(node, sub_topology)}
     joining = [node.name for node in after if not names.issuperset(parents_of(node))]

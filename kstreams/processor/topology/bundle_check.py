@@ -1,4 +1,4 @@
-"""Whether an application can go on from a bundle: its topology, its tasks, its topics."""
+"""The check of a bundle: whether an application can continue from it, by topology, tasks and topics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 
 
 def require_fitting(bundle: Bundle, topology: Topology, layout: Layout, application_id: str, admin: Admin) -> None:
-    """Raise where an application cannot go on from a bundle; log what has changed since.
+    """Raise if an application cannot continue from a bundle; log changes of the topology since the export.
 
     Raises
     ------
     StateError
-        When it is of another application or another log, or damaged.
+        If the bundle is of another application or another log, or damaged.
     TopologyError
-        When topology or topics have changed so that the state does not fit.
+        If topology or topics have changed so that the state does not fit.
     """
     if bundle.origin.application != application_id:
         raise StateError(
@@ -55,7 +55,7 @@ def _require_tasks(bundle: Bundle, layout: Layout) -> None:
         if tasks != {str(TaskId(sub, partition)) for partition in range(count)}:
             raise TopologyError(
                 f"{bundle.folder} holds {len(tasks)} tasks of sub-topology {sub}, but there are {count} here: its "
-                "topics must have as many partitions as where the state was exported."
+                "topics must have as many partitions as they had when the state was exported."
             )
 
 

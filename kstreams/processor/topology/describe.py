@@ -1,7 +1,7 @@
 """A topology as text, word for word as Kafka Streams' `TopologyDescription.toString()`.
 
-Texts are compared, so the order matters: within a sub-topology nodes come by the size of what follows them, where a
-node counts once per path, then by name.
+Texts are compared, so the order matters: the nodes of a sub-topology are sorted by the number of nodes after them,
+where a node counts once per path, then by name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNod
 
 
 def hash_set_order(names: Collection[str]) -> list[str]:
-    """Names by the bucket that a hash set of this many would put them into, then as they were given.
+    """Sort names by their bucket in a Java hash set of this size; names in a bucket keep their order.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def hash_set_order(names: Collection[str]) -> list[str]:
 
 
 def string_hash(text: str) -> int:
-    """`String.hashCode()`, as an unsigned 32-bit number.
+    """Return Java's `String.hashCode()` as an unsigned 32-bit number.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def _spread(code: int) -> int:
 
 
 def describe(sub_topologies: Collection[SubTopology]) -> str:
-    """The text of a topology that falls into these parts."""
+    """Return the text of a topology with these sub-topologies."""
     return "Topologies:\n " + "".join("  " + _describe_part(part) for part in sub_topologies)
 
 
@@ -62,8 +62,8 @@ def _describe_part(part: SubTopology) -> str:
 class _Neighbours:
     """Sizes, predecessors and successors of the nodes of one sub-topology.
 
-    They are found as Kafka Streams finds them, node by node in the order of its hash map: a neighbour takes its place
-    by the sizes known at that moment, and keeps it when they grow.
+    The nodes are connected in the order of Kafka Streams' hash map. A neighbour is inserted by the sizes at that
+    moment, and is not moved when sizes grow.
     """
 
     def __init__(self, nodes: Collection[TopologyNode]) -> None:

@@ -1,4 +1,4 @@
-"""`Feed`: a DataFrame whose rows become the records of an internal topic; an engine that knows DataFrames fills it."""
+"""`Feed`: a DataFrame whose rows become the records of an internal topic, on an engine with DataFrames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.kernel.source_line import operator_at
 from kstreams.serdes import Serde
 
 PARTITIONS = 4
-"""Of a topic that is filled from a DataFrame, where nothing says otherwise."""
+"""The default number of partitions of a topic that is filled from a DataFrame."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,22 +21,22 @@ class Feed:
     Parameters
     ----------
     name : str
-        Of the source that reads the topic.
+        The name of the source that reads the topic.
     declared_at : str
     topic : str
-        Lacks the `<application.id>-` in front.
+        The name of the topic without the `<application.id>-`.
     frame : DataFrame, or callable
         The DataFrame, static or streaming; or `session -> DataFrame`.
     row : type
-        What a row becomes.
+        The type of the records' values.
     key : str or None
         The column with the keys.
     timestamp : str or None
         The column with event times.
     serdes : pair of Serde
-        Of keys and values.
+        The serdes of keys and values.
     partitions : int or None
-        Of the topic; None: as many as the topics that it is joined with.
+        The number of partitions of the topic; None for that of the topics it is joined with.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Feed:
         return operator_at(self.name, self.declared_at)
 
     def of(self, session: Any) -> Any:
-        """The DataFrame in a session."""
+        """Return the DataFrame in a session."""
         return self.frame(session) if callable(self.frame) else self.frame
 
 
 def refuse_feeds(feeds: Iterable[Feed], engine: str) -> None:
-    """Raise UnsupportedError when there are any."""
+    """Raise UnsupportedError if there are any feeds."""
     for feed in feeds:
         raise UnsupportedError(
             f"{feed} reads a DataFrame of Spark, which the {engine} engine does not know: run the application with "
@@ -69,12 +69,12 @@ def refuse_feeds(feeds: Iterable[Feed], engine: str) -> None:
 def feed_partitions(
     feeds: Iterable[Feed], names: Mapping[str, str], groups: Iterable[Iterable[str]], existing: Mapping[str, int]
 ) -> dict[str, int]:
-    """How many partitions the topics of some feeds have, by their real names.
+    """Return the numbers of partitions of the topics of feeds, by their real names.
 
     Parameters
     ----------
     names : mapping of str to str
-        Their real names.
+        The real name of each topic.
     groups : iterable of iterable of str
         Topics that need the same number, by their real names.
     existing : mapping of str to int

@@ -1,4 +1,4 @@
-"""The fingerprint of a topology: its stores and internal topics, kept beside the state as JSON."""
+"""The fingerprint of a topology: its stores and internal topics, stored beside the state as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = 1
 
 
 class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """A store: what it holds, where it is persisted, and which topics fill it.
+    """A store: its serdes, where it is persisted, and the topics that fill it.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
     reads : tuple of str
         The topics that its sub-topology reads.
     origins : tuple of str
-        The topics of the user from which records come to it, through internal topics too.
+        The user's topics whose records reach the store, also through internal topics.
     restored_from : str or None
-        Its changelog or source topic; None when it is persisted on the local disk alone.
+        Its changelog or source topic; None if it is persisted only on the local disk.
     types : (str, str) or None
-        The names of the serdes, by which it can be read without the application; None where that is not possible.
+        The names of the serdes, by which the store can be read without the application; None if it cannot.
     """
 
     name: str
@@ -55,7 +55,7 @@ class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_kept(self) -> bool:
-        """Whether its contents outlive a run."""
+        """True if its contents outlive a run."""
         return self.on_disk or self.restored_from is not None
 
 
@@ -69,13 +69,13 @@ class TopologyFingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def internal_topics(self) -> tuple[str, ...]:
-        """Names of repartition topics and changelogs, without the application's id."""
+        """The names of repartition topics and changelogs, without the application's id."""
         changelogs = (store.restored_from for store in self.stores if store.restored_from == f"{store.name}-changelog")
         return (*self.repartition_topics, *(topic for topic in changelogs if topic is not None))
 
 
 def fingerprint_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyFingerprint:
-    """The fingerprint of a topology.
+    """Return the fingerprint of a topology.
 
     Examples
     --------
@@ -98,22 +98,22 @@ def fingerprint_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyFin
 
 
 def encode_fingerprint(fingerprint: TopologyFingerprint) -> bytes:
-    """The fingerprint as JSON."""
+    """Return the fingerprint as JSON."""
     return msgspec.json.format(msgspec.json.encode(fingerprint), indent=2)
 
 
 def decode_fingerprint(raw: bytes, place: str) -> TopologyFingerprint:
-    """The fingerprint that `encode_fingerprint` was given; `place` names the file in errors.
+    """Decode the result of `encode_fingerprint`; `place` names the file in errors.
 
     Raises
     ------
     StateError
-        When it is damaged, or a newer version wrote it.
+        If it is damaged, or a newer version wrote it.
     """
     try:
         fingerprint = decode_json(raw, TopologyFingerprint)
     except msgspec.DecodeError as error:
-        raise StateError(f"{place} cannot be read: {error}. Delete it to go on without a check.") from error
+        raise StateError(f"{place} cannot be read: {error}. Delete it to continue without a check.") from error
     if fingerprint.version > VERSION:
         raise StateError(f"{place} was written by a newer version of kstreams: use that one.")
     return fingerprint
@@ -142,7 +142,7 @@ def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFi
 
 
 def _types(store: StoreBuilder) -> tuple[str, str] | None:
-    """How others can read its rows: not where they are shown by a function, or are of a kind with settings."""
+    """Return the type names to read the store's rows; None if a function shows them, or the kind has settings."""
     key = type_name(store.key)
     value = type_name(store.value)
     is_plain = store.result is None and store.right_value is None and not store.options
@@ -150,7 +150,7 @@ def _types(store: StoreBuilder) -> tuple[str, str] | None:
 
 
 def format_of(store: StoreBuilder) -> str:
-    """What the bytes of a store are: its kind and its serdes.
+    """Return the format of a store's bytes: its kind and its serdes.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _topics(part: SubTopology) -> set[str]:
 
 
 def _origins(part: SubTopology, parts: Iterable[SubTopology], internal: set[str]) -> set[str]:
-    """The user's topics that a part reads, or those that write the internal topics it reads."""
+    """Return the user's topics that a part reads, and those whose records reach it through internal topics."""
     parts = list(parts)
     visited = {part.id}
     pending = [part]

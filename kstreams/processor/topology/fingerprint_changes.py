@@ -9,7 +9,7 @@ from kstreams.processor.topology.fingerprint import StoreFingerprint, TopologyFi
 
 
 class FingerprintChange(NamedTuple):
-    """One difference; `keeps` says whether the state can still be used."""
+    """A difference; `keeps` is True if the state can still be used."""
 
     keeps: bool
     text: str
@@ -19,33 +19,33 @@ class FingerprintChange(NamedTuple):
 
 
 def changes(old: TopologyFingerprint, new: TopologyFingerprint, *, by_number: bool = False) -> list[FingerprintChange]:
-    """All differences that concern state, those that make it unusable first.
+    """Return all differences that concern state, first those that make it unusable.
 
     Parameters
     ----------
     old : TopologyFingerprint
-        What the state was written with.
+        The topology that wrote the state.
     new : TopologyFingerprint
-        What starts now.
+        The topology that starts now.
     by_number : bool
-        Whether state is bound to the number of its sub-topology, as on Spark.
+        True if state is bound to the number of its sub-topology, as on Spark.
     """
     before = {store.name: store for store in old.stores if store.is_kept}
     after = {store.name: store for store in new.stores}
-    gone = [store for name, store in before.items() if name not in after]
-    come = [store for name, store in after.items() if name not in {store.name for store in old.stores}]
+    removed = [store for name, store in before.items() if name not in after]
+    added = [store for name, store in after.items() if name not in {store.name for store in old.stores}]
     differences = [
         change for name in before.keys() & after.keys() for change in _of_store(before[name], after[name], old)
     ]
     differences += _moved(before, after, set() if by_number else moves(old, new).keys(), by_number)
-    differences += _gone_and_come(gone, come)
-    differences += _late(come, {store.sub_topology for store in old.stores}) if by_number else []
+    differences += _removed_and_added(removed, added)
+    differences += _without_state(added, {store.sub_topology for store in old.stores}) if by_number else []
     differences += _notes(old, new)
     return sorted(differences)
 
 
 def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
-    """Sub-topologies whose id has changed while their stores stayed together: old id to new id."""
+    """Return the sub-topologies whose id has changed while their stores stayed together: old id to new id."""
     pairs = [
         (before.sub_topology, after.sub_topology)
         for before in old.stores
@@ -53,13 +53,13 @@ def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
         if before.name == after.name
     ]
     to = {source: {new_id for old_id, new_id in pairs if old_id == source} for source, _ in pairs}
-    came = {target: {old_id for old_id, new_id in pairs if new_id == target} for _, target in pairs}
+    origins = {target: {old_id for old_id, new_id in pairs if new_id == target} for _, target in pairs}
     clean = {source: next(iter(targets)) for source, targets in to.items() if len(targets) == 1}
-    return {source: target for source, target in clean.items() if source != target and came[target] == {source}}
+    return {source: target for source, target in clean.items() if source != target and origins[target] == {source}}
 
 
 def refusal(differences: Iterable[FingerprintChange], where: str) -> str | None:
-    """The text of the error when a change makes the state unusable, else None."""
+    """Return the error text if a change makes the state unusable, else None."""
     differences = list(differences)
     if all(change.keeps for change in differences):
         return None
@@ -67,7 +67,7 @@ def refusal(differences: Iterable[FingerprintChange], where: str) -> str | None:
     return (
         f"The topology does not fit the state in {where}:\n{listed}\n"
         "Take back what is refused, start anew with --reset, or give the application another id. "
-        "`kstreams check old.py new.py` tells beforehand."
+        "`kstreams check old.py new.py` compares topologies beforehand."
     )
 
 
@@ -103,8 +103,8 @@ _WORDS = {
 
 def _of_places(store: str, old: StoreFingerprint, new: StoreFingerprint) -> Iterator[FingerprintChange]:
     if old.restored_from != new.restored_from and new.restored_from is not None:
-        came = old.restored_from or "the local disk alone"
-        yield FingerprintChange(False, f"{store} would be restored from {new.restored_from}, before from {came}")
+        origin = old.restored_from or "the local disk alone"
+        yield FingerprintChange(False, f"{store} would be restored from {new.restored_from}, before from {origin}")
     elif old.restored_from != new.restored_from:
         yield FingerprintChange(new.on_disk, f"{store} is no longer restored from {old.restored_from}")
     elif old.restored_from is None and not new.on_disk:
@@ -117,7 +117,7 @@ def _moved(
     whole: Collection[int],
     by_number: bool,
 ) -> Iterator[FingerprintChange]:
-    """Stores that move to another sub-topology: with all others of theirs, or else through their changelogs."""
+    """Yield the stores that move to another sub-topology: with all its other stores, or through their changelogs."""
     for name in before.keys() & after.keys():
         old = before[name]
         new = after[name]
@@ -127,9 +127,11 @@ def _moved(
             yield FingerprintChange(keeps, text)
 
 
-def _gone_and_come(gone: Iterable[StoreFingerprint], come: Iterable[StoreFingerprint]) -> Iterator[FingerprintChange]:
-    candidates = list(come)
-    for old in gone:
+def _removed_and_added(
+    removed: Iterable[StoreFingerprint], added: Iterable[StoreFingerprint]
+) -> Iterator[FingerprintChange]:
+    candidates = list(added)
+    for old in removed:
         twin = next((new for new in candidates if _alike(old, new)), None)
         if twin is None:
             yield FingerprintChange(True, f"store {old.name!r} is removed: what it holds stays unused")
@@ -146,8 +148,8 @@ def _gone_and_come(gone: Iterable[StoreFingerprint], come: Iterable[StoreFingerp
         )
 
 
-def _late(come: Iterable[StoreFingerprint], stateful: Collection[int]) -> Iterator[FingerprintChange]:
-    for store in come:
+def _without_state(added: Iterable[StoreFingerprint], stateful: Collection[int]) -> Iterator[FingerprintChange]:
+    for store in added:
         if store.sub_topology not in stateful:
             text = f"sub-topology {store.sub_topology} has no state yet to add the store {store.name!r} to"
             yield FingerprintChange(False, text)

@@ -1,4 +1,4 @@
-"""A topology on real topics: their names, partition counts and tasks, and the topics still to be created. Pure."""
+"""The layout of a topology on real topics: names, partition counts, tasks, and topics to be created. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TaskPlan:
     sub_topology : SubTopology
     partition : int
     inputs : tuple of TopicPartition
-        What it reads, by real topic names, sorted.
+        The input partitions, by real topic names, sorted.
     """
 
     sub_topology: SubTopology
@@ -34,12 +34,12 @@ class TaskPlan:
 
     @property
     def id(self) -> TaskId:
-        """Its sub-topology and partition."""
+        """The sub-topology and the partition."""
         return TaskId(self.sub_topology.id, self.partition)
 
 
 def tasks_of(sub_topology: SubTopology, topics: Sequence[str], partition_counts: Mapping[str, int]) -> list[TaskPlan]:
-    """The tasks of a sub-topology: as many as its widest input has partitions.
+    """Return the tasks of a sub-topology: as many as its widest input has partitions.
 
     Task i reads partition i of every topic that has one.
 
@@ -67,7 +67,7 @@ def tasks_of(sub_topology: SubTopology, topics: Sequence[str], partition_counts:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A topology laid out on topics that exist or will be made.
+    """A topology laid out on topics that exist or will be created.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ class Layout:
     globals : tuple of SubTopology
         The sub-topologies that fill global tables.
     upstream : mapping of int to frozenset of int
-        By sub-topology: which ones write the internal topics it reads.
+        By sub-topology, the sub-topologies that write the internal topics it reads.
     inputs : mapping of int to tuple of str
-        By sub-topology: real names of the topics it reads.
+        By sub-topology, real names of the topics it reads.
     own : frozenset of str
-        Real names of all internal topics: no pattern reads them.
+        Real names of all internal topics, which no pattern matches.
     feeds : mapping of str to str
         Real name by the name in the topology, for topics that DataFrames fill.
     """
@@ -100,13 +100,13 @@ class Layout:
 
     @property
     def stateful(self) -> frozenset[int]:
-        """The sub-topologies that keep state, or whose records reach one that does."""
-        materialization = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
-        return leading_to(materialization, self.upstream)
+        """The sub-topologies that have state, or whose records reach one that has."""
+        with_stores = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
+        return leading_to(with_stores, self.upstream)
 
     @property
     def through(self) -> frozenset[str]:
-        """The topics of the user's that the topology both writes and reads, those chosen per record aside."""
+        """The user's topics that the topology both writes and reads, without topics that are chosen per record."""
         written = {sink.topic for task in self.tasks for sink in task.sub_topology.sinks if isinstance(sink.topic, str)}
         read = {topic for topics in self.inputs.values() for topic in topics}
         return frozenset((written - self.topic_names.keys()) & read)
@@ -120,15 +120,15 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
     topology : Topology
     application_id : str
     existing : mapping
-        Number of partitions of every topic there is.
+        Number of partitions of every existing topic.
 
     Raises
     ------
     UnknownTopicError
-        When a source topic does not exist; names the nearest one.
+        If a source topic does not exist; suggests the topic with the nearest name.
     TopologyError
-        When topics that are joined differ in their number of partitions, or an internal topic that exists does not fit.
-        When there is nothing to read, or the patterns of two sources match one topic.
+        If joined topics differ in their number of partitions, an existing internal topic does not fit, there is nothing
+        to read, or the patterns of two sources match one topic.
     """
     if not topology.sub_topologies:
         raise TopologyError("the topology reads no topic: declare a stream, a table or a global table of one")
@@ -154,7 +154,7 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
 def source_topics(
     sub: SubTopology, names: Mapping[str, str], existing: Iterable[str], own: Collection[str]
 ) -> tuple[str, ...]:
-    """Real names of the topics that a sub-topology reads; patterns are matched against what exists and is not `own`."""
+    """Return real names of the topics that a sub-topology reads; patterns match existing topics that are not `own`."""
     topics = {names.get(topic, topic) for source in sub.sources for topic in source.topics}
     patterns = [source.pattern for source in sub.sources if source.pattern is not None]
     topics.update(t for t in existing for pattern in patterns if pattern.fullmatch(t) and t not in own)
@@ -162,7 +162,7 @@ def source_topics(
 
 
 def unmatched(topology: Topology, layout: Layout) -> str | None:
-    """What there is to say of the first pattern that no topic matches; None when each has one."""
+    """Describe the first pattern that no topic matches; None if each matches one."""
     for sub in topology.sub_topologies:
         for source in sub.sources:
             if source.pattern is not None and not any(map(source.pattern.fullmatch, layout.inputs[sub.id])):
@@ -175,7 +175,7 @@ def unmatched(topology: Topology, layout: Layout) -> str | None:
 
 
 def writers_of(topics: Iterable[str], names: Mapping[str, str], subs: Iterable[SubTopology]) -> frozenset[int]:
-    """Which sub-topologies write an internal topic among `topics`."""
+    """Return the sub-topologies that write an internal topic among `topics`."""
     internal = {name for name, real in names.items() if real in set(topics)}
     return frozenset(sub.id for sub in subs for sink in sub.sinks if sink.topic in internal)
 
@@ -190,7 +190,7 @@ def _check_sources(sub: SubTopology, topics: Iterable[str], internal: set[str], 
 
 
 def _check_patterns(topology: Topology, inputs: Mapping[int, Sequence[str]], internal: Collection[str]) -> None:
-    """Raise where several sources read a topic, those of global tables aside: these read it in any case."""
+    """Raise if several sources read a topic. Sources of global tables may read it too."""
     subs = [sub for sub in topology.sub_topologies if not sub.is_global]
     sources = [source for sub in subs for source in sub.sources]
     for topic in {topic for sub in subs for topic in inputs[sub.id]}.difference(internal):
@@ -198,7 +198,7 @@ def _check_patterns(topology: Topology, inputs: Mapping[int, Sequence[str]], int
 
 
 class _Counts:
-    """Finds the number of partitions of internal topics: enforced, or that of the widest topic upstream."""
+    """The numbers of partitions of internal topics: enforced, or that of the widest topic upstream."""
 
     def __init__(
         self,
@@ -222,9 +222,9 @@ class _Counts:
         self.counts |= feed_partitions(topology.feeds, feeds, self._groups, counts)
 
     def resolve(self) -> dict[str, int]:
-        """The counts of all topics that the topology names."""
+        """Return the counts of all topics that the topology names."""
         self._derive(complete=True)
-        self._derive(complete=False)  # a cycle of sub-topologies, as in a foreign-key join: from what is known of it
+        self._derive(complete=False)  # a cycle of sub-topologies, as in a foreign-key join: by the known counts
         for real in self._internal:
             self.counts.setdefault(real, self._existing.get(real, 0))  # no topic matches the pattern before it yet
         for group in self._groups:
@@ -235,22 +235,22 @@ class _Counts:
         return self.counts
 
     def _count_sinks(self, sub: SubTopology) -> None:
-        """A sink topic that is not there yet gets as many partitions as its sub-topology has tasks."""
+        """Give a sink topic that does not exist yet as many partitions as its sub-topology has tasks."""
         widest = max((self.counts[topic] for topic in self._inputs[sub.id]), default=1)
         for sink in sub.sinks:
             if isinstance(sink.topic, str) and sink.topic not in self._names:
                 self.counts.setdefault(sink.topic, self._existing.get(sink.topic, widest))
 
     def _derive(self, *, complete: bool) -> None:
-        is_complete = True
-        while is_complete:
-            is_complete = False
+        has_changed = True
+        while has_changed:
+            has_changed = False
             for real in self._internal:
                 upstream = [t for sub in self._writers(real) for t in self._inputs[sub.id]]
                 counts = [self.counts[topic] for topic in upstream if topic in self.counts]
                 if real not in self.counts and counts and (len(counts) == len(upstream) or not complete):
                     self.counts[real] = max(counts)
-                    is_complete = True
+                    has_changed = True
 
     def _writers(self, real: str) -> list[SubTopology]:
         return [sub for sub in self._subs if any(self._names.get(str(sink.topic)) == real for sink in sub.sinks)]

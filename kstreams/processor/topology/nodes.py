@@ -1,4 +1,4 @@
-"""What a topology is made of: source, processor and sink nodes, internal topics, and sub-topologies."""
+"""The parts of a topology: source, processor and sink nodes, internal topics, and sub-topologies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SEGMENT_BYTES = 50 * 1024 * 1024
 
 
 def changelog_topic(store: StoreBuilder) -> InternalTopic:
-    """The changelog of a store; the store's own settings override the defaults."""
+    """Return the changelog of a store; the store's own settings override the defaults."""
     config = {"message.timestamp.type": "CreateTime", **store.kind.changelog_config(store), **store.changelog_config}
     return InternalTopic(f"{store.name}-changelog", "changelog", config=config)
 
 
 def repartition_topic(name: str, partitions: int | None = None) -> InternalTopic:
-    """A topic between two sub-topologies; what was processed is deleted after a commit."""
+    """Return a topic between two sub-topologies; processed records are deleted after a commit."""
     config = {
         "cleanup.policy": "delete",
         "message.timestamp.type": "CreateTime",
@@ -35,7 +35,7 @@ def repartition_topic(name: str, partitions: int | None = None) -> InternalTopic
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """Reads topics (or all that match a pattern)."""
+    """A reader of topics, or of all topics that match a pattern. Kafka Streams: `SourceNode`."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -46,12 +46,12 @@ class SourceNode:
     offset_reset: str | timedelta | None = None
     declared_at: str | None = None
     idle_ms: tuple[int | None, ...] = (None,)
-    """After how long without records each topic of the user is idle that feeds it; None: as the application says."""
+    """The idle timeout (ms) of each topic of the user that feeds the source; None for the application's setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode:
-    """One operator between sources and sinks. Kafka Streams: `ProcessorNode`."""
+    """An operator between sources and sinks. Kafka Streams: `ProcessorNode`."""
 
     name: str
     parents: tuple[str, ...]
@@ -63,7 +63,7 @@ class ProcessorNode:
 
 @dataclass(frozen=True, slots=True)
 class SinkNode:
-    """Writes to a topic, fixed or chosen per record by `topic(key, value, RecordContext)`."""
+    """A writer to a topic, fixed or chosen per record by `topic(key, value, RecordContext)`."""
 
     name: str
     parents: tuple[str, ...]
@@ -73,10 +73,10 @@ class SinkNode:
     partitioner: Callable[..., Any] | None = None
     declared_at: str | None = None
     bind: Callable[[SinkNode, str], SinkNode] | None = None
-    """Of a sink that chooses topics: gives it with the serdes of one topic, where that makes a difference."""
+    """For a sink that chooses topics, the function that binds its serdes to one topic; None if they need no binding."""
 
     def of_topic(self, topic: str) -> SinkNode:
-        """The sink for a topic that it has chosen."""
+        """Return the sink with the serdes for a topic that it has chosen."""
         return self if self.bind is None else self.bind(self, topic)
 
 
@@ -95,7 +95,7 @@ class InternalTopic:
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """A connected part of the topology: what one task runs for one partition.
+    """A connected part of the topology, which a task runs for one partition.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ class SubTopology:
         Parents before children.
     stores : tuple of StoreBuilder
     is_global : bool
-        Whether it fills a global table.
+        True if it fills a global table.
     place : int
-        In the order of processing: all that feed it come before.
+        The position in the order of processing, after all sub-topologies that feed it.
     """
 
     id: int
@@ -130,6 +130,6 @@ def parents_of(node: TopologyNode) -> tuple[str, ...]:
 
 
 def processor_nodes(sub_topology: SubTopology) -> Iterator[ProcessorNode]:
-    """The nodes that run a processor of the user, which may schedule punctuators of stream time."""
+    """Yield the nodes that run a processor of the user, which may schedule punctuators of stream time."""
     nodes = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
     return (node for node in nodes if node.operator.runs_processor)

@@ -1,5 +1,4 @@
-"""Where a partition is read from when nothing is committed for it, or what comes next was deleted: what its source
-says, else the configuration."""
+"""The offset reset of a source: where a partition is read if nothing is committed, or next records were deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Reset: TypeAlias = str | timedelta
 
 
 def default_reset(config: Config) -> Reset | None:
-    """What the configuration says for sources that say nothing themselves, of the main consumer before all consumers.
+    """Return the configured reset of sources without their own; the main consumer's setting goes first.
 
     Examples
     --------
@@ -33,9 +32,9 @@ def default_reset(config: Config) -> Reset | None:
 
 
 def reset_of(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset:
-    """What holds for a topic (by its real name) of a sub-topology.
+    """Return the reset of a topic (by its real name) of a sub-topology.
 
-    An internal topic, which no source names so, is read from its beginning.
+    An internal topic is read from its beginning: no source names it by its real name.
     """
     decided = _decided(sub_topology, topic, default)
     return "earliest" if decided is None else decided
@@ -44,24 +43,24 @@ def reset_of(sub_topology: SubTopology, topic: str, default: Reset | None) -> Re
 def reset_after_loss(
     sub_topology: SubTopology, source: TopicPartition, span: tuple[int, int], default: Reset | None, *, stateful: bool
 ) -> Reset:
-    """What holds when the records that come next were deleted before they were read.
+    """Return the reset after the next records were deleted before they were read.
 
     Parameters
     ----------
     sub_topology : SubTopology
-        It reads them.
+        The reader of the records.
     source : TopicPartition
     span : (int, int)
-        The offset that comes next, and the first that is there.
+        The next offset to read, and the first offset that exists.
     default : str, timedelta or None
-        What `default_reset` gives.
+        The result of `default_reset`.
     stateful : bool
-        Whether stores hold what follows from the records: they would lack some and look complete.
+        True if stores depend on the records: without them they would be incomplete.
 
     Raises
     ------
     LogError
-        When the user has not decided that the records may be missing, and state depends on them; or wants an error.
+        If state depends on the records and the user has set no reset; or if the reset is "none".
     """
     decided = _decided(sub_topology, source.topic, default)
     if not may_be_missed(sub_topology, source.topic, default, stateful=stateful):
@@ -77,13 +76,13 @@ def reset_after_loss(
 
 
 def may_be_missed(sub_topology: SubTopology, topic: str, default: Reset | None, *, stateful: bool) -> bool:
-    """Whether records of a topic that were deleted before they were read are left out: else they are an error."""
+    """Return whether deleted records of a topic may be skipped, or are an error."""
     decided = _decided(sub_topology, topic, default)
     return not stateful if decided is None else decided != "none"
 
 
 def _decided(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset | None:
-    """What the user says of a topic; None: nothing, as of internal topics, which no source names so."""
+    """Return the user's setting for a topic; None if there is none, as for internal topics."""
     source = reader_of(sub_topology.sources, topic)
     if source is None or source.offset_reset is not None:
         return None if source is None else source.offset_reset
@@ -91,22 +90,22 @@ def _decided(sub_topology: SubTopology, topic: str, default: Reset | None) -> Re
 
 
 def first_offset(source: TopicPartition, reset: Reset, admin: Admin, consumer: Consumer, now_ms: int) -> int:
-    """The offset at which to begin.
+    """Return the offset at which to begin.
 
     Parameters
     ----------
     source : TopicPartition
     reset : str or timedelta
-        As `reset_of` gives it.
+        The result of `reset_of`.
     admin, consumer
         The assignment of the consumer is changed.
     now_ms : int
-        From when durations count back.
+        The time from which durations count back.
 
     Raises
     ------
     LogError
-        When the reset is "none".
+        If the reset is "none".
     """
     if isinstance(reset, timedelta):
         consumer.assign([source])

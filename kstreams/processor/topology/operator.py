@@ -1,7 +1,7 @@
-"""`Operator`: what a processor node does with records, as data that all tasks share.
+"""`Operator`: the effect of a processor node on records, as data that all tasks share.
 
-The subclasses say how it becomes a closure of a task: a `ClosureOperator` makes a closure of its own, a
-`StatementOperator` is a statement in the closure of a chain, a `ProcessOperator` runs a processor of the user.
+Subclasses differ in their closure in a task: a `ClosureOperator` creates a closure of its own, a `StatementOperator` is
+a statement in the closure of a chain, and a `ProcessOperator` runs a processor of the user.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ Forward: TypeAlias = Callable[[Any, Any, int], None]
 
 
 class Operator:
-    """What a processor node does with records: immutable, shared by all tasks.
+    """The immutable definition of a processor node, shared by all tasks.
 
     Attributes
     ----------
     runs_processor : bool
-        Whether it runs a processor of the user, which may schedule punctuators of stream time.
+        True if it runs a processor of the user, which may schedule punctuators of stream time.
     keeps_order : bool
-        Whether it holds records back, and no record may overtake those.
+        True if it holds records back which no other record may overtake.
     fills_global_store : bool
-        Whether it keeps a global store, and so forwards nothing.
+        True if it fills a global store, and so forwards nothing.
     """
 
     __slots__ = ()
@@ -40,4 +40,4 @@ class Operator:
 
 
 class ColumnForm(Protocol):
-    """The columnar form of an operator: takes a run of rows at once (see `processor/columns`)."""
+    """The columnar form of an operator (see `processor/columns`)."""

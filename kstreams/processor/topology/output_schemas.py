@@ -1,4 +1,4 @@
-"""`schema_findings`: whether a registry would take the schemas that a topology writes with. Nothing is registered."""
+"""`schema_findings`: checks whether a registry accepts the schemas that a topology writes. Registers nothing."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from kstreams.serdes.schemas import SchemaSerde
 
 
 class SchemaFinding(NamedTuple):
-    """What becomes of one schema; `fits` says whether records can be written with it."""
+    """The finding about one schema; `fits` is True if records can be written with it."""
 
     fits: bool
     text: str
 
 
 def schema_findings(topology: Topology) -> Iterator[SchemaFinding]:
-    """What a registry says of the schemas of each sink, in the order of sub-topologies.
+    """Yield the findings of a registry about the schemas of each sink, in the order of sub-topologies.
 
     Parameters
     ----------
     topology : Topology
-        Bound: its serdes know their topics and the registry.
+        A bound topology, whose serdes have their topics and the registry.
 
     Raises
     ------
     RegistryError
-        When the registry does not answer.
+        If the registry does not answer.
     """
     for sink in (sink for part in topology.sub_topologies for sink in part.sinks if isinstance(sink.topic, str)):
         for side, serde in (("keys", sink.key), ("values", sink.value)):
@@ -37,7 +37,7 @@ def schema_findings(topology: Topology) -> Iterator[SchemaFinding]:
 
 
 def _within(serde: Serde[Any] | None) -> Iterator[SchemaSerde[Any]]:
-    """The serdes with schemas that a serde is, or holds: a windowed key holds one of keys."""
+    """Yield the serdes with schemas that a serde is or contains: a windowed key contains a key's serde."""
     if isinstance(serde, SchemaSerde):
         yield serde
     elif serde is not None and serde.asks_registry:

@@ -1,4 +1,4 @@
-"""`ProcessOperator`: a processor of the user's own, as a topology holds it."""
+"""`ProcessOperator`: the operator of a user's processor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.processor.topology.operator import Operator
 
 
 class ProcessorKind(Enum):
-    """Which processors a supplier makes; it decides what their context allows."""
+    """The kind of processors that a supplier creates; it decides what their context allows."""
 
     ANY_KEY = "Processor"
     FIXED_KEY = "FixedKeyProcessor"
@@ -20,7 +20,7 @@ class ProcessorKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessOperator(Operator):
-    """Runs a processor that `supplier()` makes, a new one for each task.
+    """The operator that runs a processor from `supplier()`, a new one for each task.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which source reads a topic: the one that names it, or the only one whose pattern matches it."""
+"""The reader of a topic: the source that names it, or the only source whose pattern matches it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from kstreams.processor.topology.nodes import SourceNode
 
 
 def reads(source: SourceNode, topic: str) -> bool:
-    """Whether a source names a topic, or its pattern matches it."""
+    """Return whether a source names a topic, or its pattern matches it."""
     return topic in source.topics or matches(source, topic)
 
 
 def matches(source: SourceNode, topic: str) -> bool:
-    """Whether the pattern of a source matches a topic."""
+    """Return whether the pattern of a source matches a topic."""
     return source.pattern is not None and source.pattern.fullmatch(topic) is not None
 
 
 def reader_of(sources: Iterable[SourceNode], topic: str) -> SourceNode | None:
-    """The source that reads a topic; None when there is none.
+    """Return the source that reads a topic; None if there is none.
 
     Raises
     ------
     TopologyError
-        When several do, whose patterns overlap: its records could go to one of them only.
+        If the patterns of several sources match it: its records could go to only one of them.
     """
     readers = [source for source in sources if reads(source, topic)]
     if len(readers) > 1:

@@ -1,4 +1,4 @@
-"""`SerdeBinding`: tells each serde of a topology which topic it serves, and which schema registry there is."""
+"""`SerdeBinding`: binds each serde of a topology to its topic and to the schema registry."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ AnySerde = TypeVar("AnySerde", Serde[Any], Serde[Any] | None)
 
 @dataclass(frozen=True, slots=True)
 class SerdeBinding:
-    """Gives nodes and stores with serdes that know their use; the same objects where no serde asks for it.
+    """The topics and the registry to which serdes are bound. Parts whose serdes need no binding stay the same objects.
 
     Parameters
     ----------
     config : Config
-        Of the application.
+        The configuration of the application.
     registry : callable
         `() -> SchemaRegistry`; called when a serde first needs it.
     internal : frozenset of str
@@ -40,7 +40,7 @@ class SerdeBinding:
     internal: frozenset[str] = frozenset()
 
     def serde(self, serde: AnySerde, topic: str, *, is_key: bool) -> AnySerde:
-        """A serde for the keys or values of a topic by its name in the topology."""
+        """Return a serde bound to the keys or values of a topic, by its name in the topology."""
         if serde is None:
             return None
         if serde.asks_registry and not has_registry(self.config):
@@ -53,22 +53,22 @@ class SerdeBinding:
         return serde.of_topic(SerdeUse(name, is_key, self.config, self.registry))
 
     def node(self, node: TopologyNode) -> TopologyNode:
-        """A node of the topology."""
+        """Return a node with bound serdes."""
         return _BY_TYPE[type(node)](self, node)
 
     def source(self, source: SourceNode) -> SourceNode:
-        """A source. Where it reads several topics, its serdes are told of the first: what is read names its schema."""
+        """Bind a source. If it reads several topics, its serdes get the first: the records name their schemas."""
         pattern = source.pattern.pattern if source.pattern is not None else ""
         return self._both(source, source.topics[0] if source.topics else pattern)
 
     def sink(self, sink: SinkNode) -> SinkNode:
-        """A sink; one that chooses a topic for each record learns how to bind its serdes to that."""
+        """Bind a sink. A sink that chooses a topic for each record gets the function that binds its serdes."""
         if isinstance(sink.topic, str):
             return self._both(sink, sink.topic)
         return sink if self._both(sink, "") is sink else replace(sink, bind=self._both)
 
     def processor(self, node: ProcessorNode) -> ProcessorNode:
-        """A processor; operators that hold serdes write bytes that never are records of a topic."""
+        """Bind an operator. The bytes that its serdes write are never records of a topic."""
         operator: Any = node.operator
         if not is_dataclass(operator) or isinstance(operator, type):
             return node
@@ -80,25 +80,23 @@ class SerdeBinding:
         return replace(node, operator=_replaced(operator, changed)) if changed else node
 
     def store(self, store: StoreBuilder) -> StoreBuilder:
-        """A store, bound to its changelog or to the topic that it is restored from."""
+        """Bind a store to its changelog, or to the topic from which it is restored."""
         topic = store.source_topic or f"{store.name}-changelog"
-        if (
-            store.source_topic is None and topic not in self.internal
-        ):  # without a changelog it has its name all the same
+        if store.source_topic is None and topic not in self.internal:  # also without a changelog
             topic = f"{self.config.application_id}-{topic}"
         bound = self._both(store, topic)
         right = self.serde(store.right_value, topic, is_key=False)
         return bound if right is store.right_value else replace(bound, right_value=right)
 
     def feed(self, feed: Feed) -> Feed:
-        """What a DataFrame is written with."""
+        """Bind the serdes that write the rows of a DataFrame."""
         old_key, old_value = feed.serdes
         key = self.serde(old_key, feed.topic, is_key=True)
         value = self.serde(old_value, feed.topic, is_key=False)
         return feed if key is old_key and value is old_value else replace(feed, serdes=(key, value))
 
     def _both(self, part: Part, topic: str) -> Part:
-        """A node or store with both its serdes bound to a topic."""
+        """Bind both serdes of a node or store to a topic."""
         key = self.serde(part.key, topic, is_key=True)
         value = self.serde(part.value, topic, is_key=False)
         return part if key is part.key and value is part.value else replace(part, key=key, value=value)

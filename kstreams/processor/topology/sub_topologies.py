@@ -1,4 +1,4 @@
-"""The sub-topologies of a topology: nodes that an edge or a shared store connects, numbered as in Kafka Streams."""
+"""The sub-topologies of a topology: nodes connected by an edge or a shared store, numbered as in Kafka Streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kstreams.state.api import StoreBuilder
 
 
 class TaskId(NamedTuple):
-    """The sub-topology of a task and its partition; as text `<sub-topology>_<partition>`."""
+    """The id of a task: its sub-topology and its partition; as text `<sub-topology>_<partition>`."""
 
     sub_topology: int
     partition: int
@@ -22,7 +22,7 @@ class TaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TaskId:
-        """The task that a text names.
+        """Parse the text of a task id.
 
         Examples
         --------
@@ -36,7 +36,7 @@ class TaskId(NamedTuple):
 def split_into_sub_topologies(
     nodes: Mapping[str, TopologyNode], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
 ) -> tuple[SubTopology, ...]:
-    """The connected parts of a topology.
+    """Return the connected parts of a topology.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def split_into_sub_topologies(
     stores : mapping of str to StoreBuilder
         All stores by name.
     global_stores : collection of str
-        They connect no nodes: every task may read them.
+        The stores that connect no nodes, since every task may read them.
     """
     group_of = _groups(nodes, set(global_stores))
     members: dict[str, list[TopologyNode]] = {}  # in the order in which their first nodes were added
@@ -57,7 +57,7 @@ def split_into_sub_topologies(
 
 
 def _places(parts: Collection[SubTopology]) -> dict[int, int]:
-    """Where each stands in the order of processing; those that feed each other stand at one place."""
+    """Return the position of each part in the order of processing; parts that feed each other have the same one."""
     read = {part.id: {topic for source in part.sources for topic in source.topics} for part in parts}
     written = {part.id: {sink.topic for sink in part.sinks} for part in parts}
     upstream = {number: {part for part in written if written[part] & topics} for number, topics in read.items()}
@@ -65,7 +65,7 @@ def _places(parts: Collection[SubTopology]) -> dict[int, int]:
 
 
 def _groups(nodes: Mapping[str, TopologyNode], global_stores: Collection[str]) -> dict[str, str]:
-    """The representative of each node's part (union-find)."""
+    """Return the representative of each node's part (union-find)."""
     leader = {name: name for name in nodes}
 
     def root(name: str) -> str:
@@ -94,7 +94,7 @@ def _sub_topology(
     number: int, nodes: list[TopologyNode], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
 ) -> SubTopology:
     used = dict.fromkeys(store for node in nodes if isinstance(node, ProcessorNode) for store in node.stores)
-    # A join reads a global table without owning it: only the part that writes the table is the global one.
+    # A join reads a global table without owning it: only the part that writes the table is global.
     steps = [node for node in nodes if not isinstance(node, SourceNode)]
     is_global = bool(steps) and all(_writes_global(node, global_stores) for node in steps)
     own = tuple(stores[name] for name in used if is_global or name not in global_stores)

@@ -1,4 +1,4 @@
-"""Of what types the records are that a topology writes, topic by topic."""
+"""The types of the records that a topology writes, by topic."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kstreams.state.api import StoreBuilder
 
 
 def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes]:
-    """The types by the topics' names in the topology; nothing of topics that are chosen per record.
+    """Return the types by the topics' names in the topology, without topics that are chosen per record.
 
-    Where sinks disagree about a topic, the type is `mixed`.
+    If sinks write different types to a topic, the type is `mixed`.
     """
     of_topic: dict[str, TopicTypes] = {}
     for sink in (sink for sub in sub_topologies for sink in sub.sinks):
@@ -24,7 +24,7 @@ def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes
 
 
 def types_in_changelog(store: StoreBuilder) -> TopicTypes:
-    """The types of a changelog's records; not known of buffers, and of stores of the user's making."""
+    """Return the types of a changelog's records; unknown for buffers, and for stores of the user."""
     key = store.kind.changelog_key(store)
     return TopicTypes() if key is None else TopicTypes(type_name(key), type_name(store.value))
 

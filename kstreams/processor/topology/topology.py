@@ -1,6 +1,6 @@
-"""The topology: sources, processors, sinks and stores, and how they fall into sub-topologies.
+"""The topology: sources, processors, sinks and stores, and their division into sub-topologies.
 
-Nodes are immutable and may be added, never changed or removed; what follows from them is computed when asked for.
+Nodes are immutable. They may be added, but not removed; derived properties are computed when they are read.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from kstreams.state.api import StoreBuilder
 
 
 def built(topology: object, config: Mapping[str, Any], runner: str) -> Topology:
-    """The Topology of a function, of a builder under a configuration, or itself; `runner` names who asks.
+    """Return a Topology: from a function, from a builder under a configuration, or itself. `runner` names the caller.
 
     Raises
     ------
     TypeError
-        When it is none of these.
+        If it is none of these.
     """
     built = topology() if callable(topology) else topology
     built = built.build(config) if hasattr(built, "build") else built
@@ -61,13 +61,15 @@ def built(topology: object, config: Mapping[str, Any], runner: str) -> Topology:
 
 @contextmanager
 def bound_while(topology: Topology, config: Config) -> Iterator[Topology]:
-    """The topology with serdes that may ask the schema registry of a configuration, which is closed at the end."""
+    """Yield the topology with serdes that may ask the schema registry of a configuration; close the registry at the
+    end.
+    """
     with closing(ApplicationRegistry(config)) as registry:
         yield topology.bound(config, registry)
 
 
 class Topology:
-    """What `StreamsBuilder.build()` returns, or what is put together by hand. Kafka Streams: `Topology`.
+    """The graph that `StreamsBuilder.build()` returns, or that is built by hand. Kafka Streams: `Topology`.
 
     Examples
     --------
@@ -91,19 +93,19 @@ class Topology:
         self._copartitioned: list[tuple[str, ...]] = []
         self._feeds: dict[str, Feed] = {}
         self.graph: Any = None
-        """The logical graph it came from, when it came from the DSL."""
+        """The logical graph of a topology from the DSL."""
         self.origin: dict[str, str] = {}
-        """Name of the logical operator that each node came from."""
+        """The name of the logical operator of each node."""
 
     # building
 
     def add(self, node: TopologyNode, origin: str | None = None) -> str:
-        """Add a node whose parents are there already; returns its name.
+        """Add a node whose parents exist already; return its name.
 
         Raises
         ------
         TopologyError
-            When the name or one of its topics is taken, or a parent is missing or a sink.
+            If the name or one of its topics is taken, or a parent is missing or a sink.
         """
         if node.name in self._nodes:
             raise TopologyError(f"{node.name!r} is the name of another operator: give one of them another name=")
@@ -125,7 +127,7 @@ class Topology:
     ) -> Topology:
         """Read topics, or all that match a pattern; `key` and `value` are types or serdes.
 
-        `timestamp_extractor` and `offset_reset` are those of `StreamsBuilder.stream`.
+        `timestamp_extractor` and `offset_reset` are as in `StreamsBuilder.stream`.
         """
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
@@ -143,17 +145,17 @@ class Topology:
         ----------
         name : str
         supplier : callable
-            Makes the processor, a new one at each call: its class, or a function. Stores that it brings along are
-            added and connected.
+            Creates a new processor at each call: its class, or a function. Stores that it declares are added and
+            connected.
         *parents : str
-            The sources and processors whose records it gets.
+            The sources and processors whose records it receives.
         stores : iterable of str
-            Names of state stores that it uses, beside those it brings; they are there already.
+            Names of further state stores that it uses, which exist already.
 
         Raises
         ------
         TopologyError
-            When the name is taken, a parent or a store is missing, or the supplier makes no new processors.
+            If the name is taken, a parent or a store is missing, or the supplier does not create new processors.
         """
         check_supplier(supplier, Processor, name)
         return self._add_processor(name, ProcessOperator(supplier), parents, stores)
@@ -161,10 +163,10 @@ class Topology:
     def _add_processor(
         self, name: str, process: ProcessOperator, parents: tuple[str, ...], stores: Iterable[str] = ()
     ) -> Topology:
-        brought = stores_of(process.supplier)
-        for builder in brought:
+        declared_stores = stores_of(process.supplier)
+        for builder in declared_stores:
             self.add_state_store(builder)
-        used = tuple(dict.fromkeys((*stores, *(builder.name for builder in brought))))
+        used = tuple(dict.fromkeys((*stores, *(builder.name for builder in declared_stores))))
         self._refuse_global(name, used)
         self.add(ProcessorNode(name, parents, process, used, declared_at=declared_at()))
         return self
@@ -178,12 +180,12 @@ class Topology:
         value: object,
         partitioner: Callable[..., Any] | None = None,
     ) -> Topology:
-        """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
+        """Write to a topic, or to the topic that `topic(key, value, RecordContext)` names."""
         self.add(SinkNode(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
         return self
 
     def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
-        """Add a store and connect it to steps that are there already."""
+        """Add a store, and connect it to processors that exist already."""
         existing = self._stores.get(builder.name)
         if existing is not None and existing != builder:
             raise TopologyError(f"there are two state stores called {builder.name!r}: give one of them another name")
@@ -200,7 +202,7 @@ class Topology:
         Raises
         ------
         TopologyError
-            When the processor or a store is missing, or a store is global, which needs no connection.
+            If the processor or a store is missing, or a store is global, which needs no connection.
         """
         step = self._nodes.get(name)
         if not isinstance(step, ProcessorNode):
@@ -231,27 +233,27 @@ class Topology:
     ) -> Topology:
         """Fill a store in every instance from all partitions of a topic; every processor may read it.
 
-        The processor sees every record of the topic: those that are there when the application starts, before
-        anything else runs, and those that come later. It keeps the store, and can neither forward nor schedule.
+        The processor gets every record of the topic: the existing ones when the application starts, before anything
+        else runs, and later ones as they come. It writes the store, and can neither forward nor schedule.
 
         Parameters
         ----------
         store : StoreBuilder
-            It gets no changelog: its topic holds all it needs.
+            The store, which gets no changelog: it is restored from its topic.
         source, processor : str
             Names of the two nodes.
         topic : str
         supplier : callable
-            Makes the processor.
+            Creates the processor.
         key, value : type or Serde
-            Of the topic's records.
+            The types of the topic's records.
         timestamp_extractor : callable, optional
             `(record, partition_time_ms) -> event time in ms`.
 
         Raises
         ------
         TopologyError
-            When a name or the topic is taken.
+            If a name or the topic is taken.
         """
         if store.name in self._stores:
             raise TopologyError(f"there are two state stores called {store.name!r}: give one of them another name")
@@ -274,10 +276,11 @@ class Topology:
         value: object,
         timestamp_extractor: TimestampExtractor | type | None = None,
     ) -> Topology:
-        """Keep a topic in a store, partition by partition; the topic itself is the store's changelog.
+        """Fill a store from a topic, partition by partition; the topic is the store's changelog.
 
-        The processor alone writes the store, and puts each record there as it is: a lost store is restored by
-        copying the topic. Others read it once they are connected to it. Parameters as for `add_global_store`.
+        Only this processor writes the store, and it must put each record unchanged: a lost store is restored by
+        copying the topic. Other processors read the store if they are connected to it. Parameters as for
+        `add_global_store`.
         """
         check_supplier(supplier, Processor, processor)
         self.add_source(
@@ -295,11 +298,11 @@ class Topology:
         self._feeds[feed.topic] = feed
 
     def copartition(self, topics: Iterable[str]) -> None:
-        """Demand that these topics have the same number of partitions."""
+        """Require that these topics have the same number of partitions."""
         self._copartitioned.append(tuple(topics))
 
     def bound(self, config: Config, registry: Callable[[], SchemaRegistry]) -> Topology:
-        """The same for one application, whose serdes know their topics and its schema registry.
+        """Return the topology for one application, with serdes bound to their topics and the schema registry.
 
         Engines bind a topology once, before they run it.
 
@@ -307,7 +310,7 @@ class Topology:
         ----------
         config : Config
         registry : callable
-            `() -> SchemaRegistry`; not called before a serde needs it.
+            `() -> SchemaRegistry`; called when a serde first needs it.
         """
         internal = (*(topic.name for topic in self.internal_topics), *self._feeds)
         binding = SerdeBinding(config, registry, frozenset(internal))
@@ -318,7 +321,7 @@ class Topology:
         parts = zip(_parts(self), _parts(bound), strict=True)
         return self if all(old is new for old, new in parts) else bound
 
-    # what it is
+    # contents
 
     @property
     def nodes(self) -> Mapping[str, TopologyNode]:
@@ -352,47 +355,47 @@ class Topology:
 
     @property
     def changelog_topics(self) -> tuple[InternalTopic, ...]:
-        """The changelogs of all stores that keep one; global stores are restored from their source topic."""
+        """The changelogs of all stores that have one; global stores are restored from their source topic."""
         logged = (store for store in self._stores.values() if store.logging and store.name not in self._global_stores)
         return tuple(changelog_topic(store) for store in logged)
 
     @property
     def internal_topics(self) -> tuple[InternalTopic, ...]:
-        """Repartition topics, then changelogs; names lack the `<application.id>-` in front."""
+        """Repartition topics, then changelogs; names are without the `<application.id>-`."""
         return self.repartition_topics + self.changelog_topics
 
     @property
     def copartition_groups(self) -> tuple[tuple[str, ...], ...]:
-        """Topics that must have the same number of partitions, group by group."""
+        """The groups of topics that must have the same number of partitions."""
         return tuple(self._copartitioned)
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """The topics of the user that are read: not repartition topics, nor those that DataFrames fill."""
+        """The user's topics that are read: neither repartition topics nor topics that DataFrames fill."""
         read = (topic for node in self._nodes.values() if isinstance(node, SourceNode) for topic in node.topics)
         internal = self._repartition_topics.keys() | self._feeds.keys()
         return tuple(topic for topic in dict.fromkeys(read) if topic not in internal)
 
     def not_internal(self, topics: Iterable[str]) -> Iterator[str]:
-        """Those of the topics that are the user's: patterns never match the others."""
+        """Yield the user's topics among `topics`; patterns never match internal topics."""
         return (topic for topic in topics if topic not in self._repartition_topics and topic not in self._feeds)
 
     def fills_global_store(self, source: SourceNode) -> bool:
-        """Whether a source is that of a global table or store, which reads a topic whoever else does."""
+        """Return whether a source belongs to a global table or store, which may read any topic."""
         steps = [node for node in self.children(source.name) if isinstance(node, ProcessorNode)]
         return any(self._global_stores.intersection(step.stores) for step in steps)
 
     def children(self, name: str) -> Iterator[TopologyNode]:
-        """The nodes that read a node, in order of declaration."""
+        """Yield the nodes that read a node, in order of declaration."""
         return (node for node in self._nodes.values() if name in parents_of(node))
 
     def describe(self) -> str:
-        """The topology as text, word for word as Kafka Streams prints it."""
+        """Return the topology as text, word for word as Kafka Streams prints it."""
         return describe(self.sub_topologies)
 
 
 def _parts(topology: Topology) -> Iterator[Any]:
-    """All that may hold serdes."""
+    """Yield all parts that may hold serdes."""
     return chain(topology._nodes.values(), topology._stores.values(), topology._feeds.values())
 
 
@@ -431,7 +434,7 @@ def _check_topics(topology: Topology, source: SourceNode) -> None:
 
 
 def _check_overlap(topology: Topology, source: SourceNode, other: SourceNode) -> None:
-    """Raise where a source reads what another one reads already. Whether patterns overlap, topics that exist decide."""
+    """Raise if two sources read the same topic. Existing topics show later whether two patterns overlap."""
     reader, former = (operator_at(node.name, node.declared_at) for node in (source, other))
     shared = [topic for topic in source.topics if topic in other.topics]
     if shared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,15 +154,17 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
 def explain(topology: Topology, config: Config) -> list[object]:
     """Return the path of every operator on Spark and the reason, as named tuples. Needs neither Spark nor topics.
 
-    The reason also says what is not exact if the input is cut into steps. Raises TopologyError if a function refers to
-    an object that cannot be sent to workers.
+    The reason also says what is not exact if the input is cut into steps. If PySpark is installed, raises TopologyError
+    if a function refers to an object that cannot be sent to workers: only PySpark's pickler can tell.
     """
     from kstreams.kernel.timestamps import extractor_of
-    from kstreams.runtime.spark.cluster.unshippable import require_shippable
     from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
     from kstreams.runtime.spark.settings import SparkSettings
 
-    require_shippable(topology, config)
+    if find_spec("pyspark") is not None:
+        from kstreams.runtime.spark.cluster.unshippable import require_shippable
+
+        require_shippable(topology, config)
     decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions
     differences = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
     return [

@@ -1,1 +1,1 @@
-"""What a task does about records that fail or are dropped."""
+"""The reactions of a task to records that fail or are dropped."""

@@ -1,7 +1,7 @@
-"""`CheckedStore`: a store whose puts fail at once when keys or values do not encode, so that a handler can be asked.
+"""`CheckedStore`: a store whose puts fail at once if keys or values do not encode, so that a handler can decide.
 
-By itself a store keeps values of immutable types as they are and encodes them at the next commit, when nobody knows any
-more which record they came from.
+Without it, a store holds values of immutable types as objects and encodes them at the next commit, when the record
+that led to a value is no longer known.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kstreams.state.store_builder import Written
 
 
 class CheckedStore:
-    """A store with checks before each put; all else is that of the store itself.
+    """A store that checks keys and values before each put. All other methods are those of the store.
 
     Parameters
     ----------
     store : LiveStore or MeasuredStore
-        Of keys and values.
+        The store of keys and values.
     """
 
     has_plain_frames = False  # frames would bypass `put`
@@ -42,7 +42,7 @@ class CheckedStore:
             self.put(key, value)
 
     def _checked(self, write: Callable[..., Any], written: Written) -> Callable[..., Any]:
-        """A writing method that first serializes what it is given; raises SerdeError."""
+        """Return a write method that first serializes its arguments; it raises SerdeError."""
 
         write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
 
@@ -58,11 +58,11 @@ class CheckedStore:
 
 
 def _no_bytes(item: object) -> bytes:
-    """In place of a serde that is not known."""
+    """Return no bytes: the check for a side whose serde is not known."""
     return b""
 
 
 def checked(store: object) -> Any:
-    """The store, checked where it can be; stores of other kinds are written by operators alone."""
+    """Return the store with checks, if it can have them; other kinds are written only by operators."""
     is_checked = isinstance(store, LiveStore | MeasuredStore) and any(store.builder.kind.writes.values())
     return CheckedStore(store) if is_checked else store

@@ -1,4 +1,4 @@
-"""`ErrorPolicies`: what an application does about records that fail or are dropped, as its configuration says."""
+"""`ErrorPolicies`: the settings for records that fail or are dropped."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ErrorPolicies:
         The setting of each kind of handler.
     dead_letter_topic : str or None
     keeps_dropped : bool
-        Whether dropped records get a dead letter too.
+        True if dropped records get a dead letter too.
     handles_global : bool
-        Whether the processing handler is asked about global tables.
+        True if the processing handler also decides about global tables.
 
     Examples
     --------
@@ -37,12 +37,12 @@ class ErrorPolicies:
 
     @classmethod
     def of(cls, config: Config) -> ErrorPolicies:
-        """Those of a configuration.
+        """Return the policies of a configuration.
 
         Raises
         ------
         ConfigError
-            When dropped records are to get a dead letter, but there is no topic for them.
+            If dropped records are to get a dead letter, but no topic for them is set.
         """
         topic, keeps_dropped = (config[f"errors.dead.letter.queue.{key}"] for key in ("topic.name", "dropped.records"))
         if keeps_dropped and not topic:
@@ -53,6 +53,6 @@ class ErrorPolicies:
         return cls(handlers, topic, keeps_dropped, config["processing.exception.handler.global.enabled"])
 
     def of_global_tables(self) -> ErrorPolicies:
-        """Those of the tasks that fill global tables: they write no topics."""
+        """Return the policies of tasks that fill global tables, which write no topics."""
         handlers = dict(self.handlers) if self.handles_global else {**self.handlers, "processing": "fail"}
         return replace(self, handlers=handlers, dead_letter_topic=None, keeps_dropped=False)

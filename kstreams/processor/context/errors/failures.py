@@ -1,7 +1,7 @@
-"""`Failures`: what a task does when something fails or a record is dropped: ask the handlers, write dead letters.
+"""`Failures`: the handling of failed and dropped records in a task: call the handlers, write dead letters.
 
-A record that does not fail costs nothing more: with the default handlers and without a dead-letter topic, closures are
-bound as if there were no policies.
+Records that do not fail cost no time: with the default handlers and without a dead-letter topic, closures are bound as
+if there were no policies.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from kstreams.record import ProducerRecord, Record
 
 
 def required_topics(topology: Topology, config: Config, prefix: str = "") -> list[str]:
-    """The topics without which an application does not start: those that it reads, and that of its dead letters."""
+    """Return the topics without which an application does not start: its sources, and its dead-letter topic."""
     name = config["errors.deadletterqueue.topic.name"]
     return [*topology.source_topics, *([] if name is None else [prefix + name])]
 
 
 def check_dead_letter_topic(config: Config, existing: Collection[str], prefix: str = "") -> None:
-    """Raise UnknownTopicError when dead letters would go to a topic that is not there: nobody would look for it.
+    """Raise UnknownTopicError if the dead-letter topic does not exist: nobody would look for the letters.
 
     Parameters
     ----------
     config : Config
     existing : collection of str
-        All topics.
+        The names of all topics.
     prefix : str
-        Stands before the names of topics that are written.
+        The prefix of the names of written topics.
     """
     name = config["errors.dead.letter.queue.topic.name"]
     if name is not None and prefix + name not in existing:
@@ -85,14 +85,14 @@ class DeadLetters:
         self._send = send
         self._waiting: list[ProducerRecord] = []
         self.topics: set[str] = set()
-        """Those that were written to."""
+        """The topics that were written to."""
 
     def add(self, letters: Sequence[ProducerRecord]) -> None:
-        """Keep letters."""
+        """Buffer letters."""
         self._waiting += letters
 
     def send(self) -> None:
-        """Hand them over, in order by topic."""
+        """Send the buffered letters, topic by topic, in order."""
         pending, self._waiting = self._waiting, []
         for topic, letters in groupby(sorted(pending, key=_topic), _topic):
             self.topics.add(topic)
@@ -118,15 +118,16 @@ _MOST_MS = 30_000
 
 
 class Drops:
-    """Counts by operator and reason, of one task or of a whole run.
+    """The counts of dropped records by operator and reason, of one task or of a whole run.
 
     Parameters
     ----------
     who : str
-        Begins the lines in the log.
+        The task or run, which begins each log line.
     clock : Clock
     every_ms : int
-        Least time between two sums (`log.summary.interval.ms`), half a minute at most; 0 or less: only a last one.
+        Least time between two log lines (`log.summary.interval.ms`), at most half a minute. If 0 or less, only
+        `report` logs.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class Drops:
         self.unreported: Counter[tuple[str, str]] = Counter()
 
     def add(self, node: str, reason: str, place: Callable[[], str], count: int = 1) -> None:
-        """Count records; the first of an operator and reason are logged at once, with their place."""
+        """Count records. The first records of an operator and reason are logged at once, with their place."""
         kind = node, reason
         if kind not in self.counts:
             subject = "a record" if count == 1 else f"{count} records"
@@ -159,12 +160,12 @@ class Drops:
         self.counts[kind] += count
 
     def report_if_due(self) -> None:
-        """Log the sums, if it is time. Cheap when nothing was dropped: to be called often."""
+        """Log the counts if it is time. Cheap if nothing was dropped, so that it may be called often."""
         if self.unreported and 0 < self._every_ms <= self._clock.uptime_ms() - self._reported_ms:
             self.report()
 
     def report(self) -> None:
-        """Log the sums of what was not logged yet."""
+        """Log the counts that were not logged yet."""
         now_ms = self._clock.uptime_ms()
         for (node, reason), count in self.unreported.items():
             logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)
@@ -173,23 +174,23 @@ class Drops:
 
 
 UNHANDLED = (ProcessingError, FencedError, LogError, RegistryError, StateError)
-"""What no handler is asked about: it has been handled already, or the task itself cannot go on."""
+"""Errors that no handler decides about: they were handled already, or the task cannot continue."""
 
 Call = Callable[[int], None]
 
 
 class Failures:
-    """The error policies of one task at work.
+    """The error policies of one task, with the actions that follow from them.
 
     Parameters
     ----------
     policies : ErrorPolicies
     drops : Drops
-        Counts what is skipped.
+        The counts of dropped records.
     letters : DeadLetters
-        Takes what goes to the dead-letter topic.
+        The buffer of dead letters.
     declared_at : mapping of str to (str or None)
-        The user's line by operator.
+        The line of the user's code that declared each operator.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class Failures:
         self.guards_deserialization, self.guards_processing, self.guards_production = guards
 
     def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
-        """The closure of an operator; the handler is asked about errors in it."""
+        """Return the closure of an operator with errors passed to the handler."""
 
         def guard(key: object, value: object, timestamp: int) -> None:
             try:
@@ -220,7 +221,7 @@ class Failures:
         return guard
 
     def guarded_call(self, node: str, call: Call, context_of: Callable[[str, int], ErrorHandlerContext]) -> Call:
-        """The same for a punctuator, which has no record."""
+        """Return a punctuator, which has no record, with errors passed to the handler."""
 
         def guard(time_ms: int) -> None:
             try:
@@ -231,12 +232,12 @@ class Failures:
         return guard
 
     def processing(self, context: ErrorHandlerContext, record: Record[object, object] | None, error: Exception) -> None:
-        """An operator has failed: returns when its subtree is to be left out, raises when the task is to end.
+        """Handle the failure of an operator. Returns if the operator's subtree is to be skipped.
 
         Raises
         ------
         ProcessingError
-            When the handler says so; names operator, line and record.
+            If the task is to end; names operator, line and record.
         """
         if isinstance(error, UNHANDLED):
             raise error
@@ -247,19 +248,19 @@ class Failures:
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
 
     def deserialization(self, context: ErrorHandlerContext, record: Record[Any, Any], error: SerdeError) -> None:
-        """Bytes of an input record do not decode; raises the error when the task is to end."""
+        """Handle an input record that does not decode. Raises the error if the task is to end."""
         if self._is_over(self._deserialization, context, record, error):
             raise error
 
     def invalid_time(
         self, context: ErrorHandlerContext, record: Record[Any, Any], error: InvalidTimestampError
     ) -> None:
-        """An input record has a time that none may have.
+        """Handle an input record with an invalid time.
 
         Raises
         ------
         ProcessingError
-            When the handler of deserialization says that the task ends.
+            If the task is to end, by the decision of the deserialization handler.
         """
         if self._is_over(self._deserialization, context, record, error):
             node = context.processor_node_id
@@ -272,17 +273,17 @@ class Failures:
         error: SerdeError,
         origin: Literal["key", "value"],
     ) -> None:
-        """A key or value does not encode; raises the error when the task is to end."""
+        """Handle a key or value that does not encode. Raises the error if the task is to end."""
         if self._is_over(self._production, replace(context, origin=origin), record, error):
             raise error
 
     def refused(self, context: ErrorHandlerContext, record: ProducerRecord, error: LogError) -> None:
-        """A topic will never take a record.
+        """Handle a record that a topic will never accept.
 
         Raises
         ------
         LogError
-            When the handler says that the task ends; names operator, line and input record.
+            If the task is to end; names operator, line and input record.
         """
         if self._is_over(self._production, context, record, error):
             node = context.processor_node_id
@@ -293,18 +294,18 @@ class Failures:
             ) from error
 
     def dropped(self, context: ErrorHandlerContext, reason: str, count: int = 1) -> None:
-        """An operator skips records, the last of which the context tells of."""
+        """Count records that an operator dropped; the context is that of the last one."""
         self.drops.add(context.processor_node_id, reason, lambda: place_of(context), count)
         if self.keeps_dropped:
             self._keep(context, reason)
 
     def send_letters(self) -> None:
-        """Hand over the dead letters that wait for the task's next output."""
+        """Send the buffered dead letters."""
         self._letters.send()
 
     @property
     def written_topics(self) -> frozenset[str]:
-        """Where dead letters went so far."""
+        """The topics to which dead letters were sent."""
         return frozenset(self._letters.topics)
 
     def _keep(self, context: ErrorHandlerContext, reason: str) -> None:
@@ -317,12 +318,12 @@ class Failures:
         self._last_dropped = letter
 
     def _is_over(self, handler: object, context: ErrorHandlerContext, record: object, error: Exception) -> bool:
-        """Whether the answer to a failure that cannot be tried again is that the task ends."""
+        """Ask the handler about a failure that cannot be retried; return whether the task is to end."""
         response = self._ask(handler, context, record, error)
         if response.result is not Result.RESUME:
-            self._letters.send()  # nothing is sent after this
+            self._letters.send()  # nothing is sent after the error
             return True
-        self._left_out(context, response, error)
+        self._count_skipped(context, response, error)
         return False
 
     def _ask(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
@@ -335,8 +336,8 @@ class Failures:
         self._letters.add(letters)
         return response
 
-    def _left_out(self, context: ErrorHandlerContext, response: Response, error: Exception) -> None:
-        """Count a record that failed; it has its dead letter, or it gets the one of every dropped record."""
+    def _count_skipped(self, context: ErrorHandlerContext, response: Response, error: Exception) -> None:
+        """Count a record that failed. If the handler wrote no dead letter, write the one of a dropped record."""
         if response.dead_letter_records:
             self.drops.add(context.processor_node_id, reason_of(error), lambda: place_of(context))
         else:
@@ -344,7 +345,7 @@ class Failures:
 
 
 def place_of(context: ErrorHandlerContext) -> str:
-    """Where the input record came from, as errors and log lines say it."""
+    """Return the place of the input record for errors and log lines."""
     if context.topic is None:
         return outside_of_records(context.emitted_key)
     return f"{context.topic}-{context.partition}@{context.offset}"

@@ -1,1 +1,1 @@
-"""The columnar part of a task: which region begins at a source, and its live form."""
+"""The columnar part of a task: the plan of the region after each source, and the live region."""

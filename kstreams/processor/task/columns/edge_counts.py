@@ -1,4 +1,4 @@
-"""`EdgeCounts`: counts what the operators of a region pass to each other, without calling any of them."""
+"""`EdgeCounts`: counts the records that the operators of a region pass to each other, without calling them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kstreams.processor.context.forwarded import ForwardedCounts
 
 
 class GraphEdge(NamedTuple):
-    """Where records of a region go from one operator to the next, and those that do."""
+    """An edge from one operator of a region to the next, and the records that pass it."""
 
     parent: str
     child: str
@@ -22,31 +22,29 @@ class GraphEdge(NamedTuple):
 
 
 class EdgeCounts:
-    """Counts the rows of each batch that come through each passage.
+    """The counters of the rows of each batch that pass each edge.
 
     Parameters
     ----------
-    passages : iterable of Passage
+    edges : iterable of GraphEdge
     counts : ForwardedCounts, optional
-        None: nothing is counted.
+        None if nothing is counted.
 
     Attributes
     ----------
     expressions : list of Expr
-        What must be computed for it.
+        The expressions that must be computed for the counts.
     """
 
-    def __init__(self, passages: Iterable[GraphEdge], counts: ForwardedCounts | None) -> None:
-        self._passages = (
-            []
-            if counts is None
-            else [(passage.view.where, counts.adding(passage.parent, passage.child)) for passage in passages]
+    def __init__(self, edges: Iterable[GraphEdge], counts: ForwardedCounts | None) -> None:
+        self._edges = (
+            [] if counts is None else [(edge.view.where, counts.adding(edge.parent, edge.child)) for edge in edges]
         )
-        self.expressions: list[Expr] = [where for where, _ in self._passages if where is not None]
+        self.expressions: list[Expr] = [where for where, _ in self._edges if where is not None]
 
     def prepare(self, batch: Batch, columns: Columns) -> Callable[[], None]:
-        """Look through a batch; the answer counts."""
-        counts = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._passages]
+        """Count the rows of a batch; the returned function adds the numbers to the counters."""
+        counts = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._edges]
 
         def count() -> None:
             for add, records in counts:

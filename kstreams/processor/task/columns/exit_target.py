@@ -1,4 +1,4 @@
-"""`ExitTarget`: the end of a region before an operator that takes records one by one: rows are forwarded from here."""
+"""`ExitTarget`: the end of a region before an operator that takes records one by one."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kstreams.record import Headers
 
 
 class ExitTarget:
-    """The end of a path through a region, from which records go on one by one.
+    """The end of a path through a region, where records are forwarded one by one.
 
     Parameters
     ----------
     target : Target
-        What arrives, and at which step.
+        The columns that arrive, and the next step.
     source : SourceNode
-        Where the records come from.
+        The source of the region.
     forward : callable
-        The closure of that step.
+        The closure of the next step.
     current : CurrentRecord
-        Shows the operators behind which record they have.
+        The current record, which is set for the following operators.
     follows_time : bool
-        Whether it shows how far the task has come with each record (`CurrentRecord.reached`).
+        True if the progress of the task is updated per record (`CurrentRecord.reached`).
     """
 
     takes_headers = True
@@ -43,7 +43,9 @@ class ExitTarget:
         self._follows_time = follows_time
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
+        """Create the rows; the returned function forwards them, depth first and in order. Raises if a row does not
+        decode.
+        """
         keys = self._rows.keys(selected)
         values = self._rows.values(selected)
         headers = selected.header_rows()
@@ -51,7 +53,7 @@ class ExitTarget:
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         rows: Iterable[object] = zip(keys, values, cursor.timestamps, strict=False)
         if self._follows_time:
-            rows = self._current.following(rows, selected.reached(self._current.reached).tolist())
+            rows = self._current.with_progress(rows, selected.reached(self._current.reached).tolist())
         return lambda: self._run(cursor, rows, headers)
 
     def _run(self, cursor: RecordCursor, rows: Iterable[object], headers: list[Headers] | None) -> None:
@@ -63,4 +65,4 @@ class ExitTarget:
             run_with_headers(current, self._forward, rows, headers)
 
     def complete(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no rows are buffered."""

@@ -1,4 +1,4 @@
-"""`plan_regions`: for every source, which columnar region begins there, or in words why records go one by one."""
+"""`plan_regions`: plans the columnar region after every source, or says why its records are processed one by one."""
 
 from __future__ import annotations
 
@@ -34,55 +34,55 @@ KEYS = (str, int, bytes)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnPlan:
-    """A region: all that follows a source, up to where it is written or aggregated."""
+    """A region: the operators after a source, up to sinks and aggregations."""
 
     source: SourceNode
     schema: Schema
     targets: tuple[Target, ...]
-    passages: tuple[GraphEdge, ...]
+    edges: tuple[GraphEdge, ...]
 
     @property
     def leaves(self) -> tuple[Expr, ...]:
-        """What is read of the source's records, each once."""
+        """The parts of the source's records that are read, each once."""
         return leaves_of([expr for target in self.targets for expr in target.expressions])
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
-        """The tables that are looked into, each after those that its key needs."""
+        """The lookups in tables, each after the lookups that its key needs."""
         return tuple({lookup.step: lookup for target in self.targets for lookup in target.view.lookups}.values())
 
     @property
     def only_filters(self) -> bool:
-        """Whether all paths leave the region: it then only saves the records that are filtered out."""
+        """True if all paths leave the region: it then only saves the work for filtered records."""
         return all(target.leaves_since is not None for target in self.targets)
 
 
 def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
-    """What expressions read of a record, each once."""
+    """Return the parts of a record that expressions read, each once."""
     return tuple({repr(leaf): leaf for expr in expressions for leaf in expr.leaves}.values())
 
 
 Planned: TypeAlias = ColumnPlan | str
-"""A region, or the reason why there is none."""
+"""A region, or the reason why there is no region."""
 
 
 class _Refused(Exception):
-    """Why a path cannot be processed in columns."""
+    """The reason why a path cannot be processed in columns."""
 
 
 def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str, Planned]:
-    """What the tasks of a sub-topology do with the batches of each source.
+    """Plan the processing of the batches of each source of a sub-topology.
 
     Parameters
     ----------
     sub_topology : SubTopology
     caching : bool
-        Whether the record cache is on: without it every update is emitted, and records are as fast.
+        True if the record cache is on. Without it every update is emitted, and columns are no faster.
 
     Returns
     -------
     dict of str to ColumnPlan or str
-        By the source's name; a text says why its records are processed one by one.
+        By source; a string is the reason why its records are processed one by one.
     """
     return {source.name: _plan(sub_topology, source, caching) for source in sub_topology.sources}
 
@@ -95,7 +95,7 @@ def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Plann
         schema = Schema(_type(source.key), _type(source.value))
         paths = _Paths(sub_topology, source, schema, caching)
         targets = tuple(paths.targets_after(source, SourceProjection(schema)))
-        plan = ColumnPlan(source, schema, targets, tuple(paths.passages))
+        plan = ColumnPlan(source, schema, targets, tuple(paths.edges))
         _check_worth(plan)
         _check_paths_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
@@ -108,22 +108,22 @@ def _type(serde: Serde[object] | None) -> Any:
 
 
 class _Paths:
-    """Finds the paths through a region; where columns end, rows are forwarded."""
+    """The search for the paths through a region."""
 
     def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
         self._nodes = sub_topology.nodes
         self._source = source
         self._schema = schema
         self._caching = caching
-        self.passages: list[GraphEdge] = []
+        self.edges: list[GraphEdge] = []
 
     def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
-        """The ends of all paths of the records of `view`, which come out of `node`."""
+        """Return the ends of all paths of the records of `view`, which `node` forwards."""
         children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
         if not isinstance(node, SourceNode):
-            self.passages += [GraphEdge(node.name, child.name, view) for child in children]
+            self.edges += [GraphEdge(node.name, child.name, view) for child in children]
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
 
     def _through(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:
@@ -175,7 +175,7 @@ def _check_processors(sub_topology: SubTopology) -> None:
 
 
 def _check_worth(plan: ColumnPlan) -> None:
-    """Where all records leave the region as they are, or with a new key or value, it would be a detour."""
+    """Refuse a region that all records would leave unfiltered: it would be a detour."""
     for target in plan.targets if plan.only_filters else ():
         if target.view.where is None:
             raise _Refused(str(target.leaves_since))
@@ -187,9 +187,9 @@ def _check_sink(sink: SinkNode) -> None:
 
 
 def _check_paths_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
-    """Paths that meet again, in a node, a store or a topic, would show in which order they were processed.
+    """Refuse paths that meet again in a node, a store or a topic, where results depend on the order of processing.
 
-    So would one that looks into a table that another one changes.
+    Refuse also a lookup in a table that another path changes.
     """
     met: Counter[str] = Counter()
     for target in plan.targets:
@@ -206,7 +206,7 @@ def _check_paths_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
 
 
 def _takes_struct_keys(target: Target) -> bool:
-    """Whether a function over batches gets keys that no column holds."""
+    """Return whether a function over batches takes keys that no column holds."""
     batched = batch_of(target.node)
     return batched is not None and batched.with_key and is_struct(target.view.key)
 

@@ -34,15 +34,15 @@ from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
 from kstreams.processor.topology.operator import Forward
 
-WORTH = 1 / 2
-"""Share of records that may come through. Measured on JSON: of a tenth it halves the time, of all it adds a quarter."""
+LARGEST_SHARE = 1 / 2
+"""The largest share of records that may pass. On JSON, a share of 0.1 halves the time; a share of 1 adds a quarter."""
 
-_RESTS = 16
-"""So many batches go by record before columns are tried again: a vain try costs about a third of a batch."""
+_BATCHES_BY_RECORD = 16
+"""Batches that go by record before columns are tried again: a failed try costs about a third of a batch."""
 
 
 class EarlyFilter:
-    """Remembers how much came through.
+    """A measure of the records that pass a region: it decides whether columns save time.
 
     Examples
     --------
@@ -53,27 +53,27 @@ class EarlyFilter:
     16
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("_remaining_batches",)
 
     def __init__(self) -> None:
-        self._left = 0
+        self._remaining_batches = 0
 
     def rests(self) -> bool:
-        """Whether the next batch is to go by record at once."""
-        self._left = max(0, self._left - 1)
-        return self._left > 0
+        """Return whether the next batch goes by record."""
+        self._remaining_batches = max(0, self._remaining_batches - 1)
+        return self._remaining_batches > 0
 
     def pays(self, leaving: int, of: int) -> bool:
-        """Whether so few rows leave the region, of a batch of `of`, that it saves time."""
-        self._left = 0 if leaving <= WORTH * of else _RESTS + 1
-        return self._left == 0
+        """Return whether columns save time if `leaving` rows of a batch of `of` rows leave the region."""
+        self._remaining_batches = 0 if leaving <= LARGEST_SHARE * of else _BATCHES_BY_RECORD + 1
+        return self._remaining_batches == 0
 
 
 LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
 
 
 class RegionParts(NamedTuple):
-    """The parts of a task that a region works with; `forwards` are the closures of its operators by name."""
+    """The parts of a task that a region uses; `forwards` are the closures of its operators by name."""
 
     sub_topology: SubTopology
     context: TaskContext
@@ -83,19 +83,17 @@ class RegionParts(NamedTuple):
 
 
 class Region:
-    """Takes batches of one source as columns; the caller falls back to records when it refuses one.
+    """The columns of the operators after one source; a refused batch is processed record by record.
 
     Parameters
     ----------
     plan : ColumnPlan
-        What to do.
     task : RegionParts
-        Of the task.
     """
 
     def __init__(self, plan: ColumnPlan, task: RegionParts) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
-        self._counts = EdgeCounts(plan.passages, task.context.forwarded)
+        self._counts = EdgeCounts(plan.edges, task.context.forwarded)
         computed = [expr for target in plan.targets for expr in target.expressions]
         self._evaluation = Evaluation([*computed, *self._counts.expressions])
         self._lookups = [
@@ -112,7 +110,7 @@ class Region:
         self._min_rows = sys.maxsize if settings.trace_records == "all" else settings.columns_min_rows
 
     def process(self, batch: Batch) -> bool:
-        """Process a whole batch; False when it must go the record path, with nothing done yet but `complete`."""
+        """Process a whole batch. If it must go by record, return False; only `complete` was called then."""
         prepared = None if self._declines(batch) else self._prepared(batch)
         if prepared is None:
             self.complete()
@@ -126,7 +124,7 @@ class Region:
         return self._early_filter is not None and self._early_filter.rests()
 
     def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
-        """What is to be done for each path; None when the batch must be processed record by record, or is faster so."""
+        """Return the actions for each path; None if the batch must be processed by record, or is faster by record."""
         try:
             columns = self._evaluation.compute(self._looked_up(self._columns.decode(batch)))
             if self._drops_some(columns):
@@ -138,7 +136,7 @@ class Region:
                 return None
             return [*(live.prepare(rows) for live, rows in paths), self._counts.prepare(batch, columns)]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
-            return None  # the record path finds the record that is to blame, or computes what columns cannot
+            return None  # the record path names the bad record, or computes what columns cannot
 
     def _looked_up(self, columns: Columns) -> Columns:
         for lookup in self._lookups:
@@ -146,14 +144,14 @@ class Region:
         return columns
 
     def _drops_some(self, columns: Columns) -> bool:
-        """Whether an operator drops records: each is counted by itself, on the record path."""
+        """Return whether an operator drops records; the record path counts each of them."""
         return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         current = self._current
         times = batch.timestamps.to_numpy()
         reached = stream_times(batch.places, current.reached)
-        # Without timestamps left to loop over, the cursor stands at its last record.
+        # A cursor without timestamps is at its last record.
         at_end = RecordCursor(batch, batch.offsets, stream_times(times, current.stream_time), [])
         for act in prepared:
             current.move_to(at_end)
@@ -162,7 +160,7 @@ class Region:
         current.reached = int(reached[-1])
 
     def complete(self) -> None:
-        """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
+        """Complete the updates of stores by processed records: before a flush, and before others read the stores."""
         for _, live in self._paths:
             live.complete()
 
@@ -184,6 +182,6 @@ def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
 
 
 def live_regions(task: RegionParts) -> dict[str, Region]:
-    """The regions of one task, by the name of the source where each begins."""
+    """Return the regions of one task, by the name of the source."""
     plans = plan_regions(task.sub_topology, caching=task.context.application.settings.caching)
     return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, ColumnPlan)}

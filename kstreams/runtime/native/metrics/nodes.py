@@ -9,7 +9,7 @@ from kstreams.metrics import catalogue
 from kstreams.metrics.sensors import RecordAges
 from kstreams.metrics.template import Tags
 from kstreams.metrics.values import MetricValues, average_and_extremes
-from kstreams.processor.context.forwarded import NOBODY
+from kstreams.processor.context.forwarded import NO_CHILD
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
@@ -23,7 +23,7 @@ def node_metrics(task: Task, tags: Tags) -> MetricValues:
     for node, records in task.records_by_source().items():
         yield catalogue.NODE_PROCESS_TOTAL.tagged(_node_tags(tags, node)), records
     for (node, child), records in task.forwarded.items():
-        if child != NOBODY:
+        if child != NO_CHILD:
             child_tags = (*_node_tags(tags, node), ("child-node-id", child))
             yield catalogue.FORWARDED_RECORDS.tagged(child_tags), records
     yield from _sensors(task, tags)
