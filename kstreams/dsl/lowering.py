@@ -184,7 +184,7 @@ class Lowering:
 
     # tables
 
-    def is_kept(self, table: Node) -> bool:
+    def has_store(self, table: Node) -> bool:
         """Whether a table has a store."""
         return table.name in self.tables.materialized
 

@@ -1,1 +1,1 @@
-"""Facts about a logical graph, each computed by a pure function: never flags that operators set on each other."""
+"""Facts about a logical graph, each computed by a pure function: operators set no flags on each other."""

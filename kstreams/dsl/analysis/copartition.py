@@ -1,4 +1,4 @@
-"""Which topics must have the same number of partitions: those whose records meet in a join."""
+"""Facts for copartitioning: the topics behind a node, and the repartitions that pass null keys on."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 
 
 def repartitions_with_null_keys(graph: LogicalGraph) -> frozenset[str]:
-    """Names of the repartitions with a join anywhere after them that takes null keys; all others drop such records."""
-    return frozenset(node.name for node in graph if isinstance(node, Repartition) and _relaxed(graph, node))
+    """Return the names of the repartitions before a join that takes null keys; all others drop these records."""
+    return frozenset(node.name for node in graph if isinstance(node, Repartition) and _passes_null_keys(graph, node))
 
 
-def _relaxed(graph: LogicalGraph, repartition: Node) -> bool:
+def _passes_null_keys(graph: LogicalGraph, repartition: Node) -> bool:
     return any(node.takes_null_keys for node in graph.downstream(repartition))
 
 
-_READ_FROM_TOPICS = (Repartition, TableRepartition, ForeignKeyJoin)
+_READING_TOPICS = (Repartition, TableRepartition, ForeignKeyJoin)
 
 
 def topics_behind(graph: LogicalGraph, node: Node) -> tuple[str, ...]:
-    """The topics from which records reach a node without passing another topic; those of patterns are left out."""
-    groups: list[str] = []
-    for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, _READ_FROM_TOPICS)):
-        if isinstance(behind, StreamSource):
-            groups.extend(behind.topics)
-        elif isinstance(behind, TableSource | Repartition | TableRepartition):
-            groups.append(behind.topic)
-        elif isinstance(behind, ForeignKeyJoin):  # the right table lies behind the topic of responses
-            groups.extend((*topics_behind(graph, graph.parents(behind)[0]), behind.names.response.topic))
-    return tuple(dict.fromkeys(groups))
+    """Return the topics from which records reach a node without passing another topic; omit topics of patterns."""
+    topics: list[str] = []
+    for source in graph.upstream(node, through=lambda other: not isinstance(other, _READING_TOPICS)):
+        if isinstance(source, StreamSource):
+            topics.extend(source.topics)
+        elif isinstance(source, TableSource | Repartition | TableRepartition):
+            topics.append(source.topic)
+        elif isinstance(source, ForeignKeyJoin):  # the right table is behind the response topic
+            topics.extend((*topics_behind(graph, graph.parents(source)[0]), source.names.response.topic))
+    return tuple(dict.fromkeys(topics))

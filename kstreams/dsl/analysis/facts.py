@@ -1,4 +1,4 @@
-"""What is known of a whole graph: the types that flow through it, and what its tables keep and send."""
+"""Facts about a whole graph: the types of its operators, and the stores and old values that its tables need."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kstreams.dsl.operator import operators
 
 
 def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
-    """Whether a key was changed on any path to `node` since keys were last in place.
+    """Return whether an operator on a path to `node` changed keys after they were last in place.
 
     Parameters
     ----------
     nodes : mapping of str to Node
-        The graph so far.
+        The nodes that are declared so far.
     node : Node
-        Whose output is to be grouped or joined.
+        The operator whose output is grouped or joined.
     """
     pending = [node]
     visited = {node.name}
@@ -35,7 +35,7 @@ def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
 
 
 def flow_types(graph: LogicalGraph) -> Mapping[str, Types]:
-    """The types of every operator's output, by name."""
+    """Return the types of every operator's output, by name."""
     flow: dict[str, Types] = {}
     for node in graph:
         flow[node.name] = operators.of(node).types(node, tuple(flow[parent] for parent in node.parents))
@@ -43,7 +43,7 @@ def flow_types(graph: LogicalGraph) -> Mapping[str, Types]:
 
 
 def table_facts(graph: LogicalGraph) -> TableFacts:
-    """What the tables of a graph must keep and send."""
+    """Return which tables of a graph need a store, send old values, or are versioned."""
     materialization = {node.name: operators.of(node).materialization for node in graph}
     tables = TableDemands(graph, materialization)
     for node in graph:

@@ -1,4 +1,4 @@
-"""`TypeOf` and `Types`: the key and value types that an operator puts out, and what rules derive them from."""
+"""`TypeOf` and `Types`: the key and value types of the output of an operator, and helpers of the type rules."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from kstreams.serdes import Serde, serde_of
 
 @dataclass(frozen=True, slots=True)
 class TypeOf:
-    """A type or serde, and the operator that set it; `kind` None: unknown since that operator."""
+    """A type or serde, and the operator that set it. If `kind` is None, the type is unknown since this operator."""
 
     kind: Typing
     origin: Node
 
     def or_declared(self, kind: Typing, node: Node) -> TypeOf:
-        """What the operator declares, else this."""
+        """Return the type that an operator declares; this type if it declares none."""
         return self if kind is None else TypeOf(kind, node)
 
     @property
     def python(self) -> Any:
-        """The Python type, where it is known."""
+        """The Python type; None if it is not known."""
         return self.kind.type if isinstance(self.kind, Serde) else self.kind
 
 
 class Types(NamedTuple):
-    """The types of what an operator puts out."""
+    """The types of the keys and values of the output of an operator."""
 
     key: TypeOf
     value: TypeOf
 
 
 def required_serde(type_of: TypeOf, node: Node, side: str, purpose: str) -> Serde[Any]:
-    """The serde of a known type.
+    """Return the serde of a type that must be known.
 
     Parameters
     ----------
     type_of : TypeOf
-        What flows.
+        The type.
     node : Node
         The operator that needs bytes.
     side : {"key", "value"}
         For the error.
     purpose : str
-        What it needs bytes for, as "to write topic 'out'".
+        Why it needs bytes, such as "to write topic 'out'".
 
     Raises
     ------
     TopologyError
-        When the type is unknown or has no serde: names the operator, the user's line and what to write.
+        If the type is unknown or has no serde: names the operator, the line in the user's code, and the cure.
     """
     if type_of.kind is None:
         raise TopologyError(_unknown(type_of, node, side, purpose))
@@ -75,8 +75,8 @@ def _unknown(type_of: TypeOf, node: Node, side: str, purpose: str) -> str:
     )
 
 
-def type_given_by(function: Function, parent: Types) -> Any:
-    """The type of what a function of key or value says it gives, or an expression over both gives; None: not known."""
+def result_type_of(function: Function, parent: Types) -> Any:
+    """Return the type of the result of a function (by its annotation) or of an expression; None if it is not known."""
     if not isinstance(function, Expr):
         return return_type(function)
     return expressions.result_type(function, key=parent.key.python, value=parent.value.python)
@@ -84,7 +84,7 @@ def type_given_by(function: Function, parent: Types) -> Any:
 
 @contextmanager
 def naming(node: object) -> Iterator[None]:
-    """Errors of expressions, which know no operator, become errors that name it and the user's line."""
+    """Turn errors of expressions into errors that name the operator and its line."""
     try:
         yield
     except KStreamsError as error:
@@ -92,13 +92,13 @@ def naming(node: object) -> Iterator[None]:
 
 
 def returned_by(node: Node, function: Function, parent: Types) -> Any:
-    """The same for a function of a node, which errors name."""
+    """Return the type of the result of a function of a node; errors name the node."""
     with naming(node):
-        return type_given_by(function, parent)
+        return result_type_of(function, parent)
 
 
 def pair_returned_by(node: Node, function: PairFunction, parent: Types) -> tuple[Any, Any]:
-    """The types of the key and value that a function of a node gives."""
+    """Return the types of the key and value that a function of a node returns."""
     if not isinstance(function, tuple):
         return return_pair(function)
     key, value = function
@@ -106,5 +106,5 @@ def pair_returned_by(node: Node, function: PairFunction, parent: Types) -> tuple
 
 
 def unchanged(node: Node, parents: tuple[Types, ...]) -> Types:
-    """The rule of operators whose records have the types of the first parent."""
+    """Return the types of the first parent: the rule of operators that change no types."""
     return parents[0]

@@ -1,4 +1,4 @@
-"""How types flow through aggregations by key."""
+"""Type rules of aggregations by key."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def aggregated(node: g.StreamAggregate, parents: tuple[Types, ...]) -> Types:
 
 
 def grouped_types(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) -> Types:
-    """The types of the records that are aggregated."""
+    """Return the types of the grouped records."""
     grouped = node.grouped
     return Types(parent.key.or_declared(grouped.key, node), parent.value.or_declared(grouped.value, node))
 
 
 def expression_aggregation(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) -> Any:
-    """The aggregation that the named expressions of a node make up."""
+    """Return the aggregation of the named expressions of a node."""
     assert isinstance(node.aggregation, g.Expressions)
     grouped = grouped_types(node, parent)
     result = node.value.type if isinstance(node.value, Serde) else node.value
@@ -35,7 +35,7 @@ def expression_aggregation(node: g.StreamAggregate | g.WindowedAggregate, parent
 
 
 def aggregate_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types) -> TypeOf:
-    """The type of what others see of an aggregate."""
+    """Return the type of the aggregates, as readers of the table see them."""
     if node.value is not None:
         return TypeOf(node.value, node)
     if isinstance(node.aggregation, g.Reduce):

@@ -1,4 +1,4 @@
-"""How types flow through joins of streams."""
+"""Type rules of joins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def joined_globally(node: GlobalTableJoin, parents: tuple[Types, ...]) -> Types:
 
 
 def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
-    """The type of what a join makes of both sides: as declared, else by the annotation of its joiner."""
+    """Return the type of the result of a join: the declared one, else that of its joiner."""
     if node.result is not None:
         return node.result
     if not isinstance(node.joiner, Expr):
@@ -45,7 +45,7 @@ def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
 
 
 def side_types(node: Any, left: Types, right: Types) -> tuple[Types, Types]:
-    """The types of what a join reads: of the left side, and of the right side, with what the join declares."""
+    """Return the types of the left and the right side of a join, as declared before or by the join."""
     key, value, other = (getattr(node, name, None) for name in ("key", "value", "other_value"))
     return (
         Types(left.key.or_declared(key, node), left.value.or_declared(value, node)),

@@ -1,4 +1,4 @@
-"""How types flow through aggregations by window: the key becomes one of key and window."""
+"""Type rules of aggregations by window: the key becomes a key within a window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def windowed_cogrouped(node: WindowedCogroup, parents: tuple[Types, ...]) -> Typ
 
 
 def cogrouped_key(node: Cogroup, parents: tuple[Types, ...]) -> TypeOf:
-    """The type of the key by which streams are grouped together: that of the first one where it is known."""
+    """Return the type of the key by which streams are cogrouped: of the first stream whose key type is known."""
     keys = [parent.key.or_declared(group.grouped.key, node) for parent, group in zip(parents, node.inputs, strict=True)]
     return next((key for key in keys if key.kind is not None), keys[0]).or_declared(node.key, node)
 
@@ -43,7 +43,7 @@ def _cogrouped_value(node: Cogroup) -> TypeOf:
 
 
 def windowed_key(key: TypeOf, node: Node, windows: Windows) -> TypeOf:
-    """The type of a key within a window; unknown as long as that of the key is."""
+    """Return the type of a key within a window; unknown if the type of the key is unknown."""
     if key.kind is None:
         return key
     return TypeOf(window_kind(windows).key_serde(required_serde(key, node, "key", TO_KEEP), windows), node)

@@ -1,4 +1,4 @@
-"""The logical graph: what the user said, as frozen nodes that know no engine."""
+"""The logical graph: the operators that the user declares, as frozen nodes that are independent of the engine."""
 
 from kstreams.dsl.graph.aggregates import (
     Aggregation,
@@ -56,7 +56,7 @@ from kstreams.dsl.graph.table_groups import (
     TableRepartition,
 )
 from kstreams.dsl.graph.tables import Suppress, TableFilter, TableMapValues, ToStream, ToTable
-from kstreams.dsl.graph.whole_records import reads_current_record, reads_of_current_record, taking
+from kstreams.dsl.graph.whole_records import node_function, reads_current_record, reads_of_current_record
 
 __all__ = [
     "Aggregation",
@@ -127,8 +127,8 @@ __all__ = [
     "check_arguments",
     "declare",
     "is_async",
+    "node_function",
     "reads_current_record",
     "reads_of_current_record",
     "refuse_async",
-    "taking",
 ]

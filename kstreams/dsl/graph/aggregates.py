@@ -16,21 +16,21 @@ from kstreams.windows import Windows
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many records."""
+    """The number of records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """Two values to one of the same type; the first value of a key stands for itself."""
+    """Combines two values into one of the same type; the first value of a key is its first aggregate."""
 
     reducer: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "value")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """From `initializer()`, one record at a time: `aggregator(key, value, aggregate)`.
+    """Starts with `initializer()` and adds each record by `aggregator(key, value, aggregate)`.
 
-    Of two sessions that become one: `merger(key, aggregate, aggregate)`.
+    `merger(key, aggregate, aggregate)` combines the aggregates of two sessions that merge.
     """
 
     initializer: Annotated[Callable[[], Any], called_with()]
@@ -40,7 +40,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Named aggregate expressions: a row with one field each."""
+    """Named aggregate expressions; the aggregate is a row with one field per expression."""
 
     fields: Mapping[str, Expr]
 
@@ -60,7 +60,7 @@ class EmitStrategy(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Grouped:
-    """What `group_by` and `group_by_key` declared about the records that are aggregated."""
+    """The types that `group_by` or `group_by_key` declares for the records of a group."""
 
     key: Typing = None
     value: Typing = None

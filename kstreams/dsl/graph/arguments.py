@@ -15,13 +15,13 @@ from kstreams.expressions import Expr
 from kstreams.serdes import serde_of
 
 _TYPINGS = {"key": "key", "value": "value", "other_value": "other_value", "result": "value"}
-"""Fields that declare types, and the keywords they come from."""
+"""The fields that declare types, and the keywords by which the user sets them."""
 
 
 def check_arguments(node: Node) -> None:
-    """Raise a TopologyError for an argument of the wrong type; it names the operator and what that takes.
+    """Raise a TopologyError for an argument of the wrong type; it names the operator and the right type.
 
-    A function must be one, and take what it will be called with; a type must have a serde.
+    A function must take the arguments with which the operator calls it; a type must have a serde.
     """
     _check(node, node)
 
@@ -34,7 +34,7 @@ def _check(node: Node, part: Any) -> None:
         if field.name in _TYPINGS:
             _check_type(node, _TYPINGS[field.name], argument)
         elif not _fits(argument, hints[field.name]):
-            raise TopologyError(f"{node} takes {_said(hints[field.name])} as {field.name}, not {argument!r}")
+            raise TopologyError(f"{node} takes {_type_text(hints[field.name])} as {field.name}, not {argument!r}")
         for item in argument if isinstance(argument, tuple) else (argument,):
             if is_dataclass(item) and not isinstance(item, type | Expr):
                 _check(node, item)
@@ -45,7 +45,9 @@ def _check_type(node: Node, keyword: str, argument: object) -> None:
     try:
         serde_of(bytes if argument is None else argument)
     except SerdeError as error:
-        if not isinstance(error.__cause__, NameError):  # what is named in text only may still be declared
+        if not isinstance(
+            error.__cause__, NameError
+        ):  # a type that is named in a string annotation may be defined later
             raise TopologyError(
                 f"{node} cannot use {keyword}={getattr(argument, '__name__', argument)}: {error}"
             ) from error
@@ -71,20 +73,20 @@ def _fits(argument: object, hint: object) -> bool:
     return hint is Any or not isinstance(hint, type) or origin is not None or isinstance(argument, hint)
 
 
-def _said(hint: Any) -> str:
-    """A type in words.
+def _type_text(hint: Any) -> str:
+    """Describe a type in words.
 
     Examples
     --------
-    >>> _said(Callable[..., Any] | Expr | None)
+    >>> _type_text(Callable[..., Any] | Expr | None)
     'a function or an expression'
     """
     origin = get_origin(hint)
     inner = get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(_said(member) for member in inner if member is not types.NoneType)
+        return " or ".join(_type_text(member) for member in inner if member is not types.NoneType)
     if origin is Callable:
         return "a function"
     if origin is tuple:
-        return "a pair of expressions" if inner == (Expr, Expr) else f"several of {_said(inner[0])}"
+        return "a pair of expressions" if inner == (Expr, Expr) else f"several of {_type_text(inner[0])}"
     return "an expression" if hint is Expr else f"{hint.__name__}"

@@ -1,4 +1,4 @@
-"""Async functions in the graph: what counts as one, how it is to be called, and where none may stand."""
+"""Async functions of operators: how they are recognized and called, and which operators refuse them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kstreams.processor.context.delayed_results import Order
 
 
 class CallOptions(TypedDict, total=False):
-    """How an async function is called.
+    """Settings for the calls of an async function.
 
     concurrency : int
-        Most calls of one task at once; `async.concurrency` by default.
+        Maximum number of calls that one task makes at once; `async.concurrency` by default.
     timeout : timedelta or int (ms)
-        How long a call may take before it fails; `async.timeout.ms` by default.
+        Time after which a call fails; `async.timeout.ms` by default.
     ordered : bool or "by_key"
-        Whether results go on in the order of their records (the default), in that of the records of each key, or as
-        they come (False).
+        The order in which results are forwarded: the order of all records (True, the default), the order of the
+        records of each key ("by_key"), or the order in which calls end (False).
     """
 
     concurrency: int
@@ -32,14 +32,14 @@ class CallOptions(TypedDict, total=False):
 
 
 class NamedCallOptions(CallOptions, total=False):
-    """The same, and the name of the operator."""
+    """`CallOptions`, and the name of the operator."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How an async function is called; None: as the application's settings say.
+    """Settings for the calls of an async function; None leaves a setting to the configuration.
 
     A node whose function may be async has a field `calls`.
     """
@@ -57,14 +57,16 @@ def calls_of(
     ordered: Order = True,
     **unknown: object,
 ) -> Calls | None:
-    """How a function is called if it is async: declared by `async def`, or called with one of these settings.
+    """Return the call settings of an async function; None for any other function.
+
+    A function counts as async if it is declared by `async def`, or if the user gives one of these settings.
 
     Raises
     ------
     TopologyError
-        When a setting makes no sense, or is given for an expression.
+        If a setting makes no sense, or is set for an expression.
     TypeError
-        When a keyword is not known: they come here from the operator's own call.
+        If a keyword is unknown: operators pass their keywords on.
 
     Examples
     --------
@@ -88,19 +90,19 @@ def calls_of(
 
 
 def is_async(function: object) -> bool:
-    """Whether a function, or an object that is called as one, is declared by `async def`."""
-    called = function if inspect.isroutine(function) else type(function).__call__
-    return any(check(candidate) for check in _CHECKS for candidate in (function, called))
+    """Return whether a function, or the `__call__` of an object, is declared by `async def`."""
+    call = function if inspect.isroutine(function) else type(function).__call__
+    return any(check(candidate) for check in _CHECKS for candidate in (function, call))
 
 
 _CHECKS: tuple[Callable[[Any], bool], ...] = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 def refuse_async(node: Node) -> None:
-    """Raise a TopologyError when an operator that calls its functions at once was given an async one."""
+    """Raise a TopologyError if an operator that cannot await has an async function."""
     if getattr(node, "calls", None) is not None:
         return
-    if any(is_async(argument) or is_async(getattr(argument, "process", None)) for argument in _given(node)):
+    if any(is_async(argument) or is_async(getattr(argument, "process", None)) for argument in _functions(node)):
         raise TopologyError(
             f"{node} cannot wait for an async function. One may stand in map, map_values, filter, filter_not, "
             "flat_map, flat_map_values, select_key, group_by, peek and foreach of a stream: call it there, and go on "
@@ -108,12 +110,12 @@ def refuse_async(node: Node) -> None:
         )
 
 
-def _given(part: Any) -> Iterator[Any]:
-    """The functions among the arguments of an operator, and of parts such as its aggregation."""
+def _functions(part: Any) -> Iterator[Any]:
+    """Yield the functions among the arguments of an operator and of its parts, such as its aggregation."""
     for field in fields(part):
         value = getattr(part, field.name)
         for item in value if isinstance(value, tuple) else (value,):
             if is_dataclass(item) and not isinstance(item, type | Expr):
-                yield from _given(item)
+                yield from _functions(item)
             elif callable(item):
                 yield item

@@ -15,7 +15,7 @@ from kstreams.windows import Windows
 
 @dataclass(frozen=True, slots=True)
 class CogroupedInput:
-    """One of the grouped streams: the name of its step, what it declared, and `aggregator(key, value, aggregate)`."""
+    """A grouped stream: the name of its processor, its declared types, and `aggregator(key, value, aggregate)`."""
 
     name: str
     grouped: Grouped
@@ -24,7 +24,7 @@ class CogroupedInput:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Cogroup(Node):
-    """One aggregate per key, to which the records of all inputs contribute; the parents are in their order."""
+    """One aggregate per key, over the records of all inputs. Parents and inputs have the same order."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 
@@ -38,7 +38,7 @@ class Cogroup(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WindowedCogroup(Cogroup):
-    """One aggregate per key and window. `merger(key, aggregate, aggregate)`: of two sessions that become one."""
+    """One aggregate per key and window. `merger(key, aggregate, aggregate)` combines two sessions that merge."""
 
     windows: Windows
     merger: Annotated[Callable[[Any, Any, Any], Any] | None, called_with("key", "aggregate", "other")] = None

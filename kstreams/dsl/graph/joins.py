@@ -13,7 +13,7 @@ from kstreams.windows import JoinWindows
 
 @dataclass(frozen=True, slots=True)
 class StreamJoinNames:
-    """The names that a stream-stream join gives out: of its steps (but for the last) and stores."""
+    """The names of the processors (except the last one) and of the stores of a stream-stream join."""
 
     this_windowed: str
     other_windowed: str
@@ -26,16 +26,18 @@ class StreamJoinNames:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamJoin(Node):
-    """Pairs of records of two streams whose times lie in a window: an inner join. The parents are left and right.
+    """The pairs of records of two streams whose times lie in a window: an inner join.
+
+    The parents are the left and the right stream.
 
     Parameters
     ----------
     joiner : callable
-        `joiner(left, right)`, or with the key in front when `with_key`; or an expression over both values.
+        `joiner(left, right)`, `joiner(key, left, right)` if `with_key` is true, or an expression over both values.
     key, value, other_value : type or Serde, optional
-        Of the key, the left value and the right value, where they are not known.
+        Types of the key, the left value and the right value, if they are not declared before.
     result : type or Serde, optional
-        Of what comes out.
+        Type of the result.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
@@ -52,7 +54,7 @@ class StreamJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OuterStreamJoin(StreamJoin):
-    """A join that emits left rows without a partner too, and with `right_outer` the right ones as well."""
+    """A join that also emits left records without a match, and with `right_outer` right records without a match."""
 
     takes_null_keys: ClassVar[bool] = True
 
@@ -61,14 +63,14 @@ class OuterStreamJoin(StreamJoin):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SelfJoin(Node):
-    """A stream joined with itself in windows, its records kept once: what the optimizer makes of such a join.
+    """A windowed join of a stream with itself that stores each record once; the optimizer makes it of a `StreamJoin`.
 
-    Both parents are that stream.
+    Both parents are the stream.
 
     Parameters
     ----------
     windowed, store : str
-        Names of the step that keeps records, and of where it keeps them.
+        Names of the processor that stores the records, and of its store.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
@@ -86,23 +88,25 @@ class SelfJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OuterSelfJoin(SelfJoin):
-    """The same, made of a left or outer join: no repartition before it drops null keys."""
+    """A self-join made of a left or outer join: repartitions before it pass records with null keys on."""
 
     takes_null_keys: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamTableJoin(Node):
-    """Each record of a stream with the table's row of its key: an inner join. The parents are stream and table.
+    """Each record of a stream, joined with the table's row of the same key: an inner join.
+
+    The parents are the stream and the table.
 
     Parameters
     ----------
     grace_ms : int, optional
-        How long records wait for versions of the table that come late.
+        How long records wait for late versions of the table.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
-    left: ClassVar[bool] = False
+    left_outer: ClassVar[bool] = False
 
     joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
@@ -115,25 +119,27 @@ class StreamTableJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LeftStreamTableJoin(StreamTableJoin):
-    """The same, also for records without a row in the table."""
+    """A stream-table join that also emits records without a row in the table."""
 
     takes_null_keys: ClassVar[bool] = True
-    left: ClassVar[bool] = True
+    left_outer: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GlobalTableJoin(Node):
-    """Each record of a stream with a row of a global table: an inner join. The parents are stream and table.
+    """Each record of a stream, joined with a row of a global table: an inner join.
+
+    The parents are the stream and the table.
 
     Parameters
     ----------
     key_selector : callable
-        `key_selector(key, value)` gives the table's key.
+        `key_selector(key, value)` returns the key in the table.
     with_mapped_key : bool
-        Whether the joiner takes the key of the record and the table's key before the values.
+        True if the joiner takes the record's key and the key in the table before the values.
     """
 
-    left: ClassVar[bool] = False
+    left_outer: ClassVar[bool] = False
 
     key_selector: Annotated[Function, called_with("key", "value")]
     joiner: Annotated[Function, called_with("left", "right", key_first=True, mapped_key_first=True)]
@@ -144,7 +150,7 @@ class GlobalTableJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LeftGlobalTableJoin(GlobalTableJoin):
-    """The same, also for records without a row in the table."""
+    """A global table join that also emits records without a row in the table."""
 
     takes_null_keys: ClassVar[bool] = True
-    left: ClassVar[bool] = True
+    left_outer: ClassVar[bool] = True

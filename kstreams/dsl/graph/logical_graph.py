@@ -1,4 +1,4 @@
-"""`LogicalGraph`: all that the user said, in the order of saying it. Immutable; knows no engine."""
+"""`LogicalGraph`: the operators that the user declared, in order. Immutable, and independent of the engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kstreams.dsl.graph.node import Node
 
 
 class LogicalGraph:
-    """Nodes by name; parents come before children.
+    """Nodes by name; parents come before their children.
 
     Parameters
     ----------
@@ -40,19 +40,19 @@ class LogicalGraph:
         return self._nodes[name]
 
     def parents(self, node: Node) -> tuple[Node, ...]:
-        """The operators a node reads."""
+        """Return the nodes that a node reads."""
         return tuple(self._nodes[name] for name in node.parents)
 
     def children(self, node: Node) -> tuple[Node, ...]:
-        """The operators that read a node, in order of declaration."""
+        """Return the nodes that read a node, in order of declaration."""
         return self._children[node.name]
 
     def upstream(self, node: Node, *, through: Callable[[Node], bool] = lambda node: True) -> Iterator[Node]:
-        """The node and all before it, each once; what `through` refuses is given, but not passed."""
+        """Yield the node and all nodes before it, each once; do not go beyond nodes for which `through` is false."""
         return self._walk(node, self.parents, through)
 
     def downstream(self, node: Node, *, through: Callable[[Node], bool] = lambda node: True) -> Iterator[Node]:
-        """The node and all after it, each once; what `through` refuses is given, but not passed."""
+        """Yield the node and all nodes after it, each once; do not go beyond nodes for which `through` is false."""
         return self._walk(node, self.children, through)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""`Node`: what every operator of the logical graph has, whatever it does."""
+"""`Node`: the base class of the operators in the logical graph."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kstreams.kernel.source_line import operator_at
 from kstreams.serdes import Serde
 
 Typing: TypeAlias = type | Serde[Any] | None
-"""What the user declares about a key or value: a type, a serde, or nothing."""
+"""The declaration of a key or value: a type, a serde, or None."""
 
 T = TypeVar("T")
 Declared: TypeAlias = type[T] | Serde[T]
-"""The same for the type checker, where it is declared."""
+"""A declaration that is not None, from which a type checker infers `T`."""
 
 N = TypeVar("N", bound="Node")
 
 
 class Keys(Enum):
-    """Whether the records that come out of an operator are in the partition of their key."""
+    """Whether the output records of an operator are in the partition of their key."""
 
     KEPT = "kept"
     CHANGED = "changed"  # a later grouping or join must repartition
@@ -29,24 +29,23 @@ class Keys(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One operator as the user said it; nothing of any engine.
+    """One operator as the user declared it, independent of the engine.
 
     Parameters
     ----------
     name : str
         As `describe()` prints it; unique in the graph.
     parents : tuple of str
-        Names of the operators it reads.
+        Names of the operators that it reads.
     declared_at : str
         `file:line` of the user's code.
     """
 
     keys: ClassVar[Keys] = Keys.KEPT
     takes_null_keys: ClassVar[bool] = False
-    """Whether it gives records with a null key a result, so that a repartition before it must let them pass."""
+    """True if it emits results for records with a null key, so that a repartition before it must pass them on."""
     changes_values: ClassVar[bool] = False
-    """Whether what comes out holds other values or headers under the same key, so that no repartition may move before
-    it."""
+    """True if it sets other values or headers under the same key, so that no repartition may move before it."""
 
     name: str = ""
     parents: tuple[str, ...] = ()
@@ -54,7 +53,7 @@ class Node:
 
     @property
     def called(self) -> str:
-        """What the user wrote, as `map_values()`; the name where that is not known."""
+        """The method that the user called, such as `map_values()`; the name of the operator if that is not known."""
         method = getattr(self.declared_at, "method", None)
         return self.name if method is None else f"{method}()"
 
@@ -63,5 +62,5 @@ class Node:
 
 
 def declare(node: N, name: str, parents: tuple[str, ...], declared_at: str) -> N:
-    """The node with its place in the graph."""
+    """Return the node with its name, its parents and the line that declared it."""
     return replace(node, name=name, parents=parents, declared_at=declared_at)

@@ -1,4 +1,4 @@
-"""Steps that the user writes as processors."""
+"""Operators that run processors of the user."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kstreams.state.api import StoreBuilder
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Process(Node):
-    """Gives each record to a processor, which forwards what it likes.
+    """Passes each record to a processor, which forwards any records.
 
     Parameters
     ----------
     supplier : callable
-        Makes a new processor for each task.
+        Returns a new processor for each task.
     stores : tuple of str
-        Names of the state stores it uses, beside those that the supplier brings.
+        Names of the state stores that it uses, besides those that the supplier adds.
     """
 
     keys: ClassVar[Keys] = Keys.CHANGED
@@ -35,28 +35,28 @@ class Process(Node):
     value: Typing = None
 
     @property
-    def brought(self) -> tuple[StoreBuilder, ...]:
-        """The stores that the supplier brings along."""
+    def supplied_stores(self) -> tuple[StoreBuilder, ...]:
+        """The stores that the supplier adds."""
         return stores_of(self.supplier)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ProcessValues(Process):
-    """Gives each record to a processor that leaves keys as they are."""
+    """Passes each record to a processor that cannot change keys."""
 
     keys: ClassVar[Keys] = Keys.KEPT
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Deduplicate(ProcessValues):
-    """The first of the records with the same mark within a time."""
+    """Forwards the first of the records that have equal deduplication keys within a time."""
 
     supplier: Annotated[Deduplication, called_with()]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GlobalStore(Node):
-    """A topic whose every record goes through a processor into a store that every instance has; nothing follows it."""
+    """A topic whose records a processor writes to a store in every instance; it has no output."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 

@@ -1,4 +1,4 @@
-"""What operators call the functions with that they are given; calls that cannot work are refused at once."""
+"""The arguments with which operators call functions of the user, and checks that the functions take them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kstreams.processor.context.record_functions import OfRecord
 
 @dataclass(frozen=True, slots=True)
 class FunctionArguments:
-    """Stands in the annotation of a field: the arguments of its function.
+    """The annotation of a field that holds a function: the arguments of its calls.
 
     Parameters
     ----------
     arguments : tuple of str
     key_first : bool
-        Whether `with_key=True` puts the key in front.
+        True if `with_key=True` puts the key in front.
     mapped_key_first : bool
-        Whether `with_mapped_key=True` puts the key and the mapped key in front.
+        True if `with_mapped_key=True` puts the key and the mapped key in front.
     many : bool
-        Whether it gives any number of results, so that it may be a generator function.
+        True if it returns any number of results, so that it may be a generator function.
     of_record : bool
-        Whether `with_record=True` calls it with the whole record instead.
+        True if `with_record=True` passes the whole record instead.
     """
 
     arguments: tuple[str, ...]
@@ -38,7 +38,7 @@ class FunctionArguments:
     of_record: bool = False
 
     def option_of(self, part: Any) -> str | None:
-        """The option of a node that puts arguments in front; None without one."""
+        """Return the option of a node that puts arguments in front; None without one."""
         if self.mapped_key_first and part.with_mapped_key:
             return "with_mapped_key"
         return "with_key" if self.key_first and part.with_key else None
@@ -51,14 +51,14 @@ def called_with(
     many: bool = False,
     of_record: bool = False,
 ) -> FunctionArguments:
-    """What a field's function is called with."""
+    """Declare the arguments with which an operator calls the function in a field."""
     return FunctionArguments(arguments, key_first, mapped_key_first, many, of_record)
 
 
 def check_calls(operator: object, part: object) -> None:
-    """Raise a TopologyError for a function of a node, or of a part of it, that cannot be called as it will be."""
+    """Raise a TopologyError if a function of a node, or of a part of the node, does not take its arguments."""
     kind: Any = type(part)
-    for field, called in _called(kind).items():
+    for field, called in _function_fields(kind).items():
         argument = getattr(part, field)
         role = field.removesuffix("s") if isinstance(argument, tuple) else field
         for function in argument if isinstance(argument, tuple) else (argument,):
@@ -69,7 +69,10 @@ def check_calls(operator: object, part: object) -> None:
 
 
 def check_call(place: str, role: str, function: object, *arguments: str) -> None:
-    """The same for a function that stands in no node: `place` names the operator, `role` the function."""
+    """Raise a TopologyError if a function that no node holds does not take its arguments.
+
+    `place` names the operator in the error, `role` the function.
+    """
     _check(place, role, function, FunctionArguments(arguments), None)
 
 
@@ -100,7 +103,7 @@ _LEADING: dict[str | None, tuple[str, ...]] = {
 
 
 def _option_cure(function: Any, called: FunctionArguments, option: str | None) -> str | None:
-    """What to do where the function would fit with another option; None where it fits with none."""
+    """Return the advice if the function takes the arguments of another option; None if it does not."""
     count = len(called.arguments)
     if option == "with_record":
         fits = can_be_called(function, count) or (called.key_first and can_be_called(function, count + 1))
@@ -121,8 +124,8 @@ def _counted(arguments: int) -> str:
 
 
 @cache
-def _called(kind: type) -> dict[str, FunctionArguments]:
-    """The fields of a node or part that hold functions."""
+def _function_fields(kind: type) -> dict[str, FunctionArguments]:
+    """Return the fields of a node or part that hold functions."""
     return dict(_annotated(get_type_hints(kind, include_extras=True)))
 
 

@@ -1,4 +1,4 @@
-"""Where records enter: streams, tables and global tables of topics."""
+"""Operators that read and write topics: sources of streams, tables and global tables, sinks and repartitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.kernel.timestamps import TimestampExtractor
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class To(Node):
-    """Writes to a topic, fixed or chosen for each record."""
+    """Writes to one topic, or to a topic that is chosen for each record."""
 
     topic: Annotated[str | Function, called_with("key", "value", "record")]
     key: Typing = None
@@ -27,9 +27,9 @@ class To(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Repartition(Node):
-    """Writes to an internal topic by the new key and reads it again. Its name is that of the source that reads.
+    """Writes to an internal topic by the new key and reads it again; named after the source of this topic.
 
-    `explicit`: whether the user called `repartition()`; an aggregation or join needs the others.
+    `explicit`: True if the user called `repartition()`, False if an aggregation or join needs the repartition.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
@@ -46,7 +46,7 @@ class Repartition(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumed:
-    """How a topic is read: types, event time, where to start, after how long (ms) without records it is idle."""
+    """How a topic is read: types, event time, first offset, and the time without records after which it is idle."""
 
     key: Typing = None
     value: Typing = None
@@ -57,7 +57,7 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamSource(Node):
-    """A stream of one or more topics, or of all whose names match a pattern."""
+    """A stream of one or more topics, or of all topics whose names match a pattern."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 
@@ -68,7 +68,7 @@ class StreamSource(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableSource(Node):
-    """A topic read as the changes of a table; `restored_from_source`: its store needs no changelog beside the topic."""
+    """A topic read as the changes of a table. `restored_from_source`: the topic is the changelog of the store."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 
@@ -82,7 +82,7 @@ class TableSource(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GlobalTableSource(Node):
-    """A topic read completely by every instance."""
+    """A topic of which every instance reads all partitions into a table."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 

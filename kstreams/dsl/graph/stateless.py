@@ -1,4 +1,4 @@
-"""Operators of streams that keep nothing: one record in, any number out."""
+"""Stateless operators of streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MapHeaders(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WithHeaders(Node):
-    """More headers for each record: names and what each is made of, an expression or the value itself."""
+    """Further headers for each record: their names, and an expression or constant for each."""
 
     changes_values: ClassVar[bool] = True
 
@@ -32,14 +32,14 @@ class WithHeaders(Node):
 
 
 Function: TypeAlias = Callable[..., Any] | Expr
-"""What the user gives: a Python function, or an expression."""
+"""A function of the user: a Python function or an expression."""
 PairFunction: TypeAlias = Callable[[Any, Any], tuple[Any, Any]] | tuple[Expr, Expr]
-"""What gives a new key and value: a Python function, or an expression for each."""
+"""A function that returns a new key and value: a Python function, or an expression for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Filter(Node):
-    """Keeps the records for which the predicate holds, or for which it does not."""
+    """Forwards the records for which the predicate is true or, with `negate`, false."""
 
     predicate: Annotated[Function, called_with("key", "value", of_record=True)]
     negate: bool = False
@@ -72,7 +72,7 @@ class MapValues(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MapBatch(Node):
-    """A new value for each record, from a function over batches of them."""
+    """A new value for each record, from a function over batches of records."""
 
     changes_values: ClassVar[bool] = True
 
@@ -119,7 +119,7 @@ class SelectKey(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Peek(Node):
-    """Lets a function look at each record."""
+    """Calls a function with each record and forwards the record."""
 
     function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", of_record=True)]
     calls: Calls | None = None
@@ -127,7 +127,7 @@ class Peek(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Foreach(Node):
-    """Gives each record to a function; nothing comes out."""
+    """Calls a function with each record; has no output."""
 
     function: Annotated[Callable[[Any, Any], Any], called_with("key", "value", of_record=True)]
     calls: Calls | None = None
@@ -135,7 +135,7 @@ class Foreach(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Print(Node):
-    """Prints each record as `[label]: key, value`, or what `mapper` makes of these, to a file, path or the console."""
+    """Prints each record as `[label]: key, value`, or as the result of `mapper`, to a file or the console."""
 
     label: str
     mapper: Annotated[Callable[[Any, Any], Any] | None, called_with("key", "value")] = None
@@ -144,16 +144,16 @@ class Print(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Merge(Node):
-    """The records of two streams; of one stream merged with itself, each record once."""
+    """The records of two streams. A stream that is merged with itself yields each record once."""
 
     def __post_init__(self) -> None:
-        # Passes may make one stream out of two, too.
+        # A pass may also replace two streams by one.
         object.__setattr__(self, "parents", tuple(dict.fromkeys(self.parents)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Split(Node):
-    """Sends each record to the branch of the first predicate that holds, else to the default branch if there is one."""
+    """Sends each record to the branch of its first true predicate, else to the default branch if there is one."""
 
     predicates: Annotated[tuple[Function, ...], called_with("key", "value", of_record=True)]
     branches: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Tables grouped by another key, and their aggregations: every change subtracts the old row and adds the new one."""
+"""Tables grouped by another key, and their aggregations: each change subtracts the old row and adds the new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kstreams.dsl.materialized import Materialized
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableGroupBy(Node):
-    """A new key and value for each row; changes of one group stay together."""
+    """A new key and value for each row, by which the table is grouped."""
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
@@ -25,7 +25,7 @@ class TableGroupBy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableRepartition(Node):
-    """Writes changes to an internal topic by the new key and reads them again; named after the source that reads."""
+    """Writes changes to an internal topic by the new key and reads them again; named after the source of this topic."""
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
 
@@ -35,12 +35,12 @@ class TableRepartition(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableCount:
-    """How many rows."""
+    """The number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReduce:
-    """Values to one of the same type: `adder(aggregate, new)`, `subtractor(aggregate, old)`."""
+    """Combines rows into one value of the same type by `adder(aggregate, new)` and `subtractor(aggregate, old)`."""
 
     adder: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "new")]
     subtractor: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "old")]
@@ -48,7 +48,7 @@ class TableReduce:
 
 @dataclass(frozen=True, slots=True)
 class TableFold:
-    """From `initializer()`: `adder(key, new, aggregate)`, `subtractor(key, old, aggregate)`."""
+    """Starts with `initializer()`; `adder(key, new, aggregate)` and `subtractor(key, old, aggregate)` change it."""
 
     initializer: Annotated[Callable[[], Any], called_with()]
     adder: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "row", "aggregate")]

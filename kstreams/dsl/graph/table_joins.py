@@ -1,4 +1,4 @@
-"""Joins of a table with another table: by the same key, or by a key that the left row's value holds."""
+"""Joins of two tables: by the same key, or by a foreign key in the left row."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Partitioner: TypeAlias = Callable[[str, Any, Any, int], int]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableJoin(Node):
-    """Rows of two tables that have the same key. The parents are the left and the right table.
+    """The rows of two tables that have the same key. The parents are the left and the right table.
 
     Parameters
     ----------
     joiner : callable or expression
         `joiner(left, right)`.
     left_outer, right_outer : bool
-        Whether rows of a side are joined with None where the other side has none.
+        True if rows of this side without a match are joined with None.
     this_join, other_join : str
-        Names of the steps that take the updates of the left and of the right table.
+        Names of the processors for the updates of the left and of the right table.
     key, result : type or Serde, optional
-        Of what comes out.
+        Types of the result.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE
@@ -45,7 +45,7 @@ class TableJoin(Node):
 
 @dataclass(frozen=True, slots=True)
 class InternalTopicNames:
-    """The names of an internal topic, and of the sink and the source at its ends."""
+    """The names of an internal topic, its sink and its source."""
 
     topic: str
     sink: str
@@ -54,7 +54,7 @@ class InternalTopicNames:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyNames:
-    """The names of the parts of a foreign-key join: processors (but for the last), topics and own store."""
+    """The names of the processors (except the last one), topics and subscription store of a foreign-key join."""
 
     send: str
     registration: InternalTopicNames
@@ -68,22 +68,24 @@ class ForeignKeyNames:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ForeignKeyJoin(Node):
-    """Rows of a table joined with those of another whose keys they hold. The parents are the left and the right table.
+    """The rows of a table, joined with the rows of another table by a foreign key.
+
+    The parents are the left and the right table.
 
     Parameters
     ----------
     foreign_key : callable or expression
-        Of a left row, or with `with_key` of its key and the row; gives a key of the right table, or None.
+        `foreign_key(left)`, or `foreign_key(key, left)` if `with_key` is true: a key of the right table, or None.
     joiner : callable or expression
         `joiner(left, right)`.
     left_outer : bool
-        Whether left rows without a partner are joined with None.
+        True if left rows without a match are joined with None.
     store : str
-        Name of the store of the result, if it is kept.
+        Name of the store of the result, if there is one.
     key, result : type or Serde, optional
-        Of what comes out.
+        Types of the result.
     partitioner, other_partitioner : callable, optional
-        How the left and the right table are partitioned, where not by their keys.
+        How the left and the right table are partitioned, if not by their keys.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE

@@ -1,4 +1,4 @@
-"""Operators between streams and tables, and the views of a table."""
+"""Conversions between streams and tables, and operators of one table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.state.api import StoreBuilder
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Suppress(Node):
-    """The last update of each key, once its time has come. As a table it is a view of its parent."""
+    """Holds back updates, then emits the last one of each key. As a table, it is a view of its parent."""
 
     suppressed: Suppressed
     store: str
@@ -43,7 +43,7 @@ class ToStream(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableFilter(Node):
-    """The rows of a table for which the predicate holds, or for which it does not; kept only if a store is named."""
+    """The rows for which the predicate is true or, with `negate`, false; stored only if the user names a store."""
 
     predicate: Annotated[Function, called_with("key", "value")]
     negate: bool = False
@@ -54,7 +54,7 @@ class TableFilter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableMapValues(Node):
-    """A new value for each row of a table; kept only if a store is named."""
+    """A new value for each row of a table; stored only if the user names a store."""
 
     function: Annotated[Function, called_with("value", key_first=True)]
     with_key: bool = False
@@ -65,14 +65,14 @@ class TableMapValues(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableTransformValues(Node):
-    """The values that a user's own processor makes of a table's rows; kept only if a store is named.
+    """A new value for each row of a table, from a processor of the user; stored only if the user names a store.
 
     Parameters
     ----------
     supplier : callable
-        Makes a new fixed-key processor.
+        Returns a new fixed-key processor.
     stores : tuple of str
-        Names of the state stores it uses, beside those that the supplier brings.
+        Names of the state stores that it uses, besides those that the supplier adds.
     """
 
     supplier: Annotated[Callable[[], Any], called_with()]
@@ -82,6 +82,6 @@ class TableTransformValues(Node):
     materialized: Materialized = field(default_factory=Materialized)
 
     @property
-    def brought(self) -> tuple[StoreBuilder, ...]:
-        """The stores that the supplier brings along."""
+    def supplied_stores(self) -> tuple[StoreBuilder, ...]:
+        """The stores that the supplier adds."""
         return stores_of(self.supplier)

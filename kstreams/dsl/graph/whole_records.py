@@ -1,4 +1,4 @@
-"""Functions of whole records in the graph: those given with `with_record=True`, and who reads the current record."""
+"""Functions of whole records (`with_record=True`), and the nodes that read the current input record."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kstreams.kernel.source_line import declared_at
 from kstreams.processor.context.record_functions import OfRecord
 
 
-def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
-    """A function as its node holds it: one of the whole record is marked.
+def node_function(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
+    """Return a function for a node: `OfRecord` if it takes the whole record, else the function itself.
 
     Raises
     ------
     TopologyError
-        When an expression is to take the record, or a function the key beside it.
+        If `with_record` is set for an expression, or together with `with_key`.
 
     Examples
     --------
-    >>> taking(len, with_record=False)
+    >>> node_function(len, with_record=False)
     <built-in function len>
     """
     if not with_record:
@@ -42,12 +42,12 @@ def taking(function: Any, *, with_record: bool, with_key: bool = False) -> Any:
 
 
 def reads_current_record(node: Node) -> bool:
-    """Whether a function or an expression of a node reads headers, or the place of the input record."""
+    """Return whether a function or an expression of a node reads headers or the position of the input record."""
     return any(True for _ in reads_of_current_record(node))
 
 
 def reads_of_current_record(node: Node) -> Iterator[OfRecord | Expr]:
-    """What a node reads of the current record: functions of whole records, and leaves of its expressions."""
+    """Yield the functions of a node that take whole records, and the leaves of its expressions that read the record."""
     for part in _parts(node):
         if isinstance(part, OfRecord):
             yield part
@@ -56,7 +56,7 @@ def reads_of_current_record(node: Node) -> Iterator[OfRecord | Expr]:
 
 
 def _parts(part: object) -> Iterator[Any]:
-    """A part of a node, and what it is made of, down to functions and expressions."""
+    """Yield a part of a node and its own parts, down to functions and expressions."""
     yield part
     if isinstance(part, OfRecord | Expr | type):
         return

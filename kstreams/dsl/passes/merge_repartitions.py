@@ -1,7 +1,7 @@
-"""Repartitions that follow from one change of keys become one, right behind it (`merge.repartition.topics`).
+"""Merges the repartitions after one key-changing operator into one, directly after it (`merge.repartition.topics`).
 
-What stands between the change and a repartition then runs behind the topic. An operator that changes values
-between the two prevents it: the topic would hold other values. `repartition()` of the user is never merged.
+Operators between the key change and a repartition then read the merged topic. An operator between them that changes
+values prevents the merge, since the topic would hold other values. `repartition()` of the user is never merged.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from kstreams.dsl.graph import (
 )
 
 _MERGED = ""
-"""Stands for the new repartition as long as those are there that it may take its name from."""
+"""The temporary name of the merged repartition, which takes the name of a repartition that is still in the graph."""
 
 Groups = dict[str, list[str]]
-"""By the node behind which they are merged: names of repartitions, in order of declaration."""
+"""The names of repartitions, in order of declaration, by the node after which they are merged."""
 
 
 def merge_repartitions(graph: LogicalGraph) -> LogicalGraph:
-    """The graph with one repartition behind each change of keys that needs some."""
+    """Return the graph with at most one implicit repartition after each key-changing operator."""
     flow = _Flow(graph)
-    for start, repartitions in _behind_merges(flow, _by_change_of_keys(flow)).items():
-        remaining = [name for name in repartitions if name in flow.nodes]  # of two merges, the first has taken them
+    for start, repartitions in _after_merges(flow, _by_key_change(flow)).items():
+        remaining = [name for name in repartitions if name in flow.nodes]  # an earlier merge may have replaced them
         if remaining:
             flow.replace(start, remaining)
     return LogicalGraph(flow.nodes.values())
 
 
 class _Flow:
-    """A graph that is being rewired."""
+    """A graph whose edges the pass changes."""
 
     def __init__(self, graph: LogicalGraph) -> None:
         self.nodes = {node.name: node for node in graph}
 
     def parents(self, name: str) -> tuple[str, ...]:
-        """The streams a node reads; a table that is only looked into is none."""
+        """Return the streams that a node reads, without tables in which it looks up rows."""
         node = self.nodes[name]
         return node.parents[:1] if isinstance(node, StreamTableJoin | GlobalTableJoin) else node.parents
 
     def find(self, name: str, predicate: Callable[[str], bool]) -> str | None:
-        """The first node that is wanted from `name` upwards: all behind a node's first parent comes before its second.
+        """Return the first node before `name` for which the predicate holds; first parents are searched first.
 
-        Kafka Streams looks in this order, so the first of several streams merged decides.
+        Kafka Streams searches in this order, so the first one of several merged streams decides.
         """
         pending = [name]
         visited = set[str]()
@@ -65,13 +65,14 @@ class _Flow:
         return None
 
     def find_child(self, name: str, above: str) -> str | None:
-        """The child of `above` on the path down to `name`."""
+        """Return the child of `above` on the path to `name`."""
         return self.find(name, lambda other: above in self.parents(other))
 
     def replace(self, start: str, repartitions: list[str]) -> None:
-        """Put one repartition behind `start`, and take away those that it stands for.
+        """Insert one repartition after `start`, and remove the repartitions that it replaces.
 
-        Each in turn redirects the path that leads to it; where a path was redirected already, another one is taken.
+        For each removed repartition, the path from `start` to it is redirected; if that path is redirected already,
+        another path.
         """
         merged = _merged(start, [self.nodes[name] for name in repartitions])
         self.nodes[_MERGED] = replace(merged, parents=())
@@ -83,7 +84,7 @@ class _Flow:
             self._rewire_children(name, parent)
         self._rewire_children(_MERGED, merged.name)
         del self.nodes[_MERGED]
-        self.nodes = dict(self._with_behind(start, merged))
+        self.nodes = dict(self._with_merged(start, merged))
 
     def _rewire_children(self, old: str, new: str) -> None:
         for child in [other.name for other in self.nodes.values() if old in other.parents]:
@@ -93,40 +94,40 @@ class _Flow:
         node = self.nodes[child]
         self.nodes[child] = replace(node, parents=tuple(new if parent == old else parent for parent in node.parents))
 
-    def _with_behind(self, start: str, merged: Repartition) -> Iterable[tuple[str, Node]]:
+    def _with_merged(self, start: str, merged: Repartition) -> Iterable[tuple[str, Node]]:
         for name, node in self.nodes.items():
             yield name, node
             if name == start:
                 yield merged.name, merged
 
 
-def _by_change_of_keys(flow: _Flow) -> Groups:
-    """Repartitions by the change of keys before them, if nothing between the two prevents that they move there."""
+def _by_key_change(flow: _Flow) -> Groups:
+    """Return the repartitions by the key-changing operator before them, unless an operator between prevents a merge."""
     groups: Groups = {name: [] for name, node in flow.nodes.items() if node.keys is Keys.CHANGED}
     for name, node in flow.nodes.items():
         if isinstance(node, Repartition) and not node.explicit:
-            nearest = flow.find(name, lambda other: other in groups or _stands_behind(flow.nodes[other]))
+            nearest = flow.find(name, lambda other: other in groups or _blocks_repartitions(flow.nodes[other]))
             if nearest in groups and nearest == flow.find(name, groups.__contains__):
                 groups[nearest].append(name)
     return groups
 
 
-def _stands_behind(node: Node) -> bool:
-    """Whether no repartition may move before a node."""
+def _blocks_repartitions(node: Node) -> bool:
+    """Return whether no repartition may move before a node."""
     return node.changes_values or reads_current_record(node)
 
 
-def _behind_merges(flow: _Flow, groups: Groups) -> Groups:
-    """Repartitions behind a merge of streams stand behind the merge, not behind changes of keys before it."""
+def _after_merges(flow: _Flow, groups: Groups) -> Groups:
+    """Group repartitions after a merge of streams by the merge, not by the key-changing operators before it."""
     changes_before = {
         merge: _changes_before(flow, merge, groups) for merge in flow.nodes if _is_merge(flow.nodes[merge])
     }
-    gone = {change for changes in changes_before.values() for change in changes}
-    remaining = {change: repartitions for change, repartitions in groups.items() if change not in gone}
-    behind = {
+    merged_changes = {change for changes in changes_before.values() for change in changes}
+    other_groups = {change: names for change, names in groups.items() if change not in merged_changes}
+    after_merges = {
         merge: [name for change in changes for name in groups[change]] for merge, changes in changes_before.items()
     }
-    return remaining | {merge: list(dict.fromkeys(names)) for merge, names in behind.items()}
+    return other_groups | {merge: list(dict.fromkeys(names)) for merge, names in after_merges.items()}
 
 
 def _changes_before(flow: _Flow, merge: str, groups: Groups) -> list[str]:
@@ -142,7 +143,7 @@ def _is_merge(node: Node) -> bool:
 
 
 def _merged(start: str, replaced: list[Node]) -> Repartition:
-    """One repartition for several: the topic of the first of them."""
+    """Return one repartition for several; it has the topic of the first one."""
     repartitions = [node for node in replaced if isinstance(node, Repartition)]
     first = repartitions[0]
     return replace(

@@ -1,4 +1,4 @@
-"""Streams of the same topics become one source: a topic is read once."""
+"""Merges streams of the same topics into one source, so that a topic is read once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kstreams.errors import TopologyError
 
 
 def merge_sources(graph: LogicalGraph) -> LogicalGraph:
-    """The graph in which what reads a repeated source reads the first of its kind.
+    """Return the graph in which readers of a repeated source read the first source of the same topics.
 
     Raises
     ------
     TopologyError
-        When sources share some but not all of their topics, or ask for different offset resets or idle times.
+        If sources of the same topics have different offset resets or idle times.
     """
     first: dict[object, StreamSource] = {}
     renamed: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph:
         if isinstance(node, StreamSource):
-            first_source = first.setdefault(_what_is_read(node), node)
+            first_source = first.setdefault(_subscription(node), node)
             if first_source is not node:
                 _check_same(first_source, node)
                 renamed[node.name] = first_source.name
@@ -30,7 +30,7 @@ def merge_sources(graph: LogicalGraph) -> LogicalGraph:
     return LogicalGraph(nodes)
 
 
-def _what_is_read(source: StreamSource) -> object:
+def _subscription(source: StreamSource) -> object:
     return (source.pattern.pattern, source.pattern.flags) if source.pattern else frozenset(source.topics)
 
 

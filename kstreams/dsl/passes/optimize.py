@@ -13,11 +13,11 @@ from kstreams.kernel.timestamps import extractor_of
 
 
 def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
-    """The graph in which no source is silent where the configuration is not."""
-    return LogicalGraph(_filled(node, config) for node in graph)
+    """Return the graph whose sources have the serdes and timestamp extractors of the configuration as defaults."""
+    return LogicalGraph(_with_defaults(node, config) for node in graph)
 
 
-def _filled(node: Node, config: Config) -> Node:
+def _with_defaults(node: Node, config: Config) -> Node:
     if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
         return node
     consumed = node.consumed
@@ -28,11 +28,11 @@ def _filled(node: Node, config: Config) -> Node:
 
 
 def reuse_source_topics(graph: LogicalGraph) -> LogicalGraph:
-    """The graph in which every table of a topic, unless it keeps history, is its topic's mirror."""
-    return LogicalGraph(_mirror(node) for node in graph)
+    """Return the graph in which tables of topics, except versioned ones, are restored from their topics."""
+    return LogicalGraph(_restored_from_source(node) for node in graph)
 
 
-def _mirror(node: Node) -> Node:
+def _restored_from_source(node: Node) -> Node:
     if isinstance(node, TableSource) and node.materialized.history_retention_ms is None:
         return replace(node, restored_from_source=True)
     return node

@@ -1,6 +1,6 @@
-"""A stream joined with itself keeps its records once (`single.store.self.join`).
+"""Gives joins of a stream with itself one store (`single.store.self.join`).
 
-Left and outer joins are rewritten too, as Kafka Streams does: but for null keys and values, each record meets itself.
+Left and outer joins are rewritten too, as in Kafka Streams: every record without a null matches itself.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from kstreams.dsl.graph import LogicalGraph, Node, OuterSelfJoin, OuterStreamJoi
 
 
 def single_store_self_join(graph: LogicalGraph) -> LogicalGraph:
-    """The graph in which joins whose sides are one stream have one side."""
+    """Return the graph in which joins of a stream with itself are self-joins."""
     return LogicalGraph(_rewritten(node) for node in graph)
 
 

@@ -108,7 +108,7 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
     view = build.view_of_table(node, 1)
     versioned = build.is_versioned(build.parent(node, 1))
-    join = LookupJoinOperator(view, with_table_key(node, build), node.left, as_of=versioned)
+    join = LookupJoinOperator(view, with_table_key(node, build), node.left_outer, as_of=versioned)
     parents = build.outputs(node)[:1]
     if node.grace_ms is None:
         columns = None if versioned else _look_up(node, key_of_record, build)
@@ -139,7 +139,9 @@ def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_
 
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"), build.input_types(node, 1).key)
-    operator = LookupJoinOperator(build.view_of_table(node, 1), with_table_key(node, build), node.left, select_key)
+    operator = LookupJoinOperator(
+        build.view_of_table(node, 1), with_table_key(node, build), node.left_outer, select_key
+    )
     columns = _look_up(node, node.key_selector, build)
     return build.processor(node, operator, parents=build.outputs(node)[:1], columns=columns)
 
@@ -149,7 +151,7 @@ def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowe
         return None
     _, right = side_types(node, build.input_types(node), build.input_types(node, 1))
     result = build.types[node.name].value.python
-    return LookupForm(node.joiner, key, node.left, right.value.python, result)
+    return LookupForm(node.joiner, key, node.left_outer, right.value.python, result)
 
 
 def copartition(node: Node, build: Lowering) -> None:

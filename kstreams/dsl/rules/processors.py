@@ -60,7 +60,7 @@ def transform_values(node: TableTransformValues, build: Lowering) -> str:
 
 
 def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *own_stores: str) -> str:
-    for builder in node.brought:
+    for builder in node.supplied_stores:
         build.topology.add_state_store(builder)
     name = build.processor(node, operator, stores=own_stores)
     stores = _stores(node)
@@ -71,7 +71,7 @@ def _with_stores(node: Process | TableTransformValues, build: Lowering, operator
 
 def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
     """The stores that a processor uses."""
-    return tuple(dict.fromkeys((*node.stores, *(store.name for store in node.brought))))
+    return tuple(dict.fromkeys((*node.stores, *(store.name for store in node.supplied_stores))))
 
 
 OPERATORS = (

@@ -49,7 +49,7 @@ def table_of_records(
     source_topic : str, optional
         The topic that its store is restored from, where that is no changelog.
     """
-    if not build.is_kept(node):
+    if not build.has_store(node):
         return build.processor(node, op.UnmaterializedTableSourceOperator(), parents=parents)
     table_rows = kept_rows(node, node.store, build, source_topic=source_topic)
     return build.processor(node, op.TableSourceOperator(table_rows), parents=parents, stores=(table_rows.store,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
-from kstreams.dsl.graph import Function, Split, taking
+from kstreams.dsl.graph import Function, Split, node_function
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
@@ -127,7 +127,7 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
             When both are given.
         """
         branch = (
-            taking(predicate, with_record=with_record),
+            node_function(predicate, with_record=with_record),
             self._next_name(name or str(len(self._branches) + 1)),
             _chain(function, consumer),
         )

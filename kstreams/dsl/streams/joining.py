@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kstreams.dsl.tables.global_ktable import GlobalKTable
     from kstreams.dsl.tables.ktable import KTable
 from kstreams.dsl.analysis.key_types import check_keys
-from kstreams.dsl.analysis.types import TypeOf, naming, type_given_by
+from kstreams.dsl.analysis.types import TypeOf, naming, result_type_of
 from kstreams.expressions import gives_struct
 
 
@@ -47,7 +47,7 @@ def check_selected(join: str, selector: Function, left: Handle, right: Handle) -
     place = f"{join} at {declared_at()}"
     key = types_of(right._graph, right._node).key
     with naming(place):
-        kind = type_given_by(selector, types_of(left._graph, left._node))
+        kind = result_type_of(selector, types_of(left._graph, left._node))
     if not (isinstance(selector, Expr) and gives_struct(selector)):
         check_keys(place, TypeOf(kind, left._node), key)
 

@@ -37,7 +37,7 @@ from kstreams.dsl.graph import (
     Typing,
     WithHeaders,
     calls_of,
-    taking,
+    node_function,
 )
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.handle import Handle, repartitioned
@@ -145,7 +145,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words.filter(lambda key, word: len(word) > 3).to("long-words")
         >>> words.filter(ks.value != "the").to("telling-words")
         """
-        node = Filter(predicate=taking(predicate, with_record=with_record), calls=calls_of(predicate, **calls))
+        node = Filter(predicate=node_function(predicate, with_record=with_record), calls=calls_of(predicate, **calls))
         return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
 
     @overload
@@ -183,7 +183,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words.filter_not(lambda key, word: word in {"a", "the"}).to("telling-words")
         """
         node = Filter(
-            predicate=taking(predicate, with_record=with_record), negate=True, calls=calls_of(predicate, **calls)
+            predicate=node_function(predicate, with_record=with_record), negate=True, calls=calls_of(predicate, **calls)
         )
         return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
 
@@ -217,7 +217,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
         >>> seen = words.peek(lambda key, word: print(key, word))
         """
-        node = Peek(function=taking(function, with_record=with_record), calls=calls_of(function, **calls))
+        node = Peek(function=node_function(function, with_record=with_record), calls=calls_of(function, **calls))
         return self._graph.stream(self._then(node, "KSTREAM-PEEK-", name))
 
     @overload
@@ -250,7 +250,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
         >>> words.foreach(lambda key, word: print(key, word))
         """
-        node = Foreach(function=taking(function, with_record=with_record), calls=calls_of(function, **calls))
+        node = Foreach(function=node_function(function, with_record=with_record), calls=calls_of(function, **calls))
         self._then(node, "KSTREAM-FOREACH-", name)
 
     @overload
@@ -343,7 +343,10 @@ class KStream(Handle, Generic[K, V]):
         >>> amounts = orders.map((ks.col("shop"), ks.col("amount") * 100))
         """
         node = Map(
-            function=taking(function, with_record=with_record), key=key, value=value, calls=calls_of(function, **calls)
+            function=node_function(function, with_record=with_record),
+            key=key,
+            value=value,
+            calls=calls_of(function, **calls),
         )
         return self._graph.stream(self._then(node, "KSTREAM-MAP-", name))
 
@@ -428,7 +431,10 @@ class KStream(Handle, Generic[K, V]):
         >>> letters = words.flat_map(lambda key, word: [(letter, word) for letter in word], key=str, value=str)
         """
         node = FlatMap(
-            function=taking(function, with_record=with_record), key=key, value=value, calls=calls_of(function, **calls)
+            function=node_function(function, with_record=with_record),
+            key=key,
+            value=value,
+            calls=calls_of(function, **calls),
         )
         return self._graph.stream(self._then(node, "KSTREAM-FLATMAP-", name))
 
@@ -493,7 +499,9 @@ class KStream(Handle, Generic[K, V]):
         >>> by_first_letter = words.select_key(lambda key, word: word[0], key=str)
         >>> by_word = words.select_key(ks.value)
         """
-        node = SelectKey(function=taking(function, with_record=with_record), key=key, calls=calls_of(function, **calls))
+        node = SelectKey(
+            function=node_function(function, with_record=with_record), key=key, calls=calls_of(function, **calls)
+        )
         return self._graph.stream(self._then(node, "KSTREAM-KEY-SELECT-", name))
 
     @overload
@@ -619,7 +627,7 @@ class KStream(Handle, Generic[K, V]):
         >>> languages = words.map_values(language, concurrency=50, timeout=2_000)
         """
         node = MapValues(
-            function=taking(function, with_record=with_record, with_key=with_key),
+            function=node_function(function, with_record=with_record, with_key=with_key),
             with_key=with_key,
             value=value,
             calls=calls_of(function, **calls),
@@ -725,7 +733,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words = lines.flat_map_values(str.split, value=str)
         """
         node = FlatMapValues(
-            function=taking(function, with_record=with_record, with_key=with_key),
+            function=node_function(function, with_record=with_record, with_key=with_key),
             with_key=with_key,
             value=value,
             calls=calls_of(function, **calls),
@@ -823,7 +831,7 @@ class KStream(Handle, Generic[K, V]):
         >>> traced = orders.map_headers(lambda headers: [*headers, ("seen-by", "billing")])
         >>> placed = orders.map_headers(lambda order: {"from": f"{order.topic}@{order.offset}"}, with_record=True)
         """
-        node = MapHeaders(function=taking(function, with_record=with_record))
+        node = MapHeaders(function=node_function(function, with_record=with_record))
         return self._graph.stream(self._then(node, "KSTREAM-MAPHEADERS-", name))
 
     def with_headers(
@@ -1130,7 +1138,7 @@ class KStream(Handle, Generic[K, V]):
         >>> counts = words.group_by(lambda key, word: word, key=str).count()
         >>> the_same = words.group_by(ks.value).count()
         """
-        function = taking(selector, with_record=with_record)
+        function = node_function(selector, with_record=with_record)
         selected = self._then(
             SelectKey(function=function, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name
         )

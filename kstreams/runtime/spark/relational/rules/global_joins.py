@@ -30,12 +30,12 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
     source = build.graph[node.parents[1]]
     assert isinstance(source, g.GlobalTableSource)
     stream, selected = _selected(node, build, stream)
-    has_match = F.col("_selected").isNotNull() | F.lit(node.left)
+    has_match = F.col("_selected").isNotNull() | F.lit(node.left_outer)
     selected_rows = replace(stream, rows=stream.rows.withColumn("_selected", selected)).where(
         F.col("value").isNotNull() & has_match
     )
     table = build.rows_of(source).select(F.col("key").alias("_selected"), F.col("value").alias("_found"))
-    pairs = selected_rows.rows.join(F.broadcast(table), "_selected", "left" if node.left else "inner")
+    pairs = selected_rows.rows.join(F.broadcast(table), "_selected", "left" if node.left_outer else "inner")
     table_value = Argument.of(serde_of(of_table.value.kind), F.col("_found"))
     values = Argument.of_side(stream, "key"), Argument.of_side(stream, "value"), table_value
     joined = with_joined(replace(selected_rows, rows=pairs), node, values, build)

@@ -66,8 +66,8 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
     result = build.serde(node, "value")
     joiner, with_key = build.joiner(node)
     reads = (stream.key, stream.value, table.value) if with_key else (stream.value, table.value)
-    lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
-    is_joined = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
+    lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left_outer, result)
+    is_joined = F.col("value").isNotNull() if node.left_outer else F.col("key").isNotNull() & F.col("value").isNotNull()
     sides = [table, stream.where(is_joined)]
     return Frame(by_key(sides, _Row, (lookup,)), stream.key, result)
 
