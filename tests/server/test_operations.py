@@ -52,9 +52,9 @@ def test_health_goes_by_the_state(own: World, state: State) -> None:
     builder.stream("in", key=str, value=str).to("names")
     with served(own, builder.build(), application_id="healthy") as (client, streams):
         until(lambda: streams.state is State.RUNNING)
-        streams._client.life._state = state
+        streams._application.life._state = state
         found = [client.ask(f"/health/{word}", Authorization="").status for word in ("live", "ready")]
-        streams._client.life._state = State.RUNNING
+        streams._application.life._state = State.RUNNING
     assert found == [200 if state in LIVE else 503, 200 if state in READY else 503]
 
 
@@ -94,7 +94,7 @@ def test_a_thread_that_is_replaced_leaves_it_live(own: World) -> None:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).filter(fail_once).to("names")
     with served(own, builder.build(), application_id="mending") as (client, streams):
-        streams._client.exception_handler = lambda error: ks.StreamThreadExceptionResponse.REPLACE_THREAD
+        streams._application.exception_handler = lambda error: ks.StreamThreadExceptionResponse.REPLACE_THREAD
         own.write("in", [("k", "v", 1)])
         until(lambda: failed.is_set() and streams.state is State.RUNNING)
         until(lambda: streams.progress().records_in >= 1)

@@ -20,6 +20,7 @@ from kstreams.runtime.native.metrics.tasks import task_metrics, task_tags
 from kstreams.runtime.native.metrics.threads import thread_metrics
 from kstreams.runtime.native.metrics.updater import restore_metrics, updater_metrics
 from kstreams.runtime.native.progress import known_ends
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
@@ -28,21 +29,27 @@ _END_OFFSETS_TIMEOUT_S = 2.0  # a client gives up on an unreachable cluster afte
 _ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
 
 
-def application_metrics(client: Client, application_id: str) -> dict[MetricName, MetricValue]:
+def application_metrics(client: Client | RunningClient) -> dict[MetricName, MetricValue]:
     """Return the present value of every metric that has one. Reads the end offsets of the inputs from their home."""
-    tags = (("client-id", client.config["client.id"] or application_id),)
-    values = [*_client(client, application_id, tags), *restore_metrics(client.manager, client.restores.values(), tags)]
+    config = client.application.config
+    tags = (("client-id", config["client.id"] or config.application_id),)
+    values = [*_client(client, config.application_id, tags)]
+    if isinstance(client, RunningClient):
+        values += _running(client, tags)
+    return {name: value for name, value in values if value is not None}
+
+
+def _running(client: RunningClient, tags: Tags) -> MetricValues:
+    yield from restore_metrics(client.manager, client.restores.values(), tags)
     with client.former.lock:
         threads = [(thread, list(thread.tasks)) for thread in client.threads]
         sums = {name: value for name, value in _threads(threads) if value is not None}
         client.former.add_to(sums)
-    values += sums.items()
-    if client.context is not None:
-        tasks = [(thread, task) for thread, tasks in threads for task in tasks]
-        values += updater_metrics(client.context.state.sensors, tags)
-        values += _topics(client.context, tasks)
-        values += _lags([task for _, task in tasks], client.context, tags)
-    return {name: value for name, value in values if value is not None}
+    yield from sums.items()
+    tasks = [(thread, task) for thread, tasks in threads for task in tasks]
+    yield from updater_metrics(client.context.state.sensors, tags)
+    yield from _topics(client.context, tasks)
+    yield from _lags([task for _, task in tasks], client.context, tags)
 
 
 def _threads(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) -> MetricValues:
@@ -60,10 +67,10 @@ def _topics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveT
         yield from sink_metrics(task, context.topology.layout.topic_names, task_tags(thread, task))
 
 
-def _client(client: Client, application_id: str, tags: Tags) -> MetricValues:
+def _client(client: Client | RunningClient, application_id: str, tags: Tags) -> MetricValues:
     progress = client.progress(with_lag=False)
     alive = [thread for thread in client.threads if thread.state not in _ENDED]
-    yield from identity(application_id, client.life.state.value, tags)
+    yield from identity(application_id, client.application.life.state.value, tags)
     yield catalogue.ALIVE_STREAM_THREADS.tagged(tags), len(alive)
     yield catalogue.FAILED_STREAM_THREADS.tagged(tags), client.died
     yield catalogue.STALLS.tagged(tags), progress.stalls

@@ -24,6 +24,7 @@ from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.group.ungrouped_commits import require_stopped
+from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.deletions import forget, remains
@@ -195,8 +196,8 @@ def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, st
 
 def _settle(topology: Topology, config: Config) -> None:
     """Process what follows from the input that was processed before, and none that came later."""
-    client = Client(topology, config, SystemClock(), None, lambda progress: None)
-    client.start(RunEnd.SETTLED)
-    client.life.wait_for_end(None)
-    if error := client.error or client.life.failure:
+    application = LocalApplication(topology, config)
+    Client(application, SystemClock(), None, lambda progress: None).open(RunEnd.SETTLED).start()
+    application.life.wait_for_end(None)
+    if error := application.error or application.life.failure:
         raise error

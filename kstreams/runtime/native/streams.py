@@ -20,8 +20,10 @@ from kstreams.runtime.native.application_metrics import application_metrics
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import TERMINAL, State, StateListener
+from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.observation import places
 from kstreams.runtime.native.progress import Progress
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stores.metadata import TaskMetadata, ThreadMetadata
@@ -76,25 +78,23 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         settings = Config.of(config)
         flow: Topology = built(topology, settings, "KafkaStreams")
         refuse_feeds(flow.feeds, "native")
-        self._application_id = settings.application_id
-        self._settings = settings
         self._source = topology
-        client = Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore)
-        super().__init__(client.topology, client)
+        application = LocalApplication(flow, settings)
+        super().__init__(application, Client(application, clock or SystemClock(), log, on_restore or _ignore))
         of_one_process(self, f"The application {settings.application_id!r}", StateError)
 
     @property
     def error(self) -> BaseException | None:
         """What ended the application in state ERROR."""
-        return self._client.error
+        return self._application.error
 
     def set_state_listener(self, listener: StateListener) -> None:
         """Call `listener(new, old)` at every change of state; only before `start`.
 
         What a listener raises keeps no change from happening: a start ends with it, and `wait` raises it.
         """
-        self._before_start()
-        self._client.life.listener = listener
+        self._unstarted()
+        self._application.life.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
         """Call `handler(error)` when an error ends a thread: it decides what happens; only before `start`.
@@ -118,8 +118,8 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         ...     return Response.REPLACE_THREAD if isinstance(error, OSError) else Response.SHUTDOWN_CLIENT
         >>> KafkaStreams(Topology(), {"application.id": "app"}).set_uncaught_exception_handler(answer)
         """
-        self._before_start()
-        self._client.exception_handler = handler
+        self._unstarted()
+        self._application.exception_handler = handler
 
     def start(self, *, once: bool = False, until_end: bool = False) -> None:
         """Check and create topics, load global tables, and start the threads.
@@ -141,19 +141,21 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         A run of the same application and state folder in this process, by another topology, is closed first: a cell of
         a notebook that is run again replaces what it started before.
         """
-        self._before_start()
+        client = self._unstarted()
         if once and until_end:
             raise ConfigError("once and until_end exclude each other: choose one")
-        name = f"the application {self._application_id!r}"
-        folder = str(state_folder(self._settings).absolute())
+        name = f"the application {self.config.application_id!r}"
+        folder = str(state_folder(self.config).absolute())
         make_room(folder, self._source)
         note(folder, LocalRun(name, self._source, self._is_at_work, self.close))
-        self._client.start(RunEnd.INPUT if until_end else RunEnd.ONCE if once else RunEnd.NEVER)
+        running = client.open(RunEnd.INPUT if until_end else RunEnd.ONCE if once else RunEnd.NEVER)
+        self._client = running  # before the threads start: they call listeners, which may query stores
+        running.start()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
-        ended = self._client.life.wait_for_end(timeout)
-        error = self.error or self._client.life.failure
+        ended = self._application.life.wait_for_end(timeout)
+        error = self.error or self._application.life.failure
         if error is not None and ended:
             raise error
         return ended
@@ -187,7 +189,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         True
         """
         self._client.stop(leave_group=leave_group)
-        return self._client.life.wait_for_end(timeout)
+        return self._application.life.wait_for_end(timeout)
 
     def add_stream_thread(self) -> str | None:
         """Start a further thread, which gets its part of the tasks. Kafka Streams: `addStreamThread`.
@@ -221,16 +223,16 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
 
     def pause(self) -> None:
         """Process no further records until `resume`; commits and queries go on. Kafka Streams: `pause`."""
-        self._client.paused.set()
+        self._application.paused.set()
 
     def resume(self) -> None:
         """Process records again."""
-        self._client.paused.clear()
+        self._application.paused.clear()
 
     @property
     def is_paused(self) -> bool:
         """Whether it was paused and not resumed."""
-        return self._client.paused.is_set()
+        return self._application.paused.is_set()
 
     def places(self) -> str:
         """The operators that stream threads are in at this moment: what a `close` waits for."""
@@ -253,7 +255,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         Those of threads, tasks and topics are of this process; docs/metrics.md lists them. A value is a number or a
         text.
         """
-        return application_metrics(self._client, self._application_id)
+        return application_metrics(self._client)
 
     def sensors(self) -> dict[tuple[str, str], Measured]:
         """What the sensors of processors have seen in all tasks together, by (operator, sensor)."""
@@ -272,9 +274,12 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     def _is_at_work(self) -> bool:
         return self.state is not State.CREATED and self.state not in TERMINAL
 
-    def _before_start(self) -> None:
-        if self.state is not State.CREATED:
+    def _unstarted(self) -> Client:
+        """Return the client that is not started. Raises StateError after the start."""
+        client = self._client
+        if self.state is not State.CREATED or isinstance(client, RunningClient):
             raise StateError(f"the application is {self.state.value}: this can be done once, before it is started")
+        return client
 
 
 def _ignore(event: RestoreProgress) -> None:

@@ -12,6 +12,7 @@ from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.groups.transitions import Leave
 from kstreams.runtime.native.group import member as member_module
 from kstreams.runtime.native.group.member import Lease
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, tasks_of, until, word_count
 
@@ -38,6 +39,7 @@ def test_a_process_asks_when_a_session_has_passed(world: World, monkeypatch: pyt
         streams = KafkaStreams(word_count(), world.settings, log=Unfenced(log))
         streams.start()
         until(lambda: len(tasks_of(streams)) == 4)
+        assert isinstance(streams._client, RunningClient)
         member = streams._client.member
         assert member is not None
         who = member.owner()  # the group confirms it

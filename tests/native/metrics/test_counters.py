@@ -12,6 +12,7 @@ from kstreams import StreamThreadExceptionResponse as Response
 from kstreams.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, TOPIC, UPDATER
 from kstreams.metrics.template import MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.ui.activity import activity_of
@@ -164,6 +165,7 @@ def test_a_restore_that_was_given_up_lacks_nothing(world: World) -> None:
     with world.streams(counts(), poll_ms=5) as running:
         running.start()
         until(lambda: running.state is State.RUNNING)
+        assert isinstance(running._client, RunningClient)
         running._client.restores["0_9", "counts"] = RestoreProgress("0_9", "counts", 10, 100)
         assert one(running, UPDATER, "restore-remaining-records-total", task_id="0_9") == 0
         assert one(running, TASK, "restore-remaining-records-total", task_id="0_9") == 0

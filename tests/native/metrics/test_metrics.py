@@ -21,6 +21,8 @@ from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.metrics.template import MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.running_client import RunningClient
+from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly
 from tests.native.world import WAIT_S, World, until
@@ -176,9 +178,13 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
     assert found.keys() == measured
 
 
+def context_of(streams: KafkaStreams) -> RuntimeContext:
+    assert isinstance(streams._client, RunningClient)
+    return streams._client.context
+
+
 def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch) -> None:
-    context, asked = streams._client.context, list[Any]()
-    assert context is not None
+    context, asked = context_of(streams), list[Any]()
     ask = context.environment.admin.end_offsets
     monkeypatch.setattr(
         context.environment.admin, "end_offsets", lambda sources: asked.append(sources) or ask(sources), raising=False
@@ -196,8 +202,7 @@ LAG = "consumer-fetch-manager-metrics", "records-lag"
 def test_a_home_of_topics_that_does_not_answer_leaves_all_else(
     streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer, context = Event(), streams._client.context
-    assert context is not None
+    answer, context = Event(), context_of(streams)
     monkeypatch.setattr(
         context.environment.admin, "end_offsets", lambda sources: answer.wait(WAIT_S) and {}, raising=False
     )

@@ -14,15 +14,13 @@ from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 
 
-def restore_metrics(manager: TaskManager | None, restores: Iterable[RestoreProgress], tags: Tags) -> MetricValues:
+def restore_metrics(manager: TaskManager, restores: Iterable[RestoreProgress], tags: Tags) -> MetricValues:
     """Return how many tasks are restored and updated, and the records that they lack."""
-    restoring = frozenset[str]()
-    if manager is not None:
-        restoring = frozenset(map(str, manager.restoring()))
-        yield catalogue.ACTIVE_RESTORING_TASKS.tagged(tags), len(restoring)
-        yield catalogue.STANDBY_UPDATING_TASKS.tagged(tags), len(manager.standby())
-        for standby, lag in manager.lags().items():
-            yield catalogue.STANDBY_LAG.tagged((*tags, ("task-id", str(standby)))), lag
+    restoring = frozenset(map(str, manager.restoring()))
+    yield catalogue.ACTIVE_RESTORING_TASKS.tagged(tags), len(restoring)
+    yield catalogue.STANDBY_UPDATING_TASKS.tagged(tags), len(manager.standby())
+    for standby, lag in manager.lags().items():
+        yield catalogue.STANDBY_LAG.tagged((*tags, ("task-id", str(standby)))), lag
     yield from _remaining_records(list(restores), restoring, tags)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.stores.places import StorePlaces
@@ -39,7 +39,7 @@ class _Here(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """What was found while these were so."""
+    """The partitions of stores, as long as context, tasks and assignment stay the same."""
 
     context: RuntimeContext | None
     tasks: Sequence[object]
@@ -53,17 +53,17 @@ class LookUpsAtOnce:
     Parameters
     ----------
     topology : Topology
-    client : Client
     """
 
-    def __init__(self, topology: Topology, client: Client) -> None:
+    def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._client = client
         self._remembered = _Remembered(None, (), None, {})
 
-    def ask(self, store: str, key: object, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
+    def ask(
+        self, client: RunningClient, store: str, key: object, question: Callable[[Any], Any]
+    ) -> dict[int, Answer] | None:
         """See `QueryableStores.committed_at_once`."""
-        here = self._here(store)
+        here = self._here(client, store)
         answers = dict[int, Answer]()
         for number in here.order(key):
             views = here.partitions.get(number)
@@ -79,9 +79,9 @@ class LookUpsAtOnce:
         return answers
 
     @contextmanager
-    def woken(self, store: str, wake: Callable[[], None]) -> Iterator[bool]:
+    def woken(self, client: RunningClient, store: str, wake: Callable[[], None]) -> Iterator[bool]:
         """See `QueryableStores.woken`."""
-        here = self._here(store)
+        here = self._here(client, store)
         for views in here.partitions.values():
             views.wakes.add(wake)
         try:
@@ -90,26 +90,23 @@ class LookUpsAtOnce:
             for views in here.partitions.values():
                 views.wakes.discard(wake)
 
-    def _here(self, store: str) -> _Here:
-        client = self._client
+    def _here(self, client: RunningClient, store: str) -> _Here:
         before = self._remembered
         assignment = None if client.member is None else client.member.known()
         tasks = [task for thread in client.threads for task in thread.tasks]
         if assignment is not before.known or client.context is not before.context or tasks != before.tasks:
             self._remembered = before = _Remembered(client.context, tasks, assignment, {})
         if store not in before.stores:
-            before.stores[store] = self._found(store_named(self._topology.stores, store), tasks)
+            before.stores[store] = _here_now(client, store_named(self._topology.stores, store), tasks)
         return before.stores[store]
 
-    def _found(self, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:
-        context = self._client.context
-        manager = self._client.manager
-        if context is None or manager is None:
-            return _Here({}, 1, None)
-        holders = StorePlaces(context, manager, self._client.member, self._client.threads).holders(store)
-        views = {task.plan.partition: task.state.committed for task in tasks if store.name in task.state.stores}
-        if store.name in context.topology.global_tables.committed:
-            views = {-1: context.topology.global_tables.committed[store.name]}
-        own = HostInfo.of(context.environment.config["application.server"] or "")
-        here = {n: view for n, view in views.items() if store.name in view and holders[n].active in (None, own)}
-        return _Here(here, len(holders), store.key)
+
+def _here_now(client: RunningClient, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:
+    context = client.context
+    holders = StorePlaces(context, client.manager, client.member, client.threads).holders(store)
+    views = {task.plan.partition: task.state.committed for task in tasks if store.name in task.state.stores}
+    if store.name in context.topology.global_tables.committed:
+        views = {-1: context.topology.global_tables.committed[store.name]}
+    own = HostInfo.of(context.environment.config["application.server"] or "")
+    here = {n: view for n, view in views.items() if store.name in view and holders[n].active in (None, own)}
+    return _Here(here, len(holders), store.key)

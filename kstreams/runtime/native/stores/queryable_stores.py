@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, get_args, overload
 
 import pyarrow as pa
@@ -15,7 +15,9 @@ from kstreams.os.forks import of_one_process
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.local_stores import Isolation, LocalStores
+from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.stores.at_once import LookUpsAtOnce
 from kstreams.runtime.native.stores.metadata import (
     HostInfo,
@@ -38,19 +40,21 @@ class QueryableStores:
 
     Parameters
     ----------
-    topology : Topology
+    application : LocalApplication
     client : Client
+        Replaced by the running client when the application is started.
     """
 
-    def __init__(self, topology: Topology, client: Client) -> None:
-        self._topology = topology
-        self._client = client
-        self._at_once = LookUpsAtOnce(topology, client)
+    def __init__(self, application: LocalApplication, client: Client) -> None:
+        self._application = application
+        self._topology = application.topology
+        self._client: Client | RunningClient = client
+        self._at_once = LookUpsAtOnce(application.topology)
 
     @property
     def state(self) -> State:
         """The state now."""
-        return self._client.life.state
+        return self._application.life.state
 
     @property
     def topology(self) -> Topology:
@@ -60,7 +64,7 @@ class QueryableStores:
     @property
     def config(self) -> Config:
         """Its settings."""
-        return self._client.config
+        return self._application.config
 
     @overload
     def store(
@@ -234,7 +238,10 @@ class QueryableStores:
         StateError
             When there is no store of that name.
         """
-        return self._at_once.ask(store, key, question) if self.state is State.RUNNING else None
+        client = self._client
+        if self.state is not State.RUNNING or not isinstance(client, RunningClient):
+            return None
+        return self._at_once.ask(client, store, key, question)
 
     def woken(self, store: str, wake: Callable[[], None]) -> AbstractContextManager[bool]:
         """Inside, be woken after each commit of a partition of a store that is here, and when one goes.
@@ -250,7 +257,8 @@ class QueryableStores:
         context manager of bool
             Whether all partitions are here, so that nothing of the store changes unnoticed.
         """
-        return self._at_once.woken(store, wake)
+        client = self._client
+        return self._at_once.woken(client, store, wake) if isinstance(client, RunningClient) else nullcontext(False)
 
     @property
     def is_busy(self) -> bool:
@@ -258,12 +266,11 @@ class QueryableStores:
         return any(thread.is_busy for thread in self._client.threads)
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
-        context = self._client.context
-        manager = self._client.manager
-        is_moving = self.state is State.REBALANCING
-        if context is None or not (self.state is State.RUNNING or (stale and is_moving)):
+        client = self._client
+        answers = self.state is State.RUNNING or (stale and self.state is State.REBALANCING)
+        if not answers or not isinstance(client, RunningClient):
             raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
-        return LocalStores(context, self._client.threads, manager.standby_tasks if manager else list)
+        return LocalStores(client.context, client.threads, client.manager.standby_tasks)
 
     def query_metadata_for_key(self, store: str, key: object) -> KeyQueryMetadata:
         """Where Kafka's default partitioner has put a key of a store. Kafka Streams: `queryMetadataForKey`.
@@ -321,8 +328,7 @@ class QueryableStores:
         return self._places().local_lags()
 
     def _places(self) -> StorePlaces:
-        context = self._client.context
-        manager = self._client.manager
-        if context is None or manager is None or not self._client.life.is_alive():
+        client = self._client
+        if not self._application.life.is_alive() or not isinstance(client, RunningClient):
             raise StoreNotAvailableError(f"stores have places while the application runs; it is {self.state.value}")
-        return StorePlaces(context, manager, self._client.member, self._client.threads)
+        return StorePlaces(client.context, client.manager, client.member, client.threads)
