@@ -54,7 +54,7 @@ def test_large_values_are_taken_in_short_runs(tmp_path: Path) -> None:
     with stepped(world, counts(), ManualClock()) as application:
         application.thread.round()
         [task] = application.thread.tasks
-        assert task.run_length <= 2 * MIB // 4 // 20_000
+        assert task.input.run_length <= 2 * MIB // 4 // 20_000
         application.work()
     assert len(world.table("out", value=int)) == 500
 

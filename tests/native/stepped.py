@@ -11,9 +11,9 @@ from kstreams.kernel.clock import ManualClock
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
 from kstreams.runtime.native.runtime_context import RuntimeContext, open_context
-from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.stream_thread import StreamThread
+from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
 from tests.native.world import World
 
 
@@ -53,7 +53,7 @@ def one_thread(context: RuntimeContext, resources: ExitStack) -> StreamThread:
     """A thread with all tasks of an application, open; its rounds are the caller's."""
     manager = TaskManager(context, [1], lambda: None)
     # nobody leads a group here, and what comes is no history
-    manager.alignment = Alignment(context.topology.layout, ())
+    manager.alignment = ProcessAlignment(context.topology.layout, ())
     resources.callback(manager.close)
     alone = UngroupedCommits(
         context.environment.log,

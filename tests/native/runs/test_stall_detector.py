@@ -13,8 +13,11 @@ from kstreams.metrics.sensors import TaskSensors
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
+from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StallDetector
+from kstreams.runtime.native.time_alignment.run_length import RunLength
+from kstreams.runtime.native.time_alignment.slice_positions import SlicePositions
+from kstreams.runtime.native.time_alignment.task_input import TaskInput
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 
@@ -24,18 +27,23 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
     plan = TaskPlan(SubTopology(0, (), ()), 0, (LEFT, RIGHT))
     group = PartitionGroup(plan.inputs)
     group.add(Batch.of_rows(LEFT, [Row(b"k", b"v", 1, ())]))
+    buffered = TaskInput(
+        plan,
+        None,  # type: ignore[arg-type]
+        group,
+        positions=SlicePositions({}),
+        length=RunLength(10, 1_000),
+        clock=clock,
+    )
     return ActiveTask(
         plan,
-        None,
-        None,
-        group,
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        buffered,
         starts={LEFT: 0, RIGHT: 0},
-        positions=SlicePositions({}),
         clock=clock,
-        most_records=10,
-        most_bytes=1_000,
         sensors=TaskSensors(SampleWindows(30, 2)),
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,10 +17,10 @@ from kstreams.metrics.sensors import RecordAges
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.collector import send_partitioned
 from kstreams.processor.topology.layout import Layout
-from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.opened_task import TaskCollector
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
-from kstreams.runtime.native.thread.writer_slices import WriterSlices
+from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
+from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
 
 Row = tuple[bytes | None, int]
 
@@ -49,7 +49,7 @@ class Sent:
 
 def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
     retry = SendRetry("fail", 300_000, ManualClock())
-    slices = WriterSlices(Alignment(Layout({}, {}, (), (), {}, {}), ()))
+    slices = WriterSlices(ProcessAlignment(Layout({}, {}, (), (), {}, {}), ()))
     return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry, slices)  # type: ignore[arg-type]
 
 

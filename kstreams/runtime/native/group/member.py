@@ -24,9 +24,10 @@ from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
-from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice, owners
+from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState, owners, pace_of
 from kstreams.runtime.native.group.next_assignment import next_assignment
-from kstreams.runtime.native.group.next_slice import is_settled, next_slice
+from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
+from kstreams.runtime.native.time_alignment.slices import Pace
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
 _MARGIN = 0.9  # of the session: what is sent now arrives a little later
@@ -84,19 +85,6 @@ _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 Known = tuple[dict[TaskId, str], dict[str, ProcessState]]
 
 
-class SliceKeeper(Protocol):
-    """What knows how far the writers of repartition topics are."""
-
-    writers: dict[int, list[TaskId]]
-    slices: Mapping[int, Slice]
-    settled: Collection[int]
-    changed: threading.Event
-
-    def paces(self, active: Collection[TaskId]) -> dict[str, Pace]:
-        """How far the writers among these tasks are, by sub-topology."""
-        ...
-
-
 class TaskHolder(Protocol):
     """What runs the tasks of a process."""
 
@@ -106,8 +94,8 @@ class TaskHolder(Protocol):
         ...
 
     @property
-    def alignment(self) -> SliceKeeper:
-        """What keeps writers of repartition topics in step."""
+    def alignment(self) -> ProcessAlignment:
+        """The slices that the writers of repartition topics follow."""
         ...
 
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId]) -> None:
@@ -344,7 +332,7 @@ class GroupMember:
     def _follow(self) -> bool:
         """Take what the latest assignment gives, and the latest slices."""
         latest = self._topic.latest
-        self._follow_slices(self._holder.alignment)
+        self._holder.alignment.follow(dict(self._topic.slices), self._paces(self._topic.states.values()))
         if latest.version == self._version:
             return False
         if self._id in latest.shares or self._holder.active():
@@ -360,12 +348,9 @@ class GroupMember:
         self._version = latest.version
         return True
 
-    def _follow_slices(self, alignment: SliceKeeper) -> None:
-        latest = dict(self._topic.slices)
-        states = self._topic.states.values()
-        writers = alignment.writers.items()
-        alignment.slices = latest
-        alignment.settled = {sub for sub, tasks in writers if is_settled(latest.get(sub, Slice()), states, tasks)}
+    def _paces(self, states: Collection[ProcessState]) -> dict[int, Pace | None]:
+        """Return the pace of all writers of each sub-topology, in all processes."""
+        return {sub: pace_of(states, tasks) for sub, tasks in self._holder.alignment.writers.items()}
 
     def _tell(self) -> bool:
         """Let the others know what has changed here."""
@@ -411,13 +396,10 @@ class GroupMember:
         return assignment is not None or has_cut
 
     def _cut(self, states: Collection[ProcessState]) -> bool:
-        """Let writers go on that have all come to the end of their slice; whether there were some."""
-        latest = self._topic.slices
-        writers = self._holder.alignment.writers
-        slices = {sub: next_slice(latest.get(sub, Slice()), states, tasks) for sub, tasks in writers.items()}
-        new = {sub: slice for sub, slice in slices.items() if slice is not None}
-        for sub, slice in new.items():
-            self._topic.cut(sub, slice, self._process.process)
+        """Begin the next slices of writers that are all at the end of their slice. Return whether there were some."""
+        new = self._holder.alignment.next_slices(self._topic.slices, self._paces(states))
+        for sub, slice_ in new.items():
+            self._topic.cut(sub, slice_, self._process.process)
         return bool(new)
 
     def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:

@@ -1,4 +1,4 @@
-"""`ProcessState`, `Assignment`, `Slice`: what the processes of an application tell each other, in one topic."""
+"""`ProcessState`, `Assignment`: what the processes of an application tell each other, in one topic."""
 
 from __future__ import annotations
 
@@ -8,63 +8,7 @@ import msgspec
 
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import ClientState
-
-EVERYTHING_MS = 2**63 - 1
-
-
-class Slice(msgspec.Struct, frozen=True):
-    """How far the writers of a repartition topic go before one of them goes further: a slice of event time.
-
-    Parameters
-    ----------
-    number : int
-        Each follows the one before it; of two with the same number the first in the topic counts.
-    time_ms, partition : int
-        Writers up to this partition process what takes them to this stream time, those behind it what takes them to an
-        earlier one.
-    is_open_ended : bool
-        Whether no writer waits for another: all have been at the end of their input.
-    """
-
-    number: int = 0
-    time_ms: int = EVERYTHING_MS
-    partition: int = 0
-    is_open_ended: bool = True
-
-    def until_ms(self, partition: int) -> int:
-        """The stream time to which the writer of a partition goes."""
-        return self.time_ms if partition <= self.partition or self.is_open_ended else self.time_ms - 1
-
-
-class Pace(msgspec.Struct, frozen=True):
-    """How far writers of a repartition topic are.
-
-    Parameters
-    ----------
-    done : int
-        The slice whose records they have all written, and that readers see.
-    time_ms, partition : int
-        Where the next slice is to end.
-    has_caught_up : bool
-        Whether they have been at the end of their input since they were opened.
-    """
-
-    done: int
-    time_ms: int
-    partition: int
-    has_caught_up: bool
-
-
-def slowest(paces: Collection[Pace]) -> Pace:
-    """The pace of several writers together; at least one.
-
-    Examples
-    --------
-    >>> slowest([Pace(4, 900, 0, True), Pace(5, 700, 1, False)])
-    Pace(done=4, time_ms=700, partition=1, has_caught_up=False)
-    """
-    time_ms, partition = min((pace.time_ms, pace.partition) for pace in paces)
-    return Pace(min(pace.done for pace in paces), time_ms, partition, all(pace.has_caught_up for pace in paces))
+from kstreams.runtime.native.time_alignment.slices import Pace, slowest
 
 
 class ProcessState(msgspec.Struct, frozen=True):
@@ -149,3 +93,23 @@ def owners(latest: Assignment, states: Mapping[str, ProcessState]) -> dict[TaskI
 
 def _share(latest: Assignment, member: str) -> ProcessShare:
     return latest.shares.get(member, ProcessShare())
+
+
+def pace_of(states: Collection[ProcessState], writers: Collection[TaskId]) -> Pace | None:
+    """Return the pace of all tasks of a sub-topology, or None if one is not known or two processes have it.
+
+    Examples
+    --------
+    >>> slow = ProcessState("p", "a", active=("0_0",), paces={"0": Pace(3, 500, 0, False)})
+    >>> fast = ProcessState("q", "b", active=("0_1",), paces={"0": Pace(3, 900, 1, False)})
+    >>> pace_of([slow, fast], [TaskId(0, 0), TaskId(0, 1)])
+    Pace(done=3, time_ms=500, partition=0, has_caught_up=False)
+    >>> pace_of([slow], [TaskId(0, 0), TaskId(0, 1)])
+    """
+    sub = str(next(iter(writers)).sub_topology)
+    names = {str(task) for task in writers}
+    processes = [state for state in states if not names.isdisjoint(state.active)]
+    active = sorted(task for state in processes for task in names.intersection(state.active))
+    if active != sorted(names) or any(sub not in state.paces for state in processes):
+        return None
+    return slowest([state.paces[sub] for state in processes])

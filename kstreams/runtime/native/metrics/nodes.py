@@ -49,7 +49,7 @@ def source_metrics(active: ActiveTask, tags: Tags) -> MetricValues:
         if topic in topic_tags:
             yield catalogue.RECORDS_CONSUMED.tagged(topic_tags[topic]), samples.count
             yield catalogue.NODE_PROCESS_RATE.tagged(topic_tags[topic]), samples.rate(now)
-    for source, size in active.group.bytes_taken().items():
+    for source, size in active.input.group.bytes_taken().items():
         yield catalogue.BYTES_CONSUMED.tagged(topic_tags[source.topic]), size
 
 

@@ -26,8 +26,8 @@ def task_metrics(thread: StreamThread, active: ActiveTask) -> MetricValues:
     now = monotonic()
     yield catalogue.DROPPED_RECORDS.total.tagged(tags), active.task.dropped.copy().total()
     yield catalogue.DROPPED_RECORDS.rate.tagged(tags), sensors.dropped.rate(now)
-    yield catalogue.ACTIVE_BUFFER_COUNT.tagged(tags), sum(map(active.group.buffered, active.plan.inputs))
-    yield catalogue.INPUT_BUFFER_BYTES.tagged(tags), active.group.buffered_bytes()
+    yield catalogue.ACTIVE_BUFFER_COUNT.tagged(tags), sum(map(active.input.group.buffered, active.plan.inputs))
+    yield catalogue.INPUT_BUFFER_BYTES.tagged(tags), active.input.group.buffered_bytes()
     yield catalogue.CACHE_SIZE_BYTES.tagged(tags), sensors.live_bytes
     yield catalogue.STREAM_TIME.tagged(tags), active.task.stream_time
     yield catalogue.UNCOMMITTED_BYTES.tagged(tags), active.bytes_pending

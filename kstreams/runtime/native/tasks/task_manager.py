@@ -15,10 +15,10 @@ from kstreams.errors import CommitFailedError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.runtime_context import RuntimeContext
-from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.tasks.state_updater import StateUpdater
+from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
 
 
 def place(
@@ -113,8 +113,8 @@ class TaskManager:
     ----------
     tasks : dict of TaskId to bool
         All tasks of the topology, and whether they have state.
-    alignment : Alignment
-        What keeps writers of repartition topics in step that do not share a thread.
+    alignment : ProcessAlignment
+        The slices that the writers of repartition topics follow.
     """
 
     def __init__(self, context: RuntimeContext, threads: Collection[int], on_change: Callable[[], None]) -> None:
@@ -124,7 +124,7 @@ class TaskManager:
         self._assignments = context.environment.assignments
         self._together = context.topology.aligned if is_bounded else frozenset[int]()
         waits = is_bounded or context.environment.settings.max_task_idle_ms >= 0
-        self.alignment = Alignment(
+        self.alignment = ProcessAlignment(
             context.topology.layout, context.topology.aligned if waits else (), is_shared=not is_bounded
         )
         self._lock = threading.RLock()

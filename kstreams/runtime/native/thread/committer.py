@@ -65,17 +65,8 @@ class CommitSchedule:
         """Whether the uncommitted changes of the tasks exceed the thread's part of the memory."""
         return sum(task.bytes_pending for task in tasks) > self._settings.uncommitted_bytes
 
-    def is_due(self, tasks: Sequence[ActiveTask], *, is_slice_open: bool) -> bool:
-        """Whether to commit now.
-
-        Parameters
-        ----------
-        tasks : sequence of ActiveTask
-        is_slice_open : bool
-            Whether a time slice is incomplete: what was written of it cannot be put in order before.
-        """
-        if is_slice_open:
-            return False
+    def is_due(self, tasks: Sequence[ActiveTask]) -> bool:
+        """Return whether the thread has to commit now."""
         if any(task.task.commit_requested for task in tasks) or self.is_memory_full(tasks):
             return True
         return any(task.uncommitted for task in tasks) and self._is_interval_over()

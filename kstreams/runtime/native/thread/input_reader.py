@@ -11,13 +11,10 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task.task import Task
-from kstreams.runtime.native.group.messages import Slice
 from kstreams.runtime.native.runtime_context import RuntimeContext
-from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.row_tags import untagged
-from kstreams.runtime.native.thread.slice_buffer import SliceBuffer
+from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
 from kstreams.schemas.retrying import RetryPolicy, without_waiting
 
 logger = logging.getLogger(__name__)
@@ -99,18 +96,16 @@ class InputReader:
     consumer : Consumer
     admin : Admin
     context : RuntimeContext
-    alignment : Alignment
-        Says which rows of repartition topics may be processed.
+    slices : ReaderSlices
+        Gives the records to the tasks, in the order of time.
     """
 
-    def __init__(self, consumer: Consumer, admin: Admin, context: RuntimeContext, alignment: Alignment) -> None:
+    def __init__(self, consumer: Consumer, admin: Admin, context: RuntimeContext, slices: ReaderSlices) -> None:
         self._consumer = consumer
         self._admin = admin
         self._context = context
         self._bounds = context.topology.bounds
-        self._alignment = alignment
-        self._held: dict[TopicPartition, SliceBuffer] = {}
-        self._ends: dict[TopicPartition, tuple[int, int]] = {}  # where what was written before a slice ends
+        self._slices = slices
         self._tasks: Sequence[ActiveTask] = ()
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._internal = frozenset(context.topology.layout.topic_names.values())
@@ -130,10 +125,6 @@ class InputReader:
         for source, task in self._task_of.items():
             if before.get(source) is not task:
                 self._consumer.seek(source, task.next_offsets[source])
-                self._ends.pop(source, None)
-                if self._alignment.is_shared and source.topic in self._alignment.topics:
-                    self._held[source] = SliceBuffer(task.positions.unfinished(source))
-        self._held = {source: buffer for source, buffer in self._held.items() if source in self._task_of}
         self._schemas.retain(self._task_of)
 
     def poll(self, *, is_busy: bool) -> int:
@@ -146,18 +137,18 @@ class InputReader:
         """
         self._pause_full()
         most = self._most_polled()
-        wait_s = _SHORT_POLL_S if self._alignment.is_active() else self._poll_s
+        wait_s = _SHORT_POLL_S if self._slices.is_active else self._poll_s
         batches = self._fetched(0.0 if is_busy else wait_s, most)
         for batch in self._that_fit(batches):
             if len(rows := self._within_bounds(batch)):
-                self._add(rows)
-        released = [self._release(source, buffer) for source, buffer in self._held.items() if not buffer.is_empty]
+                self._slices.add(rows)
+        released = self._slices.release()
         for task in self._tasks:
             # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
-            empty_partitions = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
+            empty_partitions = task.input.group.empty_partitions() if self._bounds is None else task.plan.inputs
             for source in empty_partitions:
-                task.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
-        return sum(map(len, batches)) + sum(released)
+                task.input.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
+        return sum(map(len, batches)) + released
 
     def wake(self) -> None:
         """Let the `poll` that waits return; from any thread."""
@@ -165,52 +156,21 @@ class InputReader:
 
     def is_full(self, source: TopicPartition) -> bool:
         """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
-        buffered = self._task_of[source].group.buffered(source)
+        buffered = self._task_of[source].input.group.buffered(source)
         return buffered > self._most_buffered_records or (buffered > 0 and self._is_memory_full)
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
         """Whether a partition holds no more than what was read of it: now, or in a bounded run ever."""
-        return self._is_at_end(source, self._task_of[source]) and self._is_settled(source)
+        return self._is_at_end(source, self._task_of[source]) and self._slices.is_settled(source)
 
     def read_up_to(self, source: TopicPartition) -> int:
         """The offset up to which a partition has been read."""
         end = self._end_of(source)
         position = self._consumer.position(source)
-        if source in self._held and not self._held[source].is_empty:
-            return self._held[source].first_offset
+        first_waiting = self._slices.first_waiting(source)
+        if first_waiting is not None:
+            return first_waiting
         return position if end is None else min(position, end)
-
-    def _add(self, rows: Batch) -> None:
-        """Buffer rows; those of a repartition topic may have to wait for others."""
-        if not self._alignment.is_shared and rows.headers is not None and rows.source.topic in self._internal:
-            rows = untagged(rows).placed()
-        buffer = self._held.get(rows.source)
-        latest = Slice() if buffer is None else self._alignment.slice_of(self._alignment.topics[rows.source.topic])
-        if buffer is None or (buffer.is_empty and latest.is_open_ended and rows.headers is None):
-            return self._task_of[rows.source].add(rows)
-        buffer.add(rows, latest)
-
-    def _release(self, source: TopicPartition, buffer: SliceBuffer) -> int:
-        """Buffer what need not wait any more; how many batches that is."""
-        latest = self._alignment.slice_of(self._alignment.topics[source.topic])
-        ordered_rows = buffer.take(
-            latest, is_read=buffer.last_slice >= latest.number or self._is_read(source, latest.number)
-        )
-        if not ordered_rows and buffer.num_bytes > self._most_buffered_bytes:
-            logger.warning("%s: there is no room to wait for the order of its rows", source)
-            ordered_rows = buffer.take_all()
-        for rows, region in ordered_rows:
-            self._task_of[source].add(rows, region)
-        return len(ordered_rows)
-
-    def _is_read(self, source: TopicPartition, number: int) -> bool:
-        """Whether all is read that was written before a slice began.
-
-        Kafka shows the rows of a transaction some time after it has confirmed the commit: so it counts what is written.
-        """
-        if self._ends.get(source, (-1, 0))[0] < number:
-            self._ends[source] = number, self._admin.end_offsets([source], committed_only=False)[source]
-        return self._consumer.position(source) >= self._ends[source][1]
 
     def _fetched(self, timeout: float, most: int) -> list[Batch]:
         try:
@@ -244,16 +204,15 @@ class InputReader:
 
     def _pause_full(self) -> None:
         """Read on only from partitions that have room."""
-        buffered_bytes = sum([buffered_bytes.num_bytes for buffered_bytes in self._held.values()])
-        group_bytes = sum([task.group.buffered_bytes() for task in self._tasks])
-        self._is_memory_full = buffered_bytes + group_bytes > self._most_buffered_bytes
+        task_bytes = sum([task.input.group.buffered_bytes() for task in self._tasks])
+        self._is_memory_full = self._slices.num_bytes + task_bytes > self._most_buffered_bytes
         full = set(filter(self.is_full, self._task_of)) | self._schemas.paused()
         self._consumer.resume([source for source in self._task_of if source not in full])
         self._consumer.pause(full)
 
     def _most_polled(self) -> int:
         """How many records a poll may give: as many as are allowed, fewer where they are large."""
-        row_bytes = max([task.group.row_bytes() for task in self._tasks], default=1)
+        row_bytes = max([task.input.group.row_bytes() for task in self._tasks], default=1)
         return min(self._most_records, max(1, self._most_buffered_bytes // row_bytes))
 
     def _that_fit(self, batches: Sequence[Batch]) -> Iterator[Batch]:
@@ -287,23 +246,9 @@ class InputReader:
     def _is_at_end(self, source: TopicPartition, task: ActiveTask) -> bool:
         """Whether an empty input has no more to come: now, or in a bounded run ever."""
         if self._bounds is None:
-            return self._consumer.is_at_end(source) and not self._is_awaited(source)
+            return self._consumer.is_at_end(source) and not self._slices.is_waiting(source)
         end = self._bounds.end_of(source, task.plan.id.sub_topology)
         return end is not None and self._consumer.position(source) >= end
-
-    def _is_awaited(self, source: TopicPartition) -> bool:
-        """Whether writers of a repartition topic read history, or some of its rows have to wait."""
-        buffer = self._held.get(source)
-        if buffer is None:
-            return False
-        return not buffer.is_empty or not self._alignment.slice_of(self._alignment.topics[source.topic]).is_open_ended
-
-    def _is_settled(self, source: TopicPartition) -> bool:
-        """Whether its writers have no history to read, and what they have written of it is read."""
-        sub = self._alignment.topics.get(source.topic)
-        if sub is None or not self._alignment.is_shared:
-            return True
-        return sub in self._alignment.settled and self._is_read(source, self._alignment.slice_of(sub).number)
 
     def _end_of(self, source: TopicPartition) -> int | None:
         if self._bounds is None or source.topic in self._internal:

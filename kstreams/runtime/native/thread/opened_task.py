@@ -1,4 +1,4 @@
-"""`opened_task`: makes the task that a thread processes out of one that is restored."""
+"""`opened_task`: creates the task that a thread processes from a restored task."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from kstreams.processor.task.task import Task
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
-from kstreams.runtime.native.thread.active_task import ActiveTask, SlicePositions
+from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.time_alignment.run_length import RunLength
+from kstreams.runtime.native.time_alignment.slice_positions import SlicePositions
+from kstreams.runtime.native.time_alignment.task_input import TaskInput
 
 
 class TaskCollector:
@@ -50,9 +53,9 @@ _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their
 
 
 def opened_task(
-    restored: RestoredTask, context: RuntimeContext, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]
+    restored: RestoredTask, context: RuntimeContext, sink_buffer: SinkBuffer, is_queried: Callable[[], bool]
 ) -> ActiveTask:
-    """The task with its operators, which are initialized, and its input, which is empty."""
+    """Return the task with initialized operators and without buffered records."""
     plan = restored.plan
     state = restored.state
     metadata = restored.metadata
@@ -65,19 +68,24 @@ def opened_task(
     idle_ms = context.environment.settings.max_task_idle_ms if context.topology.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = context.environment.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
+    task_input = TaskInput(
+        plan,
+        task,
+        group,
+        positions=SlicePositions(metadata),
+        length=RunLength(context.environment.settings.max_poll_records, most_bytes),
+        clock=context.environment.clock,
+        is_queried=is_queried,
+    )
     active = ActiveTask(
         plan,
         task,
         state,
-        group,
+        task_input,
         starts=restored.starts,
-        positions=SlicePositions(metadata),
         clock=context.environment.clock,
-        most_records=context.environment.settings.max_poll_records,
-        most_bytes=most_bytes,
         sensors=sensors,
         ended=bool(metadata.get(ENDED, 0)),
-        is_asked=is_asked,
     )
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])

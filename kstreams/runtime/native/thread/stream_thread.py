@@ -34,7 +34,8 @@ from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
-from kstreams.runtime.native.thread.writer_slices import WriterSlices
+from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
+from kstreams.runtime.native.time_alignment.time_alignment import TimeAlignment
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +83,13 @@ class StallDetector:
 
     def _check(self, task: ActiveTask, now_ms: int) -> None:
         last_progress = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
-        sources = [source for source in task.plan.inputs if task.group.buffered(source)]
+        sources = [source for source in task.plan.inputs if task.input.group.buffered(source)]
         if task.processed != last_progress.records or not sources:
             self._seen[task.id] = _Seen(task.processed, now_ms)
         elif now_ms - last_progress.at_ms >= self._timeout_ms and not last_progress.reported:
             last_progress.reported = True
             self.stalls += 1
-            reason = ", ".join(map(str, task.group.empty_partitions())) or _unseen_reason(task)
+            reason = ", ".join(map(str, task.input.group.empty_partitions())) or _unseen_reason(task)
             logger.warning(
                 "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
                 self._name, task.id, now_ms - last_progress.at_ms, ", ".join(map(str, sources)), reason,
@@ -104,7 +105,7 @@ class StallDetector:
 
 
 def _unseen_reason(task: ActiveTask) -> str:
-    return "nothing" if task.has_more() else "tasks that read history and have not come as far in time"
+    return "nothing" if task.input.has_more() else "tasks that read history and have not come as far in time"
 
 
 _TURN_MS = 200  # after this long the next task is processed, even if there are more records
@@ -174,8 +175,11 @@ class StreamThread:
         )
         internal = frozenset(context.topology.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, context.environment.clock)
-        self._slices = WriterSlices(manager.alignment)
-        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, self._slices, internal)
+        readers = ReaderSlices(manager.alignment, self._consumer, self._admin, internal, settings.buffered_bytes // 2)
+        self._alignment = TimeAlignment(manager.alignment, readers)
+        self.sink_buffer = SinkBuffer(
+            self._producer, guarantee.begin, self._partitions, retry, self._alignment.writers, internal
+        )
         application = context.environment.application_id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
         self.stall_detector = StallDetector(
@@ -185,7 +189,7 @@ class StreamThread:
             settings, context.environment.clock, is_bounded=context.topology.bounds is not None
         )
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, context.environment.clock)
-        self._input = InputReader(self._consumer, self._admin, context, manager.alignment)
+        self._input = InputReader(self._consumer, self._admin, context, readers)
         self.is_busy = True
         self.round_ms = context.environment.clock.uptime_ms()  # when its present round began
         self._ident: int | None = None
@@ -203,7 +207,7 @@ class StreamThread:
             if self.plans:
                 self.open()
             while not self.stopping.is_set() and not self.done():
-                if not self._slices.is_open:
+                if self._alignment.may_commit:
                     self.change_tasks()
                 self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
@@ -284,9 +288,13 @@ class StreamThread:
         opened.state.committed.rest = self._go_before
         self.tasks.append(opened)
         self.tasks.sort(key=lambda task: task.plan.id)
-        self._input.assign(self.tasks)
+        self._assign_inputs()
         self.sensors.tasks_created.record(1, monotonic())
         self._manager.running(task)
+
+    def _assign_inputs(self) -> None:
+        self._alignment.assign([task.input for task in self.tasks])
+        self._input.assign(self.tasks)
 
     def _go_before(self, seconds: float) -> None:
         """Let others who scan its stores wait, while it has work, after every part that took so much time."""
@@ -301,9 +309,9 @@ class StreamThread:
             self.tasks.remove(active)
         self.released_in += active.task.records_in
         self.released_dropped += active.task.dropped
-        self._input.assign(self.tasks)
+        self._assign_inputs()
         active.close()
-        self._slices.forget(task)
+        self._alignment.forget(task)
         self.sensors.tasks_closed.record(1, monotonic())
         self._manager.released(task)
 
@@ -313,7 +321,7 @@ class StreamThread:
         started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
         self.sensors.poll.record(started_at, polled)
-        self._slices.begin(self.tasks, self._input.is_all_buffered)
+        self._alignment.begin_round(self._input.is_all_buffered)
         with self._context.topology.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
             self.store_queries.answer(self._complete)
@@ -321,9 +329,9 @@ class StreamThread:
         if not self.is_busy:
             self._skip_gaps()
         self.sink_buffer.flush()
-        if not self._slices.is_open:
+        if self._alignment.may_commit:
             self.sink_buffer.flush_merged()
-        if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
+        if self._alignment.may_commit and self._schedule.is_due(self.tasks):
             self.commit()
         self._finish_slices()
         if not self.is_busy:
@@ -333,22 +341,22 @@ class StreamThread:
         self.stall_detector.check(self.tasks)
 
     def _finish_slices(self) -> None:
-        """Report the slices that are done, as soon as others see what was written."""
-        finished = self._slices.finished(self.tasks, self._input.is_all_buffered)
+        """Report the tasks at the end of their slice, as soon as other threads see their output."""
+        finished = self._alignment.finished(self._input.is_all_buffered)
         if not finished:
             return
         if not self._context.environment.exactly_once:
             self._producer.flush()
-        elif any(task.uncommitted for task, _ in finished):
+        elif any(task.uncommitted for task in self.tasks if task.plan.id in finished):
             self.commit()
-        self._slices.report(finished)
+        self._alignment.report(finished)
 
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
         self.round_ms = self._context.environment.clock.uptime_ms()
         with self._context.topology.global_tables.reading():
             self.store_queries.answer(self._complete)
-        if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
+        if self._alignment.may_commit and self._schedule.is_due(self.tasks):
             self.commit()
         self._woken.wait(self._context.environment.settings.poll_s)
         self._woken.clear()
@@ -383,7 +391,7 @@ class StreamThread:
             self.state = ThreadState.DEAD
         self.store_queries.close()
         for task in self.tasks:
-            self._slices.forget(task.plan.id)
+            self._alignment.forget(task.plan.id)
         close_functions = [task.state.close for task in self._given.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
         closers = [*(task.close for task in self.tasks), *close_functions, *clients]
@@ -407,7 +415,7 @@ class StreamThread:
 
         At least once, outputs of that part may have been written already.
         """
-        is_partial = self._slices.is_open and self._context.environment.exactly_once
+        is_partial = not self._alignment.may_commit and self._context.environment.exactly_once
         if any(task.uncommitted for task in self.tasks) and not is_partial:
             self.commit()
 

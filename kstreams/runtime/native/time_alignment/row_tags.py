@@ -1,7 +1,7 @@
 """Row tags: a header with the slice, the stream time and the task of a row.
 
-Rows of a repartition topic carry a tag while their writers are aligned (`Alignment`); readers remove it. In a bounded
-run, rows are sorted where they are written: then a tag has only the time, for readers that need it.
+Rows of a repartition topic carry a tag while their writers follow slices (`ProcessAlignment`); readers remove it. In a
+bounded run, rows are sorted where they are written: then a tag has only the time, for readers that need it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Time alignment: which records may be processed next, where several tasks write one repartition topic."""
