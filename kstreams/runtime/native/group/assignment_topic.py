@@ -1,7 +1,7 @@
-"""`AssignmentTopic`: the internal topic through which the processes of an application agree on who runs what.
+"""`AssignmentTopic`: the internal topic through which the processes of an application agree on the assignment.
 
-It has one partition, so all read the same records in the same order, and come to the same result: that is all that the
-agreement needs of a home of topics. Kafka's client takes no assignor of ours, but any home can keep a topic.
+It has one partition, so that all processes read the same records in the same order and come to the same result. Every
+home of topics can do that, whereas Kafka's client takes no assignor in Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POLL_S = 0.1
 
 
 def assignment_topic(application_id: str) -> str:
-    """The topic's name.
+    """Return the name of the topic.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def assignment_topic(application_id: str) -> str:
 
 
 class AssignmentTopic:
-    """The topic as one process reads and writes it, for one thread. Usable as a context manager.
+    """The assignment topic, read and written by one thread of a process. Usable as a context manager.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class AssignmentTopic:
     ----------
     latest : Assignment
     states : dict of str to ProcessState
-        By process: the last that each has told, dead ones too until they are forgotten.
+        The last state of each process, including dead processes until they are forgotten.
     slices : dict of int to Slice
-        The latest of each sub-topology that writes repartition topics.
+        The latest slice of each sub-topology that writes repartition topics.
     shut_down_by : str or None
-        The process that has asked all others to stop, since this one reads the topic.
+        The process that has asked all others to stop since this object reads the topic.
     """
 
     def __init__(self, log: Log, application_id: str) -> None:
@@ -60,8 +60,8 @@ class AssignmentTopic:
         self.states = dict[str, ProcessState]()
         self.slices = dict[int, Slice]()
         self.shut_down_by: str | None = None
-        self._made = dict[str, int]()  # the version that each process made last
-        self._cut = dict[tuple[int, str], int]()  # the slice of each sub-topology that each process made last
+        self._versions = dict[str, int]()  # the version of the last assignment that each process has written
+        self._numbers = dict[tuple[int, str], int]()  # the last slice that each process has written, by sub-topology
         self._source = TopicPartition(self.name, 0)
         self._next_offset = 0
         with log.admin() as admin, suppress(TopicExistsError):
@@ -73,53 +73,53 @@ class AssignmentTopic:
             self._reader.assign([self._source])
             self._resources = opening.pop_all()
         self.catch_up()
-        self.shut_down_by = None  # that was of the past
+        self.shut_down_by = None  # an earlier request concerned an earlier run
 
     def catch_up(self) -> None:
-        """Read to where the topic ends now."""
+        """Read up to the present end of the topic."""
         end = self._reader.end_offsets([self._source])[self._source]
         while self._reader.position(self._source) < end:
             self.read(_POLL_S)
 
     def position(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """How far it was read, as a group commits it; any thread may ask."""
+        """Return the next offset to read, as a group commits it. May be called from any thread."""
         return {self._source: OffsetAndMetadata(self._next_offset)}
 
     def read(self, timeout: float = 0.0) -> None:
-        """Take note of new records; waits up to `timeout` seconds for some."""
+        """Read new records. Waits up to `timeout` seconds for the first."""
         for batch in self._reader.poll(timeout):
             for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True):
                 self._take(key, value)
             self._next_offset = int(batch.offsets[-1]) + 1
 
     def tell(self, state: ProcessState) -> None:
-        """Let all know what a process has."""
+        """Write the state of a process."""
         self._send(_STATE, state.process, msgspec.json.encode(state))
 
     def assign(self, assignment: Assignment, process: str) -> None:
-        """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
+        """Write an assignment. Each leader has its own key, so that compaction removes no other leader's assignment."""
         self._send(_ASSIGNMENT, process, msgspec.json.encode(assignment))
 
-    def cut(self, sub_topology: int, slice_: Slice, process: str) -> None:
-        """Let all know a slice; each leader has a key of its own here, too."""
+    def begin_slice(self, sub_topology: int, slice_: Slice, process: str) -> None:
+        """Write a slice. Each leader has its own key."""
         self._send(f"{_SLICE}-{sub_topology}", process, msgspec.json.encode(slice_))
 
     def shut_down(self, process: str) -> None:
-        """Let a process ask all others to stop."""
+        """Write a process's request to all others to stop."""
         self._send(_SHUTDOWN, process, b"")
 
     def forget(self, process: str) -> None:
-        """Remove what a process has told; the latest assignment stays, whoever made it."""
+        """Remove the records of a process, except the latest assignment and the latest slices."""
         self._send(_STATE, process, None)
         self._send(_SHUTDOWN, process, None)
-        if self._made.get(process, self.latest.version) < self.latest.version:
+        if self._versions.get(process, self.latest.version) < self.latest.version:
             self._send(_ASSIGNMENT, process, None)
-        for (sub_topology, maker), number in list(self._cut.items()):
+        for (sub_topology, maker), number in list(self._numbers.items()):
             if maker == process and number < self.slices[sub_topology].number:
                 self._send(f"{_SLICE}-{sub_topology}", process, None)
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Close the clients."""
         self._resources.close()
 
     def __enter__(self) -> AssignmentTopic:
@@ -143,21 +143,21 @@ class AssignmentTopic:
 
     def _take_assignment(self, process: str, value: bytes | None) -> None:
         if value is None:
-            self._made.pop(process, None)
+            self._versions.pop(process, None)
             return
         assignment = decode_json(value, Assignment)
         if assignment.version > self.latest.version:
             self.latest = assignment
-            self._made[process] = assignment.version
+            self._versions[process] = assignment.version
 
     def _take_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
         if value is None:
-            self._cut.pop((sub_topology, process), None)
+            self._numbers.pop((sub_topology, process), None)
             return
         slice_ = decode_json(value, Slice)
         if slice_.number > self.slices.get(sub_topology, Slice()).number:
             self.slices[sub_topology] = slice_
-            self._cut[sub_topology, process] = slice_.number
+            self._numbers[sub_topology, process] = slice_.number
 
     def _send(self, kind: str, process: str, value: bytes | None) -> None:
         self._producer.send(self.name, f"{kind} {process}".encode(), value, partition=0)

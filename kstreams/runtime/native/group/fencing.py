@@ -1,4 +1,4 @@
-"""`bury`: ends what a dead process has left open, so that nobody waits for its transactions to time out."""
+"""`bury`: aborts the open transactions of a dead process, so that no reader waits until they time out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kstreams.runtime.native.group.messages import ProcessState
 
 
 def transactional_id(application_id: str, process: str, thread: int) -> str:
-    """The transactional id of a thread, from 1, of a process.
+    """Return the transactional id of a thread of a process. Threads are counted from 1.
 
     Examples
     --------
@@ -19,9 +19,9 @@ def transactional_id(application_id: str, process: str, thread: int) -> str:
 
 
 def bury(log: Log, application_id: str, topic: AssignmentTopic, state: ProcessState) -> None:
-    """Abort what a dead process has left open, and forget it; should it still be alive, its producers are fenced.
+    """Abort the open transactions of a dead process, and remove its state. If it is alive, its producers are fenced.
 
-    A producer that begins with a transactional id ends what its predecessor left.
+    A new producer with a transactional id aborts the transaction of the former producer.
     """
     for thread in range(1, state.capacity + 1):
         log.producer({"transactional.id": transactional_id(application_id, state.process, thread)}).close()

@@ -1,7 +1,7 @@
-"""`GroupMember`: a process in the group of its application; it tells what it has, follows assignments, and may lead.
+"""`GroupMember`: a process in the group of its application. It writes its state, follows assignments, and may lead.
 
-A thread of its own does that, so that no user function, however long, keeps the process from being a member. The group
-of the home of topics says who is in it, and gives the one partition of the assignment topic to one member, which leads.
+It has its own thread, so that a slow user function does not end the membership. The group of the home of topics knows
+the members, and assigns the one partition of the assignment topic to one member, which is the leader.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlig
 from kstreams.runtime.native.time_alignment.slices import Pace
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
-_MARGIN = 0.9  # of the session: what is sent now arrives a little later
+_MARGIN = 0.9  # the part of the session in which records are sent: they arrive a little later
 
 
 class Lease:
-    """The time for which the group waits for a sign of life, from the last one that it has confirmed.
+    """The time until the session of a member ends, from the last request that the group has confirmed.
 
-    It is counted by a clock that goes on while the machine sleeps: a broker elsewhere does not sleep.
+    The clock continues while the machine sleeps, because the broker does not sleep.
 
     Parameters
     ----------
@@ -59,38 +59,37 @@ class Lease:
 
     @staticmethod
     def now_s() -> float:
-        """The time by which leases are counted."""
+        """Return the time of the clock of leases."""
         return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
     def is_valid(self) -> bool:
-        """Whether the group cannot have given the tasks of this process to others."""
+        """Return whether the session cannot have ended, so that no other process has the tasks."""
         return self.now_s() < self._until_s
 
     def renew(self, asked_s: float) -> None:
-        """The group has confirmed the membership when it was asked at this time, or later."""
+        """Note that the group has confirmed a request that was sent at this time."""
         self._until_s = max(self._until_s, asked_s + _MARGIN * self._session_s)
 
 
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.02
-_MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
-# after an error of the topics that may pass; and when it does not
-_PAUSE_S = 1.0
-_GIVE_UP_S = 300.0
+_MEMBERS_S = 1.0  # the longest time between two requests of a leader for the members of the group
+_PAUSE_S = 1.0  # the backoff after an error of the home of topics
+_GIVE_UP_S = 300.0  # the time of errors after which the membership ends
 _SESSION_MS = MEMBER_SETTINGS["session.timeout.ms"].default
-_COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
+_COMMIT_S = 30.0  # the longest wait of a commit for a rebalance of the group
 
 
 Known = tuple[dict[TaskId, str], dict[str, ProcessState]]
 
 
 class TaskHolder(Protocol):
-    """What runs the tasks of a process."""
+    """Runs the tasks of a process."""
 
     @property
     def tasks(self) -> Mapping[TaskId, bool]:
-        """All tasks of the topology, and whether they have state."""
+        """All tasks of the topology, with True for those that have state."""
         ...
 
     @property
@@ -99,23 +98,23 @@ class TaskHolder(Protocol):
         ...
 
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId]) -> None:
-        """Run these and no others, and keep the stores of those up to date."""
+        """Run the `active` tasks and no others, and keep the stores of `standby` tasks up to date."""
         ...
 
     def lose(self) -> None:
-        """Give up all tasks without a commit: others may have them already."""
+        """Revoke all tasks without a commit: others may have them already."""
         ...
 
     def active(self) -> frozenset[TaskId]:
-        """The tasks that are not given back."""
+        """Return the tasks that are not released."""
         ...
 
     def standby(self) -> frozenset[TaskId]:
-        """The tasks whose stores are kept up to date."""
+        """Return the standby tasks."""
         ...
 
     def lags(self) -> Mapping[TaskId, int]:
-        """How many changelog records are lacking, of tasks whose stores are here."""
+        """Return the changelog lag of standby tasks in records."""
         ...
 
 
@@ -127,12 +126,12 @@ class GroupMember:
     log : Log
     application_id : str
     settings : mapping
-        Of its consumer in the group, `group.id` aside.
+        The settings of its consumer in the group, without `group.id`.
     process : ProcessState
-        What is constant for the process.
+        The constant part of the state of the process.
     rules : AssignmentRules
     on_failure : callable
-        Called when the member cannot go on.
+        Called with the error that ends the membership.
     """
 
     def __init__(
@@ -160,8 +159,10 @@ class GroupMember:
         self._members = frozenset[str]()
         self._members_of = -1
         self._asked_s = 0.0
-        self._known: tuple[Assignment, list[ProcessState], Known] = Assignment(), [], ({}, {})
-        self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = None  # nothing follows from
+        self._known: tuple[Assignment, list[ProcessState], Known] = (Assignment(), [], ({}, {}))
+        self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = (
+            None  # inputs without a next assignment
+        )
         self._stopped = threading.Event()
         with ExitStack() as opening:
             self._topic = opening.enter_context(AssignmentTopic(log, application_id))
@@ -173,12 +174,12 @@ class GroupMember:
         self._thread = threading.Thread(target=self._run, name=f"{application_id}-group", daemon=True)
 
     def close(self, *, for_good: bool) -> None:
-        """Leave the group, when no task is run any more: others get them at once.
+        """Leave the group when no task runs any more. Other members get the tasks at once.
 
         Parameters
         ----------
         for_good : bool
-            Whether a static member leaves too; else its place stays until its session ends.
+            True if a static member leaves too. Otherwise it stays a member until its session ends.
         """
         self._stopped.set()
         if self._thread.is_alive():
@@ -189,7 +190,7 @@ class GroupMember:
                 self._consumer.leave()
 
     def serve(self, holder: TaskHolder) -> None:
-        """Let a holder follow the assignments; one before it has given everything back."""
+        """Let a holder follow the assignments. A former holder has released all tasks."""
         with self._turn:
             self._holder = holder
             self._version = 0
@@ -197,14 +198,14 @@ class GroupMember:
             self._thread.start()
 
     def resize(self, threads: int) -> None:
-        """The process has so many threads from now on."""
+        """Set the number of threads."""
         with self._turn:
             self._process = msgspec.structs.replace(self._process, capacity=threads)
 
     def known(self) -> Known:
-        """The member that runs each task, or may begin to; and what each member has told last.
+        """Return the owner of each task, and the state of each member.
 
-        It is the same object as long as nothing has changed.
+        As long as nothing has changed, it is the same object.
         """
         latest = self._topic.latest
         current_states = list(self._topic.states.values())
@@ -221,40 +222,40 @@ class GroupMember:
             self._topic.shut_down(self._process.process)
 
     def owner(self) -> GroupMetadata:
-        """The member for which this process has its tasks; not the one that it may be by now.
+        """Return the member to which the tasks of this process were assigned, even if it has another id now.
 
-        Where appends are not fenced, the group is asked when a session has passed since it answered last.
+        If the home does not fence appends, the membership is confirmed when the lease is over.
 
         Raises
         ------
         CommitFailedError
-            When this process is out of its group: others may have the tasks.
+            If this process is out of its group, so that others may have the tasks.
         """
         if not self._is_fenced and not self._lease.is_valid():
             self._confirm()
         return GroupMetadata(self._application_id, self._id)
 
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
-        """Commit a transaction for the tasks of this process; again while the group takes others in, where it can be.
+        """Commit a transaction for the tasks of this process. Retry during a rebalance, if the home allows it.
 
         Parameters
         ----------
         commit : callable
-            Called with who commits.
+            Called with the group metadata of the committer.
 
         Raises
         ------
         CommitFailedError
-            When the process was out of the group since it was given its tasks: others may have them.
+            If the process was out of the group since the tasks were assigned, so that others may have them.
         """
         self._commit(commit, again=Ability.REFUSED_TRANSACTIONS_STAY_OPEN in self._log.abilities)
 
     def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit offsets for the tasks of this process, again while the group takes others in; raises as `commit`."""
+        """Commit offsets for the tasks of this process. Retry during a rebalance. Raises as `commit`."""
         self._commit(lambda _: self._consumer.commit(offsets), again=True)
 
     def _confirm(self) -> None:
-        """Let the group say that this process is in it: it takes no commit of anybody else.
+        """Confirm the membership by a commit: the group accepts commits of members only.
 
         Raises
         ------
@@ -266,7 +267,7 @@ class GroupMember:
                 return self.commit_offsets(self._topic.position())
             except (CommitFailedError, RebalanceInProgressError, FencedError):
                 raise
-            except LogError as error:  # no answer: nothing can be sent now, either
+            except LogError as error:  # no answer: records cannot be sent either
                 if monotonic() > until or self._stopped.wait(_PAUSE_S):
                     raise
                 logger.warning("the group of %s is asked again: %s", self._application_id, error)
@@ -306,7 +307,7 @@ class GroupMember:
                 self._holder.alignment.changed.clear()
 
     def _tick(self) -> bool:
-        """Do what is to be done now; whether there was anything."""
+        """Read the topic, and follow, tell and lead. Return whether there was something to do."""
         self._consumer.poll(0.0)
         self._topic.read()
         if self._topic.shut_down_by not in (None, self._process.process):
@@ -317,7 +318,7 @@ class GroupMember:
         return self._is_in() and (self._follow() | self._tell() | self._lead())
 
     def _is_in(self) -> bool:
-        """Whether it is in the group under the id for which it has its tasks; else it gives them up first."""
+        """Return whether the process is in the group by the id that has its tasks. Otherwise revoke them first."""
         committer = self._consumer.group_metadata()
         if committer.member == self._id:
             return True
@@ -330,7 +331,7 @@ class GroupMember:
         return True
 
     def _follow(self) -> bool:
-        """Take what the latest assignment gives, and the latest slices."""
+        """Follow the latest assignment and the latest slices. Return whether the assignment is new."""
         latest = self._topic.latest
         self._holder.alignment.follow(dict(self._topic.slices), self._paces(self._topic.states.values()))
         if latest.version == self._version:
@@ -353,7 +354,7 @@ class GroupMember:
         return {sub: pace_of(states, tasks) for sub, tasks in self._holder.alignment.writers.items()}
 
     def _tell(self) -> bool:
-        """Let the others know what has changed here."""
+        """Write the state of this process if it has changed. Return whether it has."""
         state = self._state()
         if state == self._told and state.process in self._topic.states:
             return False
@@ -371,11 +372,11 @@ class GroupMember:
         return msgspec.structs.replace(self._process, **changing)
 
     def _rounded(self, lag: int) -> int:
-        """A lag as the others are told it: often the same, so that there is seldom something to tell."""
+        """Round a lag, so that the state of the process changes rarely."""
         return 0 if lag <= self._rules.acceptable_recovery_lag else 1 << lag.bit_length()
 
     def _lead(self) -> bool:
-        """As the leader, assign the tasks to those that are in the group."""
+        """If this process is the leader, assign the tasks to the members. Return whether something has changed."""
         if TopicPartition(self._topic.name, 0) not in self._consumer.assignment():
             return False
         states = list(self._topic.states.values())
@@ -390,20 +391,20 @@ class GroupMember:
         assignment = self._next({member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()})
         if assignment is not None:
             self._topic.assign(assignment, self._process.process)
-        has_cut = self._cut(alive.values())
-        if assignment is not None or dead or has_cut:
+        has_new_slices = self._begin_slices(alive.values())
+        if assignment is not None or dead or has_new_slices:
             self._topic.catch_up()
-        return assignment is not None or has_cut
+        return assignment is not None or has_new_slices
 
-    def _cut(self, states: Collection[ProcessState]) -> bool:
+    def _begin_slices(self, states: Collection[ProcessState]) -> bool:
         """Begin the next slices of writers that are all at the end of their slice. Return whether there were some."""
         new = self._holder.alignment.next_slices(self._topic.slices, self._paces(states))
         for sub, slice_ in new.items():
-            self._topic.cut(sub, slice_, self._process.process)
+            self._topic.begin_slice(sub, slice_, self._process.process)
         return bool(new)
 
     def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:
-        """The assignment that follows; worked out only when there is something new."""
+        """Return the next assignment. It is computed only if its inputs have changed."""
         inputs = self._topic.latest.version, self._holder.tasks, states
         if inputs == self._final:
             return None
@@ -412,7 +413,7 @@ class GroupMember:
         return assignment
 
     def _current_members(self, announced_members: Collection[str]) -> frozenset[str]:
-        """The members of the group; asked for when one is not known, the group has changed, or now and then."""
+        """Return the members. They are requested if one is not known, after a rebalance, and at intervals."""
         generation = self._consumer.group_metadata().generation
         is_old = generation != self._members_of or monotonic() - self._asked_s > _MEMBERS_S
         if is_old or not self._members.issuperset(announced_members):

@@ -1,4 +1,4 @@
-"""`ProcessState`, `Assignment`: what the processes of an application tell each other, in one topic."""
+"""`ProcessState` and `Assignment`: the records by which the processes of an application agree on the assignment."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from kstreams.runtime.native.time_alignment.slices import Pace, slowest
 
 
 class ProcessState(msgspec.Struct, frozen=True):
-    """What a process has, as it tells the others.
+    """The state of a process, as the other processes know it.
 
     Parameters
     ----------
     process : str
-        New for every start; its transactional ids begin with it.
+        The name of the process, new for every start. Its transactional ids begin with it.
     member : str
-        Its id in the group; a run that shares its tasks with nobody has none.
+        The member id in the group. Empty for a bounded run, which has no group.
     version : int
-        The assignment that it follows.
+        The version of the assignment that the process follows.
     capacity : int
-        Its threads.
+        The number of threads.
     active : tuple of str
-        Tasks that it runs, restores, or has not given back yet.
+        The tasks that the process runs, restores, or has not released yet.
     standby : tuple of str
-        Tasks whose stores it keeps up to date for others.
+        The standby tasks.
     lags : dict of str to int
-        How many changelog records it lacks, by task.
+        The changelog lag of tasks in records.
     tags : dict of str to str
-        Where it runs (`client.tag.*`).
+        The settings `client.tag.*`.
     server : str
-        Where it answers queries (`application.server`): host:port; empty when it does not.
+        The setting `application.server`, where the process answers queries: host:port. Empty if it is not set.
     paces : dict of str to Pace
-        How far its writers of repartition topics are, by sub-topology; without those of which one is not open yet.
+        The pace of writers of repartition topics, by sub-topology, without sub-topologies with a task that is not open.
     """
 
     process: str
@@ -50,28 +50,28 @@ class ProcessState(msgspec.Struct, frozen=True):
     paces: dict[str, Pace] = {}
 
     def as_client(self, active: frozenset[TaskId]) -> ClientState:
-        """What the assignor is told of it; `active` are the tasks that it owns."""
+        """Return the input of the assignor. `active` are the tasks that the process owns."""
         standby = frozenset(map(TaskId.parse, self.standby)) - active
         lags = {TaskId.parse(task): lag for task, lag in self.lags.items()}
         return ClientState(self.capacity, active, standby, lags, self.tags)
 
 
 class ProcessShare(msgspec.Struct, frozen=True):
-    """The tasks that a process is to run, and those of which it is to keep the stores up to date."""
+    """The active and the standby tasks that an assignment gives to a process."""
 
     active: tuple[str, ...] = ()
     standby: tuple[str, ...] = ()
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """What all processes are given.
+    """The tasks of all processes.
 
     Parameters
     ----------
     version : int
-        Each follows the one before it; of two with the same number the first in the topic counts.
+        The number of the assignment. If two assignments have the same number, the first in the topic counts.
     shares : dict of str to ProcessShare
-        By the member ids of the group.
+        The shares by member id.
     """
 
     version: int = 0
@@ -79,7 +79,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 def owners(latest: Assignment, states: Mapping[str, ProcessState]) -> dict[TaskId, str]:
-    """The member that runs each task, or may begin to: by what it says, and by what it is given.
+    """Return the owner of each task: the member that runs it by its state, or may begin to by the assignment.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""`next_assignment`: the assignment that follows from what processes have. Pure.
+"""`next_assignment`: the assignment that follows from the states of processes. Pure.
 
-A task changes its process in two steps, so that no two run it: first it is in nobody's share, and when its process has
-said that it has given it back, it is in that of another.
+A task changes its process in two assignments, so that no two processes run it. The first assignment revokes it. When
+its process has told that the task is released, the second assignment gives it to another process.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kstreams.runtime.native.group.messages import Assignment, ProcessShare, Pro
 def next_assignment(
     latest: Assignment, states: Mapping[str, ProcessState], tasks: Mapping[TaskId, bool], rules: AssignmentRules
 ) -> Assignment | None:
-    """The next assignment; None when nothing is to change, or a process has not yet taken note of the latest.
+    """Return the next assignment, or None if nothing changes or a process has not followed the latest one.
 
     Parameters
     ----------
     latest : Assignment
     states : mapping of str to ProcessState
-        Of the members of the group.
+        The states of the members of the group.
     tasks : mapping of TaskId to bool
-        All tasks, and whether they have state.
+        All tasks, with True for those that have state.
     rules : AssignmentRules
 
     Examples
     --------
-    Of two tasks of a process one moves to a second process as soon as it is given back:
+    One of two tasks moves to a second process as soon as the first process has released it:
 
     >>> tasks = {TaskId(0, 0): False, TaskId(0, 1): False}
     >>> one = ProcessState("p", "one", 1, active=("0_0", "0_1"))
@@ -49,12 +49,12 @@ def next_assignment(
     owned = {member: frozenset(task for task, at in owner.items() if at == member) for member in states}
     clients = {member: state.as_client(owned[member]) for member, state in states.items()}
     target_shares = assign_tasks(tasks, clients, rules).shares
-    shares = {member: _now(member, target_shares[member], owner) for member in states}
+    shares = {member: _current_share(member, target_shares[member], owner) for member in states}
     return Assignment(latest.version + 1, shares) if shares != latest.shares else None
 
 
-def _now(member: str, share: ClientShare, owner: Mapping[TaskId, str]) -> ProcessShare:
-    """What a process gets at once: what another still owns it keeps up to date meanwhile."""
+def _current_share(member: str, share: ClientShare, owner: Mapping[TaskId, str]) -> ProcessShare:
+    """Return the share of a process now: it has standbys of tasks that another process still owns."""
     blocked = [task for task in share.active if owner.get(task, member) != member]
     active = [task for task in share.active if task not in blocked]
     standby = {*share.standby, *share.warmup, *blocked}

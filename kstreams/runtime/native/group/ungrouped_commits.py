@@ -1,4 +1,4 @@
-"""`UngroupedCommits`: a run that shares its tasks with no other process: one that ends with its input."""
+"""`UngroupedCommits`: the commits of a bounded run, which shares its tasks with no other process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.runtime.native.group.messages import ProcessState
 
 
 def require_stopped(admin: Admin, application_id: str) -> None:
-    """Raise StateError while processes run the application."""
+    """Raise StateError if processes run the application."""
     members = admin.describe_group(application_id).members
     if members:
         raise StateError(
@@ -23,7 +23,7 @@ def require_stopped(admin: Admin, application_id: str) -> None:
 
 
 class UngroupedCommits:
-    """The commits of a run that is alone; whoever starts next ends the transactions that it leaves.
+    """The commits of a run without a group. The next start aborts transactions that it leaves open.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class UngroupedCommits:
     application_id : str
     process : ProcessState
     transactional : bool
-        Whether it writes in transactions.
+        True under exactly once.
 
     Raises
     ------
     StateError
-        While processes run the application.
+        If processes run the application.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class UngroupedCommits:
             self._succeed(process)
 
     def owner(self) -> GroupMetadata:
-        """Nobody in the group: no other process has the tasks."""
+        """Return metadata without a member: no other process has the tasks."""
         return GroupMetadata(self._application_id)
 
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
-        """Commit for the group."""
+        """Call `commit` with metadata of the group without a member."""
         commit(GroupMetadata(self._application_id))
 
     def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -65,13 +65,13 @@ class UngroupedCommits:
         self._admin.commit(self._application_id, offsets)
 
     def close(self) -> None:
-        """End in order: nothing is left open."""
+        """Remove the state of this process: it leaves no transaction open."""
         if self._transactional:
             with AssignmentTopic(self._log, self._application_id) as topic:
                 topic.forget(self._process)
 
     def _succeed(self, process: ProcessState) -> None:
-        """End what others have left, and let the next one know what to end."""
+        """Abort transactions of former processes, and write the state for the next start."""
         with AssignmentTopic(self._log, self._application_id) as topic:
             for state in list(topic.states.values()):
                 bury(self._log, self._application_id, topic, state)

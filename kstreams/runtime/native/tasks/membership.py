@@ -1,4 +1,4 @@
-"""How a process takes part in the group of its application: as a member, or alone in a run that ends."""
+"""`group_member` and `ungrouped_commits`: how a process commits, as a member of a group or in a bounded run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.runtime.native.runtime_context import Environment, consumer_settin
 
 
 def assignment_rules(config: Config) -> AssignmentRules:
-    """How tasks are assigned.
+    """Return the settings of the assignment.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def assignment_rules(config: Config) -> AssignmentRules:
 
 
 def process_state(process: str, config: Config) -> ProcessState:
-    """What a process tells of itself at its start."""
+    """Return the first state that a process announces."""
     tags = {name: str(value) for name, value in config.prefixed("client.tag.").items()}
     return ProcessState(
         process, capacity=config["num.stream.threads"], tags=tags, server=config["application.server"] or ""

@@ -1,4 +1,4 @@
-"""`OffsetReset`: where a task starts to read: at its committed offsets, else as its sources say."""
+"""`OffsetReset`: the first offsets of a task: those committed, or those of the offset resets of its sources."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class OffsetReset:
     consumer : Consumer
         Finds offsets by time; its assignment is changed.
     default : str, timedelta or None
-        For sources that say nothing (`consumer.auto.offset.reset`).
+        The reset of sources without their own (`consumer.auto.offset.reset`).
     clock : Clock
-        From whose now durations count back.
+        The clock from whose present time durations count back.
     stateful : collection of int
-        The sub-topologies whose input state depends on.
+        The sub-topologies whose input determines state.
     """
 
     admin: Admin
@@ -38,13 +38,13 @@ class OffsetReset:
     stateful: Collection[int]
 
     def at_start(self, plan: TaskPlan, committed: Offsets) -> dict[TopicPartition, int]:
-        """The first offset to process of each input.
+        """Return the first offset to process of each input.
 
         Raises
         ------
         LogError
-            When a committed offset is greater than the end of its partition: the topic is not the one it was committed
-            for. When nothing is committed and the source's `offset_reset` is "none". And as `after_loss`.
+            If a committed offset is greater than the end of its partition, because the topic was created anew. If no
+            offset is committed and the source's `offset_reset` is "none". And as `after_loss`.
         """
         begins = self.admin.beginning_offsets(plan.inputs)
         ends = self.admin.end_offsets(plan.inputs, committed_only=False)
@@ -60,12 +60,12 @@ class OffsetReset:
         return offsets
 
     def after_loss(self, plan: TaskPlan, source: TopicPartition, next_: int, begin: int) -> int:
-        """Where to read on when the record at `next_` was deleted before it was read, as all before `begin`.
+        """Return the next offset if the records from `next_` to `begin` were deleted before they were read.
 
         Raises
         ------
         LogError
-            When state depends on the records and the user has not decided, or wants an error.
+            If state depends on the records and the user has set no reset, or the reset "none".
         """
         stateful = plan.id.sub_topology in self.stateful
         reset = reset_after_loss(plan.sub_topology, source, (next_, begin), self.default, stateful=stateful)

@@ -1,4 +1,4 @@
-"""`RestoredTask`: a task whose stores hold all that is committed; a thread can begin to process."""
+"""`RestoredTask`: a task whose stores hold all committed changes, ready for a thread."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from kstreams.state.task_state import observe_times
 
 @dataclass(frozen=True, slots=True)
 class RestoredTask:
-    """A task that is restored.
+    """A task with restored stores.
 
     Parameters
     ----------
     plan : TaskPlan
     state : TaskState
     metadata : mapping of str to int
-        What was kept with its last commit.
+        The metadata of the last commit.
     starts : mapping of TopicPartition to int
         The first offset to process, per input.
     lost : mapping of TopicPartition to int
-        The committed offsets of inputs that begin later: what lay between is deleted.
+        The committed offsets of inputs whose records from there up to `starts` were deleted.
     changelog_ends : mapping of str to int
-        Where the changelogs of its logged stores end.
+        The end offsets of the changelogs of logged stores.
     """
 
     plan: TaskPlan
@@ -67,7 +67,7 @@ def restored_task(
     consumer: Consumer,
     read_to: Mapping[TopicPartition, int],
 ) -> RestoredTask:
-    """Restore the stores of a task, up to what is committed; its changelogs have been read to `read_to`."""
+    """Restore the stores of a task up to the last commit. Its changelogs have been read up to `read_to`."""
     committed: Offsets = admin.committed(
         context.environment.application_id, metadata_places(plan, context.environment.application_id)
     )

@@ -1,4 +1,4 @@
-"""`StandbyTask`: a task whose stores are kept up to date, so that it can be run here soon.
+"""`StandbyTask`: a task whose stores are kept up to date, so that this process can run it without a long restore.
 
 Kafka Streams: `StandbyTask`.
 """
@@ -14,7 +14,7 @@ from kstreams.state.api import TaskState
 
 
 class StandbyTask:
-    """The stores of a task, and what they follow: their changelogs, or the input topics that they keep.
+    """The stores of a task, and the topics that they follow: changelogs, or input topics that serve as changelogs.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class StandbyTask:
     state : TaskState
     application_id : str
     accepted : callable
-        What a store accepts of a topic.
+        Returns the filter of the records that a store applies.
     """
 
     def __init__(
@@ -40,26 +40,26 @@ class StandbyTask:
         self._note_position()
 
     def positions(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where to read on, in each of its sources."""
+        """Return the next offset of each source."""
         offsets = {source: self.state.changelog_offset(store) or 0 for source, store in self._store_of.items()}
         return {source: max(offset, begins.get(source, 0)) for source, offset in offsets.items()}
 
     @property
     def sources(self) -> list[TopicPartition]:
-        """What it follows."""
+        """The partitions that the stores follow."""
         return list(self._store_of)
 
     @property
     def inputs(self) -> list[TopicPartition]:
-        """What it follows no further than the task has processed it."""
+        """The sources that are inputs of the task: the stores follow them up to the committed offset."""
         return [source for source in self._store_of if source in self.plan.inputs]
 
     def apply(self, batch: Batch) -> None:
-        """Apply records of one of its sources."""
+        """Apply records of one source."""
         self.state.restore(self._store_of[batch.source], self._accepted[batch.source](batch))
         self._note_position()
 
     def _note_position(self) -> None:
-        """Tell readers of the stores the last offset of each source that is in them."""
-        nexts = {source: self.state.changelog_offset(store) for source, store in self._store_of.items()}
-        self.state.committed.note({source: offset - 1 for source, offset in nexts.items() if offset})
+        """Set the position of the stores: the last applied offset of each source."""
+        next_offsets = {source: self.state.changelog_offset(store) for source, store in self._store_of.items()}
+        self.state.committed.note({source: offset - 1 for source, offset in next_offsets.items() if offset})

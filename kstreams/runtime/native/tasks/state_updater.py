@@ -1,6 +1,6 @@
-"""`StateUpdater`: restores the stores of tasks and keeps standbys up to date, in a thread of its own.
+"""`StateUpdater`: restores the stores of tasks and updates standby tasks, in its own thread.
 
-Threads go on with their tasks meanwhile. Kafka Streams: `StateUpdater`.
+Stream threads process their tasks at the same time. Kafka Streams: `StateUpdater`.
 """
 
 from __future__ import annotations
@@ -29,43 +29,45 @@ logger = logging.getLogger(__name__)
 
 _FOLLOW_S = 0.1
 _FOLLOWED_ROWS = 100_000
-_LAGS_S = 0.5  # between two looks at how much standbys lack
-_PAUSE_S = 1.0  # after an error, before a standby is tried again
+_LAGS_S = 0.5  # the interval of reading the lags of standby tasks
+_PAUSE_S = 1.0  # the backoff after an error of standby tasks
 
 
 class RestoreListener(Protocol):
-    """What is told how restores end; called in the updater's thread."""
+    """Receives the results of restores, in the updater's thread."""
 
     def restored(self, task: RestoredTask) -> None:
-        """A task can be run: it belongs to the listener from now on."""
+        """Take over a restored task."""
         ...
 
     def not_restored(self, task: TaskId, error: BaseException) -> None: ...
 
 
 class StateUpdater:
-    """The restores and standbys of one process, from `start` to `close`.
+    """Restores the tasks and updates the standby tasks of one process, from `start` to `close`.
 
     Parameters
     ----------
     context : RuntimeContext
     listener : RestoreListener
     lock : RLock
-        What the listener holds while it changes its tasks: a task is not handed over that was dropped meanwhile.
+        Held by the listener while it changes its tasks, so that no task is handed over after it was dropped.
     """
 
     def __init__(self, context: RuntimeContext, listener: RestoreListener, lock: Any) -> None:
         self._context = context
         self._listener = listener
         self._changed = threading.Condition(lock)
-        self._waiting: dict[TaskId, TaskPlan] = {}  # to be restored, in this order
+        self._waiting: dict[TaskId, TaskPlan] = {}  # tasks to restore, in this order
         self._restoring: TaskId | None = None
-        self._is_dropped = False  # what is restored now
-        self._kept: dict[TaskId, TaskPlan] | None = None  # None: what is on disk, until it is said what to keep
-        self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
+        self._is_dropped = False  # the task that is being restored
+        self._assigned_standbys: dict[TaskId, TaskPlan] | None = (
+            None  # None until the first call of `keep`: standbys are the stores on disk
+        )
+        self._standbys: dict[TaskId, StandbyTask] = {}  # changed only by the thread
         self._lags: dict[TaskId, int] = {}
-        self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
-        self._looked_s = 0.0
+        self._input_ends: dict[TopicPartition, int] = {}  # the committed offsets of inputs that standbys follow
+        self._lags_read_s = 0.0
         self.sensors = context.state.sensors
         self._stopped = False
         self._thread = threading.Thread(
@@ -80,36 +82,36 @@ class StateUpdater:
         )
 
     def start(self) -> None:
-        """Take what is on disk for standbys, until it is said what to keep, and begin to work."""
+        """Start the thread. Until the first call of `keep`, the stores on disk are standbys."""
         if self._context.topology.bounds is None:
-            self._open_found()
+            self._open_stores_on_disk()
         self._thread.start()
 
     def restore(self, plan: TaskPlan) -> None:
-        """Restore a task, which is then the listener's; a standby of it is taken for that."""
+        """Restore a task for the listener, from its standby if there is one."""
         with self._changed:
             self._waiting[plan.id] = plan
             self._changed.notify()
 
     def drop(self, task: TaskId) -> None:
-        """Restore a task no further; its stores are closed."""
+        """Stop the restore of a task, and close its stores."""
         with self._changed:
             self._waiting.pop(task, None)
             self._is_dropped |= task == self._restoring
             self._changed.notify()
 
     def keep(self, plans: Collection[TaskPlan]) -> None:
-        """Keep these standbys, and close all others."""
+        """Keep these standby tasks, and close all others."""
         with self._changed:
-            self._kept = {plan.id: plan for plan in plans}
+            self._assigned_standbys = {plan.id: plan for plan in plans}
             self._changed.notify()
 
     def lags(self) -> dict[TaskId, int]:
-        """How many changelog records standbys lack; a standby that has only begun is not among them."""
+        """Return the changelog lag of standby tasks in records, without those that have just begun."""
         return dict(self._lags)
 
     def standbys(self) -> list[StandbyTask]:
-        """The standbys now; their committed views may be read by any thread."""
+        """Return the standby tasks. Any thread may read their committed views."""
         return list(self._standbys.values())
 
     def close(self) -> None:
@@ -139,7 +141,7 @@ class StateUpdater:
     def _work(self) -> None:
         with self._changed:
             plan = self._next()
-            standbys = self._kept if self._kept is not None else dict.fromkeys(self._standbys)
+            standbys = self._assigned_standbys if self._assigned_standbys is not None else dict.fromkeys(self._standbys)
         if plan is not None:
             started_at = monotonic()
             self._restore(plan)
@@ -152,7 +154,7 @@ class StateUpdater:
             self._wait()
 
     def _next(self) -> TaskPlan | None:
-        """The next task to restore."""
+        """Return the next task to restore, or None."""
         task = next(iter(self._waiting), None)
         self._restoring = task
         self._is_dropped = False
@@ -160,7 +162,7 @@ class StateUpdater:
 
     def _wait(self) -> None:
         with self._changed:
-            is_idle = not (self._stopped or self._waiting or self._kept)
+            is_idle = not (self._stopped or self._waiting or self._assigned_standbys)
             if is_idle:
                 self._changed.wait()
 
@@ -197,12 +199,12 @@ class StateUpdater:
                 self._listener.not_restored(plan.id, error)
 
     def _read_to(self, task: TaskId) -> dict[TopicPartition, int]:
-        """Up to where the sources of a standby have been read."""
+        """Return the offsets up to which the sources of a standby task have been read."""
         standby = self._standbys.get(task)
         return {} if standby is None else {source: self._follower.position(source) for source in standby.sources}
 
     def _taken(self, plan: TaskPlan) -> TaskState:
-        """The stores of a task: those of its standby, or as they are on disk."""
+        """Return the stores of a task: those of its standby task, or those on disk."""
         standby = self._standbys.pop(plan.id, None)
         self._lags.pop(plan.id, None)
         if standby is None:
@@ -210,16 +212,16 @@ class StateUpdater:
         self._assign()
         return standby.state
 
-    def _open_found(self) -> None:
-        """Open the stores that an earlier run left: tasks are best run where their stores are."""
+    def _open_stores_on_disk(self) -> None:
+        """Open the stores of an earlier run as standbys, so that their tasks are assigned to this process."""
         plans = [
             plan for plan in self._context.topology.layout.tasks if (self._context.state.folder / str(plan.id)).is_dir()
         ]
         try:
             self._change_standbys({plan.id: plan for plan in plans if plan.sub_topology.stores})
             if self._standbys:
-                self._look_at_lags()
-        except Exception as error:  # who is to run such a task will find it too, and mend it
+                self._read_lags()
+        except Exception as error:  # the restore of such a task meets the error too, and rebuilds the store
             clear_frames(error)
             logger.warning("the stores of an earlier run are not reused as standbys: %s", error)
             self._close_standbys(self._standbys)
@@ -235,7 +237,7 @@ class StateUpdater:
         self._assign()
 
     def _assign(self) -> None:
-        """Read what the standbys follow."""
+        """Assign the sources of the standby tasks to the consumer."""
         followed = [source for standby in self._standbys.values() for source in standby.sources]
         assigned = self._follower.assignment()
         self._follower.assign(followed)
@@ -244,10 +246,10 @@ class StateUpdater:
             for source, offset in standby.positions(begins).items():
                 if source not in assigned:
                     self._follower.seek(source, offset)
-        self._look_at_inputs()
+        self._read_committed_offsets()
 
     def _follow(self) -> None:
-        """Apply what is new in what the standbys follow."""
+        """Apply new records to the standby tasks."""
         standby_of = {source: standby for standby in self._standbys.values() for source in standby.sources}
         batches = self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS)
         started_at = monotonic()
@@ -266,24 +268,24 @@ class StateUpdater:
         if batches:
             self.sensors.record_seconds(self.sensors.updating, started_at)
             self.sensors.record_updated(records)
-        if monotonic() - self._looked_s > _LAGS_S:
-            self._look_at_inputs()
-            self._look_at_lags()
+        if monotonic() - self._lags_read_s > _LAGS_S:
+            self._read_committed_offsets()
+            self._read_lags()
 
     def _restored_to(self, progress: RestoreProgress) -> None:
         self.sensors.record_restored(progress.task, progress.store, progress.restored)
         self._context.state.on_restore(progress)
 
     def _processed(self, batch: Batch) -> Batch:
-        """What the task has processed of an input, and committed; all of a changelog."""
+        """Return the rows of an input up to the committed offset, or all rows of a changelog."""
         end = self._input_ends.get(batch.source)
         if end is None or batch.offsets[-1] < end:
             return batch
         self._follower.seek(batch.source, end)
         return batch.slice(0, int(batch.offsets.searchsorted(end)))
 
-    def _look_at_inputs(self) -> None:
-        """Follow inputs up to where they are processed now."""
+    def _read_committed_offsets(self) -> None:
+        """Read the committed offsets of inputs, up to which standby tasks follow them."""
         inputs = [source for standby in self._standbys.values() for source in standby.inputs]
         committed = self._admin.committed(self._context.environment.application_id, inputs) if inputs else {}
         self._input_ends = {source: committed[source].offset if source in committed else 0 for source in inputs}
@@ -291,14 +293,14 @@ class StateUpdater:
         self._follower.pause(processed)
         self._follower.resume([source for source in inputs if source not in processed])
 
-    def _look_at_lags(self) -> None:
+    def _read_lags(self) -> None:
         followed = sorted(self._follower.assignment())
         ends = {**self._follower.end_offsets(followed), **self._input_ends}
         behind = {source: max(0, ends[source] - self._follower.position(source)) for source in followed}
         self._lags = {
             task: sum(behind[source] for source in standby.sources) for task, standby in self._standbys.items()
         }
-        self._looked_s = monotonic()
+        self._lags_read_s = monotonic()
 
     def _close_standbys(self, tasks: Collection[TaskId]) -> None:
         for task in list(tasks):
@@ -307,5 +309,5 @@ class StateUpdater:
                 self._standbys.pop(task).state.close()
             except (LogError, OSError) as error:
                 logger.warning("closing the standby %s failed: %s", task, error)
-        with suppress(LogError):  # who opens the next one sees it too
+        with suppress(LogError):  # the next assignment meets the error too
             self._follower.assign([s for standby in self._standbys.values() for s in standby.sources])

@@ -1,6 +1,6 @@
-"""`TaskManager`: the tasks of a process, from the assignment that gives them to the one that takes them away.
+"""`TaskManager`: the tasks of a process, from their assignment to their revocation. Kafka Streams: `TaskManager`.
 
-An assignment comes from the group of the application, or is a fixed list. Kafka Streams: `TaskManager`.
+An assignment comes from the group of the application, or is a fixed list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def place(
     ----------
     tasks : collection of TaskId
     threads : sequence of int
-        The threads that there are; at least one.
+        The indices of the threads; at least one.
     placed : mapping of TaskId to int, optional
         Tasks that have a thread already.
     together : collection of int
@@ -64,42 +64,42 @@ def place(
 
 
 def _least_loaded(threads: Sequence[int], loads: Counter[int], turn: int) -> int:
-    """The thread with the fewest tasks; of equal ones the first from `turn` on."""
+    """Return the thread with the fewest tasks. Of several ones, return the first from position `turn` on."""
     count = len(threads)
     return min((threads[(turn + i) % count] for i in range(count)), key=loads.__getitem__)
 
 
 class TaskStage(Enum):
-    """How far a task is that is to run here."""
+    """The stage of a task that is assigned to this process."""
 
     RESTORING = auto()
-    GIVEN = auto()
-    """A thread has it, and does not process it yet."""
+    HANDED_OVER = auto()
+    """A thread has the task, and has not opened it."""
     RUNNING = auto()
     RELEASING = auto()
-    """Its thread is to commit and close it."""
+    """The thread was told to commit and close the task."""
 
 
 class TaskThread(Protocol):
-    """What runs tasks."""
+    """A thread that runs tasks."""
 
     @property
     def index(self) -> int: ...
     def give(self, task: RestoredTask) -> None:
-        """Let it run a task from its next round on."""
+        """Run a task from the next round on."""
         ...
 
     def release(self, task: TaskId) -> None:
-        """Let it commit and close a task at its next round."""
+        """Commit and close a task at the next round."""
         ...
 
     def fail(self, error: BaseException) -> None:
-        """Let it end with an error."""
+        """End with an error."""
         ...
 
 
 class TaskManager:
-    """The tasks of one process; called by its threads, its updater and its group member.
+    """Divides the tasks of one process among its threads. Called by threads, the updater and the group member.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class TaskManager:
     threads : collection of int
         The indices of the threads among which tasks are divided.
     on_change : callable
-        Called when all tasks that are assigned run, or no longer do.
+        Called when tasks have changed their stage.
 
     Attributes
     ----------
@@ -130,112 +130,112 @@ class TaskManager:
         self._lock = threading.RLock()
         self._updater = StateUpdater(context, self, self._lock)
         self._threads: dict[int, TaskThread] = {}
-        self._staying = set(threads)
+        self._thread_indices = set(threads)
         self._thread_of: dict[TaskId, int] = {}
         self._stages: dict[TaskId, TaskStage] = {}
-        self._wanted: frozenset[TaskId] | None = None
-        self._kept: frozenset[TaskId] = frozenset()
+        self._assigned: frozenset[TaskId] | None = None
+        self._assigned_standby: frozenset[TaskId] = frozenset()
         self.tasks = {plan.id: bool(plan.sub_topology.stores) for plan in context.topology.layout.tasks}
 
     def start(self, threads: Sequence[TaskThread]) -> None:
-        """Begin with these threads, which get what is assigned by now and what comes later."""
+        """Begin to restore tasks for these threads."""
         self._threads = {thread.index: thread for thread in threads}
         self._updater.start()
 
     def close(self) -> None:
-        """Close what no thread has; to be called when the threads have ended."""
+        """Close standby tasks and tasks that no thread has. Called when the threads have ended."""
         self._updater.close()
 
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId] = ()) -> None:
-        """Run these tasks and no others, and keep the stores of those up to date."""
+        """Run the `active` tasks and no others, and keep the stores of `standby` tasks up to date."""
         with self._lock:
-            before = self._wanted or frozenset()
-            self._wanted = frozenset(active) & self._plans.keys()
-            self._kept = frozenset(standby) & self._plans.keys()
-            self._assignments.add(self._wanted - before)
-            for task in self._stages.keys() - self._wanted:
-                self._give_up(task)
+            before = self._assigned or frozenset()
+            self._assigned = frozenset(active) & self._plans.keys()
+            self._assigned_standby = frozenset(standby) & self._plans.keys()
+            self._assignments.add(self._assigned - before)
+            for task in self._stages.keys() - self._assigned:
+                self._revoke(task)
             self._open()
         self._on_change()
 
     def lose(self) -> None:
-        """Give up all tasks without a commit."""
+        """Revoke all tasks without a commit."""
         with self._lock:
-            self._wanted = frozenset()
-            self._kept = frozenset()
+            self._assigned = frozenset()
+            self._assigned_standby = frozenset()
             for task in self.restoring():
-                self._give_up(task)
+                self._revoke(task)
             for index in set(self._thread_of.values()):
                 self._threads[index].fail(CommitFailedError("This process was out of its group."))
             self._open()
         self._on_change()
 
     def active(self) -> frozenset[TaskId]:
-        """The tasks that are not given back."""
+        """Return the assigned tasks and the tasks that are not released yet."""
         with self._lock:
             return frozenset(self._stages)
 
     def standby(self) -> frozenset[TaskId]:
-        """The tasks whose stores are kept up to date."""
+        """Return the standby tasks."""
         with self._lock:
-            return self._kept - self._stages.keys()
+            return self._assigned_standby - self._stages.keys()
 
     def standby_tasks(self) -> list[StandbyTask]:
-        """The standbys that are open."""
+        """Return the open standby tasks."""
         return self._updater.standbys()
 
     def restoring(self) -> list[TaskId]:
-        """The tasks that wait for their stores."""
+        """Return the tasks whose stores are being restored."""
         with self._lock:
             return [task for task, stage in self._stages.items() if stage is TaskStage.RESTORING]
 
     def lags(self) -> Mapping[TaskId, int]:
-        """How many changelog records standbys lack."""
+        """Return the changelog lag of standby tasks in records."""
         return self._updater.lags()
 
     def share(self, thread: int) -> list[TaskId]:
-        """The tasks of a thread, those among them that it has not got yet."""
+        """Return the tasks of a thread, including those that are being restored."""
         with self._lock:
             return sorted(task for task, index in self._thread_of.items() if index == thread)
 
     def plans(self, thread: int) -> list[TaskPlan]:
-        """The tasks of a thread, as they are laid out on topics."""
+        """Return the plans of a thread's tasks."""
         return [self._plans[task] for task in self.share(thread)]
 
     def is_settled(self) -> bool:
-        """Whether an assignment has come, and all that it gives is running."""
+        """Return whether there is an assignment, and all of its tasks run."""
         with self._lock:
             running = {task for task, stage in self._stages.items() if stage is TaskStage.RUNNING}
-            return self._wanted is not None and running == self._wanted
+            return self._assigned is not None and running == self._assigned
 
     def add(self, thread: TaskThread) -> None:
-        """A further thread has come: it gets its part of the tasks."""
+        """Add a thread, which gets its share of the tasks."""
         with self._lock:
             self._threads[thread.index] = thread
-            self._staying.add(thread.index)
-            most = -(-len(self._stages) // len(self._staying))
-            for index in self._staying:
+            self._thread_indices.add(thread.index)
+            most = -(-len(self._stages) // len(self._thread_indices))
+            for index in self._thread_indices:
                 for task in self.share(index)[most:]:
-                    self._give_up(task)
+                    self._revoke(task)
             self._open()
         self._on_change()
 
     def remove(self, index: int) -> None:
-        """A thread is to have no tasks any more: others get them, one by one as they are given back."""
+        """Give the tasks of a thread to other threads, each when it is released."""
         with self._lock:
-            self._staying.discard(index)
+            self._thread_indices.discard(index)
             for task in self.share(index):
-                self._give_up(task)
+                self._revoke(task)
             self._open()
         self._on_change()
 
     def removed(self, index: int) -> None:
-        """A thread that has no tasks any more is gone."""
+        """Remove a thread without tasks."""
         with self._lock:
             del self._threads[index]
 
     def replace(self, thread: TaskThread) -> None:
-        """A thread has taken the place of one that died: its tasks are opened again, as far as they are assigned."""
+        """Replace a thread that an error has ended. Its assigned tasks are opened again."""
         with self._lock:
             self._threads[thread.index] = thread
             for task in self.share(thread.index):
@@ -245,43 +245,43 @@ class TaskManager:
         self._on_change()
 
     def restored(self, task: RestoredTask) -> None:
-        """A task can be run."""
+        """Hand a restored task over to its thread."""
         with self._lock:
-            self._stages[task.plan.id] = TaskStage.GIVEN
+            self._stages[task.plan.id] = TaskStage.HANDED_OVER
             self._threads[self._thread_of[task.plan.id]].give(task)
 
     def not_restored(self, task: TaskId, error: BaseException) -> None:
-        """A restore has failed: that ends the thread which was to run the task."""
+        """End the thread of a task whose restore has failed."""
         with self._lock:
-            self._stages[task] = TaskStage.GIVEN
+            self._stages[task] = TaskStage.HANDED_OVER
             self._threads[self._thread_of[task]].fail(error)
 
     def running(self, task: TaskId) -> None:
-        """A thread has opened a task."""
+        """Note that a thread has opened a task."""
         with self._lock:
-            if self._stages[task] is TaskStage.GIVEN:
+            if self._stages[task] is TaskStage.HANDED_OVER:
                 self._stages[task] = TaskStage.RUNNING
         self._on_change()
 
     def released(self, task: TaskId) -> None:
-        """A thread has committed and closed a task."""
+        """Note that a thread has committed and closed a task."""
         with self._lock:
             self._forget(task)
             self._open()
         self._on_change()
 
     def _open(self) -> None:
-        """Have everything opened that is assigned and not open."""
-        unopened = (self._wanted or frozenset()) - self._stages.keys()
-        new = place(unopened, sorted(self._staying), self._thread_of, self._together)
+        """Restore the assigned tasks that are not open."""
+        unopened = (self._assigned or frozenset()) - self._stages.keys()
+        new = place(unopened, sorted(self._thread_indices), self._thread_of, self._together)
         self._thread_of |= new
         for task in new:
             self._stages[task] = TaskStage.RESTORING
             self._updater.restore(self._plans[task])
-        if self._wanted is not None:
+        if self._assigned is not None:
             self._updater.keep([self._plans[task] for task in sorted(self.standby())])
 
-    def _give_up(self, task: TaskId) -> None:
+    def _revoke(self, task: TaskId) -> None:
         stage = self._stages[task]
         if stage is TaskStage.RESTORING:
             self._forget(task)

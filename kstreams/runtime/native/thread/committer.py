@@ -26,17 +26,17 @@ _REST_PER_COMMIT = 20  # a bounded run spends at most a twentieth of its time on
 
 
 class CommitSchedule:
-    """At intervals; earlier where uncommitted changes take much memory, or where a processor asks for it.
+    """Says when to commit: after an interval, if uncommitted changes take much memory, or if a processor asks for it.
 
-    The first interval is short, so that the first results come soon. Each is twice as long as the one before, up to the
-    one that is configured. After a rest without input it is short again.
+    The first interval is short, so that the first results come soon. Each interval is twice as long as the one before,
+    up to `commit.interval.ms`. After a time without input it is short again.
 
     Parameters
     ----------
     settings : ThreadSettings
     clock : Clock
     is_bounded : bool
-        Whether the run ends with its input: then single results are not urgent.
+        True if the run ends with its input. Then single results are not urgent.
     """
 
     def __init__(self, settings: ThreadSettings, clock: Clock, *, is_bounded: bool) -> None:
@@ -48,21 +48,21 @@ class CommitSchedule:
         self._interval_ms = self._first_ms
         self._took_ms = 0
         self._committed_ms = clock.uptime_ms()
-        self._since_ms: int | None = None  # when there was something to commit
+        self._since_ms: int | None = None  # when the first change since the last commit was made
 
     def restart(self) -> None:
-        """Count the interval from now."""
+        """Restart the interval."""
         self._committed_ms = self._clock.uptime_ms()
 
     def committed(self, started_ms: int) -> None:
-        """A commit that began at `started_ms` is done."""
+        """Note that a commit that began at `started_ms` is done."""
         self._committed_ms = self._clock.uptime_ms()
         self._since_ms = None
         self._took_ms = self._committed_ms - started_ms
         self._interval_ms = min(self._longest_ms, max(1, self._interval_ms) * 2)
 
     def is_memory_full(self, tasks: Sequence[ActiveTask]) -> bool:
-        """Whether the uncommitted changes of the tasks exceed the thread's part of the memory."""
+        """Return whether the uncommitted changes of the tasks exceed the thread's share of the memory."""
         return sum(task.bytes_pending for task in tasks) > self._settings.uncommitted_bytes
 
     def is_due(self, tasks: Sequence[ActiveTask]) -> bool:
@@ -92,7 +92,7 @@ class Purge:
     topics : collection of str
         Real names of the repartition topics.
     interval_ms : int
-        Least time between two purges.
+        The least time between two purges.
     clock : Clock
     """
 
@@ -105,7 +105,7 @@ class Purge:
         self._purged: dict[TopicPartition, int] = {}
 
     def after_commit(self, tasks: Iterable[ActiveTask]) -> None:
-        """Delete what these tasks have just committed, if it is time."""
+        """Delete the records that these tasks have committed, if the interval is over."""
         now_ms = self._clock.uptime_ms()
         if not self._topics or now_ms - self._last_ms < self._interval_ms:
             return
@@ -117,8 +117,8 @@ class Purge:
         self._last_ms = now_ms
 
 
-_CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
-_EARLIEST_MS = 1  # of changelog records without a time: Kafka's client cannot write 0
+_CHANGELOG_ROWS = 65_536  # the most rows of a batch for the producer
+_EARLIEST_MS = 1  # the timestamp of changelog records without a time: Kafka's client cannot write 0
 
 
 class Committer:
@@ -129,12 +129,12 @@ class Committer:
     application_id : str
     producer : Producer
     admin : Admin
-        Says where changelogs end.
+        Returns the end offsets of changelogs.
     sink_buffer : SinkBuffer
-        What the sinks of the tasks wrote.
+        The output of the tasks.
     guarantee : ProcessingGuarantee
     retry : SendRetry
-        For changelogs that do not take records for the time being.
+        Sends changelog records again if the producer has no room.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Committer:
         self.commits = 0
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
-        """Commit what these tasks did. Stores are written to disk last: it never holds uncommitted data."""
+        """Commit these tasks. Stores are written to disk last, so that the disk never holds uncommitted data."""
         for task in tasks:
             task.task.flush()
         self._sink_buffer.flush()
@@ -169,7 +169,7 @@ class Committer:
         for task, change in zip(tasks, changes, strict=True):
             for store, rows in change.items():
                 self._write_changes(task, store, rows)
-        self._sink_buffer.flush()  # dead letters of what changelogs refused
+        self._sink_buffer.flush()  # dead letters of records that changelogs refused
         self._guarantee.flush()
         for task, changelog_ends, written in zip(tasks, ends, self._changelog_ends(tasks), strict=True):
             changelog_ends.update(written)
@@ -181,7 +181,7 @@ class Committer:
         self.commits += 1
 
     def _write_changes(self, task: ActiveTask, store: str, changes: Changes) -> None:
-        """Send changes of a store that is logged."""
+        """Send the changes of a store to its changelog, if it has one."""
         builder = next(
             (candidate for candidate in task.plan.sub_topology.stores if candidate.name == store and candidate.logging),
             None,
@@ -198,14 +198,14 @@ class Committer:
             self._retry.send(self._producer, rows.slice(start, min(len(rows), start + _CHANGELOG_ROWS)))
 
     def _changelog_ends(self, tasks: Sequence[ActiveTask]) -> list[dict[str, int]]:
-        """Task by task: where the changelogs end that were written for this commit. The task alone writes to each."""
+        """Return the ends of the changelogs that this commit has written to, by task. Each has one writer, its task."""
         written = [self._written.pop(task.id, {}) for task in tasks]
-        sources = [source for of_task in written for source in of_task.values()]
+        sources = [source for store_sources in written for source in store_sources.values()]
         ends = self._admin.end_offsets(sources, committed_only=False) if sources else {}
-        return [{store: ends[source] for store, source in of_task.items()} for of_task in written]
+        return [{store: ends[source] for store, source in store_sources.items()} for store_sources in written]
 
     def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
-        """The rows without those that the changelog refuses and the production handler leaves out."""
+        """Return the rows without those that the changelog refuses and the production handler drops."""
         refused = self._producer.refused(batch) if failures.guards_production else {}
         for row, error in refused.items():
             record = ProducerRecord(batch.source.topic, *next(batch.slice(row, row + 1).rows()))
@@ -215,7 +215,7 @@ class Committer:
 
 
 def _input_ends(task: ActiveTask) -> dict[str, int]:
-    """The offsets of stores that keep an input topic: up to where it was processed."""
+    """Return the processed offsets of input topics that serve as changelogs of stores."""
     partition = task.plan.partition
     stores = task.plan.sub_topology.stores
     source_partitions = {

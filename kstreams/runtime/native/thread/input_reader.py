@@ -1,4 +1,4 @@
-"""`InputReader`: reads the inputs of one thread's tasks, up to the bounds of memory and of the run."""
+"""`InputReader`: reads the inputs of one thread's tasks, within the limits of memory and of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Wait:
-    """When an input began to wait, when its registry is asked again, and the backoff after that."""
+    """The start of a wait, the time of the next request to the registry, and the backoff after it."""
 
     since_ms: int
     until_ms: int
@@ -44,14 +44,14 @@ class SchemaWaits:
         self._waits: dict[TopicPartition, _Wait] = {}
 
     def paused(self) -> set[TopicPartition]:
-        """The inputs that are not to be read before their next retry."""
+        """Return the inputs that are not read before the next request to the registry."""
         if not self._waits:
             return set()
         now_ms = self._clock.uptime_ms()
         return {source for source, wait in self._waits.items() if now_ms < wait.until_ms}
 
     def retain(self, sources: Collection[TopicPartition]) -> None:
-        """Drop the waits of all inputs but these: the thread does not read them any more."""
+        """Drop the waits of all other inputs, which the thread no longer reads."""
         self._waits = {source: wait for source, wait in self._waits.items() if source in sources}
 
     def readable(self, batch: Batch, task: Task) -> int:
@@ -85,7 +85,7 @@ class SchemaWaits:
         wait.backoff_ms = min(2 * wait.backoff_ms, patience.longest_wait_ms)
 
 
-_SHORT_POLL_S = 0.005  # where it waits only for other tasks, and not for long
+_SHORT_POLL_S = 0.005  # the timeout of polls while other tasks are waited for
 
 
 class InputReader:
@@ -117,7 +117,7 @@ class InputReader:
         self._schemas = SchemaWaits(RetryPolicy.of(context.environment.config), context.environment.clock)
 
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
-        """Read the inputs of these tasks: of new ones from their next offsets."""
+        """Read the inputs of these tasks. Those of new tasks are read from their next offsets."""
         before = self._task_of
         self._tasks = tuple(tasks)
         self._task_of = {source: task for task in tasks for source in task.plan.inputs}
@@ -128,12 +128,12 @@ class InputReader:
         self._schemas.retain(self._task_of)
 
     def poll(self, *, is_busy: bool) -> int:
-        """Buffer records, and report to every task how much its inputs lag; how many came, or need not wait any more.
+        """Buffer records, and set the lags of all inputs. Return a number above 0 if tasks have new records.
 
         Parameters
         ----------
         is_busy : bool
-            Whether the tasks have work: then it does not wait for records.
+            True if the tasks have records to process. Then the poll does not wait for records.
         """
         self._pause_full()
         most = self._most_polled()
@@ -144,27 +144,27 @@ class InputReader:
                 self._slices.add(rows)
         released = self._slices.release()
         for task in self._tasks:
-            # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
+            # An input of a bounded run that is read to its end may be drained before the next poll.
             empty_partitions = task.input.group.empty_partitions() if self._bounds is None else task.plan.inputs
             for source in empty_partitions:
                 task.input.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
         return sum(map(len, batches)) + released
 
     def wake(self) -> None:
-        """Let the `poll` that waits return; from any thread."""
+        """End the wait of `poll`. May be called from any thread."""
         self._consumer.wakeup()
 
     def is_full(self, source: TopicPartition) -> bool:
-        """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
+        """Return whether enough records of a partition are buffered, or any while the memory for input is full."""
         buffered = self._task_of[source].input.group.buffered(source)
         return buffered > self._most_buffered_records or (buffered > 0 and self._is_memory_full)
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
-        """Whether a partition holds no more than what was read of it: now, or in a bounded run ever."""
+        """Return whether all records of a partition are buffered: now, or in a bounded run for good."""
         return self._is_at_end(source, self._task_of[source]) and self._slices.is_settled(source)
 
     def read_up_to(self, source: TopicPartition) -> int:
-        """The offset up to which a partition has been read."""
+        """Return the offset up to which a partition has been read."""
         end = self._end_of(source)
         position = self._consumer.position(source)
         first_waiting = self._slices.first_waiting(source)
@@ -183,7 +183,7 @@ class InputReader:
             return self._fetched(timeout, most)
 
     def _skip_deleted(self) -> bool:
-        """Skip records that were deleted before they were read, as the offset reset says; whether there were any."""
+        """Skip records that were deleted before they were read, by the offset reset. Return whether there were any."""
         begins = self._admin.beginning_offsets(list(self._task_of))
         deleted = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
         context = self._context
@@ -203,7 +203,7 @@ class InputReader:
         return bool(deleted)
 
     def _pause_full(self) -> None:
-        """Read on only from partitions that have room."""
+        """Pause partitions without room in memory, and resume all others."""
         task_bytes = sum([task.input.group.buffered_bytes() for task in self._tasks])
         self._is_memory_full = self._slices.num_bytes + task_bytes > self._most_buffered_bytes
         full = set(filter(self.is_full, self._task_of)) | self._schemas.paused()
@@ -211,14 +211,14 @@ class InputReader:
         self._consumer.pause(full)
 
     def _most_polled(self) -> int:
-        """How many records a poll may give: as many as are allowed, fewer where they are large."""
+        """Return the greatest number of records of a poll: `max.poll.records`, or fewer if records are large."""
         row_bytes = max([task.input.group.row_bytes() for task in self._tasks], default=1)
         return min(self._most_records, max(1, self._most_buffered_bytes // row_bytes))
 
     def _that_fit(self, batches: Sequence[Batch]) -> Iterator[Batch]:
-        """What there is memory for, when records are larger than those before them, and whose schemas are known.
+        """Yield the rows for which there is memory, and whose schemas are known. Other rows are read again later.
 
-        The rest is read again.
+        Records may be larger than those before them, so that a poll returns more than there is memory for.
         """
         room = self._most_buffered_bytes
         cut = set[TopicPartition]()
@@ -244,7 +244,7 @@ class InputReader:
         return batch.slice(0, int(batch.offsets.searchsorted(end)))
 
     def _is_at_end(self, source: TopicPartition, task: ActiveTask) -> bool:
-        """Whether an empty input has no more to come: now, or in a bounded run ever."""
+        """Return whether all records of an input were read: now, or in a bounded run for good."""
         if self._bounds is None:
             return self._consumer.is_at_end(source) and not self._slices.is_waiting(source)
         end = self._bounds.end_of(source, task.plan.id.sub_topology)
@@ -252,5 +252,5 @@ class InputReader:
 
     def _end_of(self, source: TopicPartition) -> int | None:
         if self._bounds is None or source.topic in self._internal:
-            return None  # internal topics hold nothing but what follows from the input: all of it is read
+            return None  # an internal topic holds only results of bounded inputs, and is read to its end
         return self._bounds.end_of(source, self._task_of[source].plan.id.sub_topology)

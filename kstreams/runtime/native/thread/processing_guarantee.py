@@ -1,4 +1,4 @@
-"""`ProcessingGuarantee`: at least once or exactly once, as `processing.guarantee` says."""
+"""`ProcessingGuarantee`: at least once or exactly once, by the setting `processing.guarantee`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kstreams.log.api import GroupMetadata, Producer
 from kstreams.runtime.native.state.task_metadata import Offsets
 
 OUT_OF_GROUP = (CommitFailedError, RebalanceInProgressError, FencedError)
-"""What ends a thread, and not the application: others may have its tasks."""
+"""The errors that end a thread but not the application: other processes may have its tasks."""
 
 
 class GroupCommits(Protocol):
-    """Commits for the group of the application: by a member of it, or by a run that is alone."""
+    """Commits for the group of the application, by a member of the group or by a run without a group."""
 
     def owner(self) -> GroupMetadata:
-        """Who has the tasks of this process; raises CommitFailedError when others may have them."""
+        """Return the owner of this process's tasks. Raises CommitFailedError if others may have them."""
         ...
 
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
-        """Call `commit` with who commits, again while the group is being changed."""
+        """Call `commit` with the committer, and again while the group rebalances."""
         ...
 
     def commit_offsets(self, offsets: Offsets) -> None:
@@ -30,25 +30,25 @@ class GroupCommits(Protocol):
 
 
 class ProcessingGuarantee(Protocol):
-    """How what was sent and the input offsets become visible."""
+    """Makes sent records and input offsets visible."""
 
     def begin(self) -> None:
-        """Called before anything is sent."""
+        """Prepare to send records."""
         ...
 
     def flush(self) -> None:
-        """Wait until what was sent is written."""
+        """Wait until all sent records are written."""
         ...
 
     def commit(self, offsets: Offsets) -> None:
-        """Make what was sent visible: together with the offsets, or before them."""
+        """Make sent records visible, together with the offsets or before them."""
         ...
 
 
 class AtLeastOnce:
     """Outputs first, then offsets: after a crash between the two, records are processed again.
 
-    What is sent lands only while this process has its tasks, as far as the home of the topics can see to that.
+    If the home of topics fences appends, records are written only while this process has its tasks.
     """
 
     def __init__(self, producer: Producer, group: GroupCommits) -> None:
@@ -56,11 +56,11 @@ class AtLeastOnce:
         self._group = group
 
     def begin(self) -> None:
-        """Send for who has the tasks."""
+        """Send records on behalf of the owner of the tasks."""
         self._producer.write_for(self._group.owner())
 
     def flush(self) -> None:
-        """Wait until what was sent is written; where it is not, the process may be out of its group."""
+        """Wait until all sent records are written. After an error, check that the process is in its group."""
         try:
             self._producer.flush()
         except LogError:
@@ -81,13 +81,13 @@ class ExactlyOnce:
         self._open = False
 
     def begin(self) -> None:
-        """Open the transaction, if none is."""
+        """Open a transaction, unless one is open."""
         if not self._open:
             self._producer.begin_transaction()
             self._open = True
 
     def flush(self) -> None:
-        """Wait until what was sent is written."""
+        """Wait until all sent records are written."""
         self._producer.flush()
 
     def commit(self, offsets: Offsets) -> None:

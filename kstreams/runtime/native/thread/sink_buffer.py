@@ -20,8 +20,8 @@ from kstreams.runtime.native.time_alignment.time_merge import TimeMerge
 from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
-_MAX_ROWS = 65_536  # of one topic; then its rows are sent in the middle of a round
-_MAX_BYTES = 4 << 20  # of all topics; then all rows are sent
+_MAX_ROWS = 65_536  # buffered rows of a topic, above which its rows are sent in the middle of a round
+_MAX_BYTES = 4 << 20  # buffered bytes of all topics, above which all rows are sent
 
 
 class SinkBuffer:
@@ -35,7 +35,7 @@ class SinkBuffer:
     count_partitions : callable
         Returns the number of partitions of a topic; raises UnknownTopicError.
     retry : SendRetry
-        Sends again to topics that do not take records for the time being.
+        Sends batches again if the producer has no room.
     slices : WriterSlices
         Says which topics are sorted by stream time, here by `flush_merged` or by their readers.
     internal : collection of str
@@ -151,7 +151,7 @@ class SendRetry:
         Raises
         ------
         BufferFullError
-            When the buffer has no room for the batch, and it is not sent again.
+            If the producer has no room for the batch, and the batch is not sent again.
         """
         started_ms = self._clock.uptime_ms()
         while True:

@@ -1,4 +1,4 @@
-"""`StreamThread`: runs its share of the tasks: poll, process, punctuate, commit, and again."""
+"""`StreamThread`: polls, processes, punctuates and commits its tasks in a loop."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class _Seen:
-    """What a task had processed when it last made progress."""
+class _LastProgress:
+    """The number of records that a task had processed, and when it last made progress."""
 
     records: int
     at_ms: int
@@ -50,16 +50,16 @@ class _Seen:
 
 
 class StallDetector:
-    """Observes the tasks of one thread.
+    """Reports tasks of one thread that make no progress, and writes summaries.
 
     Parameters
     ----------
     name : str
-        Of the thread.
+        The name of the thread.
     timeout_ms : int
-        After how long without progress a task is reported.
+        The time without progress after which a task is reported.
     summary_ms : int
-        Interval of the summaries; 0: none.
+        The interval of the summaries. 0 writes none.
     clock : Clock
     """
 
@@ -70,11 +70,11 @@ class StallDetector:
         self._summary_ms = summary_ms
         self._summarized_ms = clock.uptime_ms()
         self._summarized_records = 0
-        self._seen: dict[str, _Seen] = {}
+        self._last_progress: dict[str, _LastProgress] = {}
         self.stalls = 0
 
     def check(self, tasks: Sequence[ActiveTask]) -> None:
-        """Compare with what the last check found."""
+        """Compare the progress of the tasks with that of the last check."""
         now_ms = self._clock.uptime_ms()
         for task in tasks:
             self._check(task, now_ms)
@@ -82,14 +82,14 @@ class StallDetector:
             self._summarize(tasks, now_ms)
 
     def _check(self, task: ActiveTask, now_ms: int) -> None:
-        last_progress = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
+        last_progress = self._last_progress.setdefault(task.id, _LastProgress(task.processed, now_ms))
         sources = [source for source in task.plan.inputs if task.input.group.buffered(source)]
         if task.processed != last_progress.records or not sources:
-            self._seen[task.id] = _Seen(task.processed, now_ms)
+            self._last_progress[task.id] = _LastProgress(task.processed, now_ms)
         elif now_ms - last_progress.at_ms >= self._timeout_ms and not last_progress.reported:
             last_progress.reported = True
             self.stalls += 1
-            reason = ", ".join(map(str, task.input.group.empty_partitions())) or _unseen_reason(task)
+            reason = ", ".join(map(str, task.input.group.empty_partitions())) or _reason_in_slices(task)
             logger.warning(
                 "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
                 self._name, task.id, now_ms - last_progress.at_ms, ", ".join(map(str, sources)), reason,
@@ -104,19 +104,19 @@ class StallDetector:
         self._summarized_records = records
 
 
-def _unseen_reason(task: ActiveTask) -> str:
+def _reason_in_slices(task: ActiveTask) -> str:
     return "nothing" if task.input.has_more() else "tasks that read history and have not come as far in time"
 
 
-_TURN_MS = 200  # after this long the next task is processed, even if there are more records
-# a scan takes at most a fifth of a busy thread's time
+_TURN_MS = 200  # the longest turn of a task while other tasks wait
+# a scan of stores takes at most a fifth of a busy thread's time
 _RESTS_PER_SCAN = 4
 _LONGEST_REST_S = 0.1
-_WAIT_S = 0.1  # for tasks, between two looks whether to stop
+_WAIT_S = 0.1  # the interval of checks for a stop, while the thread waits for tasks
 
 
 class StreamThread:
-    """One thread's tasks and its clients of the log. The loop is `run`; a test may call `open`, `round` and `close`.
+    """Runs tasks with its own clients of the log. `run` is the loop. A test may call `open`, `round` and `close`.
 
     Parameters
     ----------
@@ -124,16 +124,15 @@ class StreamThread:
     index : int
         From 1, unique within the process; part of the transactional id.
     context : RuntimeContext
-        What all threads share.
     manager : TaskManager
-        Gives it tasks and takes them away.
+        Assigns tasks to the thread, and revokes them.
     group : GroupCommits
     plans : sequence of TaskPlan
-        All its tasks, in a bounded run, which begins when it has them all.
+        In a bounded run, all tasks of the thread. The run begins when it has all of them.
     paused : Event, optional
-        Set while no records are to be processed.
+        Set while the application is paused.
     leaving : callable
-        What surrounds the moment in which it has a task no longer.
+        Returns the context manager in which a task is removed from the thread.
     """
 
     def __init__(
@@ -161,8 +160,8 @@ class StreamThread:
         self._paused = paused or threading.Event()
         self._leaving = leaving
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._given: dict[TaskId, RestoredTask] = {}
-        self._giving = threading.Lock()
+        self._restored: dict[TaskId, RestoredTask] = {}
+        self._restored_lock = threading.Lock()
         self._context = context
         settings = context.environment.settings
         self._consumer = context.environment.consumer("main")
@@ -191,14 +190,14 @@ class StreamThread:
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, context.environment.clock)
         self._input = InputReader(self._consumer, self._admin, context, readers)
         self.is_busy = True
-        self.round_ms = context.environment.clock.uptime_ms()  # when its present round began
+        self.round_ms = context.environment.clock.uptime_ms()  # when the present round began
         self._ident: int | None = None
-        # of tasks that it no longer has
+        # the counters of tasks that were released
         self.released_in = 0
         self.released_dropped = Counter[tuple[str, str]]()
 
     def run(self) -> None:
-        """Work until stopped or done, and close. Raises what went wrong."""
+        """Run rounds until the thread is stopped or done, and close it. Raises the error that ends it."""
         self._ident = threading.get_ident()
         process = os.getpid()
         in_child(self, StreamThread._interrupt)
@@ -224,36 +223,36 @@ class StreamThread:
             self.close()
 
     def stop(self) -> None:
-        """Stop soon, between two records, and commit; may be called from any thread."""
+        """Stop between two records, and commit. May be called from any thread."""
         self.stopping.set()
         self._interrupt()
         self._wake()
 
     def _interrupt(self) -> None:
-        """Take no further record of what its tasks have."""
+        """Let the tasks process no further record."""
         for task in list(self.tasks):
             task.interrupt()
 
     def _wake(self) -> None:
-        """Let it go on where it waits for records, or rests; may be called from any thread."""
+        """End a wait for records or in a pause. May be called from any thread."""
         self._woken.set()
         self._input.wake()
 
     def give(self, task: RestoredTask) -> None:
-        """Let it run a task from its next round on; may be called from any thread."""
-        with self._giving:
+        """Run a task from the next round on. May be called from any thread."""
+        with self._restored_lock:
             if self.state is not ThreadState.DEAD:
-                self._given[task.plan.id] = task
+                self._restored[task.plan.id] = task
                 self._change(partial(self._add, task.plan.id))
                 return
         task.state.close()
 
     def release(self, task: TaskId) -> None:
-        """Let it commit and close a task before its next round; may be called from any thread."""
+        """Commit and close a task before the next round. May be called from any thread."""
         self._change(partial(self._release, task))
 
     def fail(self, error: BaseException) -> None:
-        """Let it end with an error before its next round; may be called from any thread."""
+        """End the thread with an error before the next round. May be called from any thread."""
         self._change(partial(_raise, error))
 
     def _change(self, change: Callable[[], None]) -> None:
@@ -261,31 +260,31 @@ class StreamThread:
         self._wake()
 
     def open(self) -> None:
-        """Wait for all tasks that are its share, and open them."""
+        """Wait for all tasks of the thread, and open them."""
         self.state = ThreadState.PARTITIONS_ASSIGNED
-        while not self.stopping.is_set() and len(self.tasks) < (len(self.plans) or self._share()):
+        while not self.stopping.is_set() and len(self.tasks) < (len(self.plans) or self._num_assigned()):
             self.change_tasks(_WAIT_S)
         self._schedule.restart()
 
     def change_tasks(self, timeout: float = 0.0) -> None:
-        """Open and close the tasks that were given and taken away; waits up to `timeout` seconds for the first."""
+        """Open assigned tasks and close revoked ones. Waits up to `timeout` seconds for the first change."""
         try:
             self._changes.get(timeout=timeout)() if timeout else self._changes.get_nowait()()
             while True:
                 self._changes.get_nowait()()
         except Empty:
             pass
-        is_complete = len(self.tasks) == self._share()
+        is_complete = len(self.tasks) == self._num_assigned()
         self.state = ThreadState.RUNNING if is_complete else ThreadState.PARTITIONS_ASSIGNED
 
-    def _share(self) -> int:
-        """How many tasks it is to have."""
+    def _num_assigned(self) -> int:
+        """Return the number of tasks that are assigned to the thread."""
         return len(self._manager.share(self.index))
 
     def _add(self, task: TaskId) -> None:
-        opened = opened_task(self._given[task], self._context, self.sink_buffer, self.store_queries.keep_coming)
-        del self._given[task]
-        opened.state.committed.rest = self._go_before
+        opened = opened_task(self._restored[task], self._context, self.sink_buffer, self.store_queries.keep_coming)
+        del self._restored[task]
+        opened.state.committed.rest = self._delay_scan
         self.tasks.append(opened)
         self.tasks.sort(key=lambda task: task.plan.id)
         self._assign_inputs()
@@ -296,8 +295,8 @@ class StreamThread:
         self._alignment.assign([task.input for task in self.tasks])
         self._input.assign(self.tasks)
 
-    def _go_before(self, seconds: float) -> None:
-        """Let others who scan its stores wait, while it has work, after every part that took so much time."""
+    def _delay_scan(self, seconds: float) -> None:
+        """Delay a scan of the thread's stores while the thread is busy, after a part that took `seconds`."""
         if self.is_busy:
             self.stopping.wait(min(_LONGEST_REST_S, seconds * _RESTS_PER_SCAN))
 
@@ -316,7 +315,7 @@ class StreamThread:
         self._manager.released(task)
 
     def round(self) -> None:
-        """One turn of the loop."""
+        """Poll, process each task for a while, and commit if it is time."""
         self.round_ms = self._context.environment.clock.uptime_ms()
         started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
@@ -352,7 +351,7 @@ class StreamThread:
         self._alignment.report(finished)
 
     def rest(self) -> None:
-        """One turn of the loop while the application is paused: no record is processed."""
+        """Do a round of a paused application: answer queries and commit, but process no record."""
         self.round_ms = self._context.environment.clock.uptime_ms()
         with self._context.topology.global_tables.reading():
             self.store_queries.answer(self._complete)
@@ -362,7 +361,7 @@ class StreamThread:
         self._woken.clear()
 
     def place(self) -> tuple[ActiveTask, str] | None:
-        """The task and the operator that the thread is in at this moment; may be called from any thread."""
+        """Return the task and the operator that the thread is in now. May be called from any thread."""
         frame = None if self._ident is None else sys._current_frames().get(self._ident)
         operators = ((task, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
         return next(((task, operator) for task, operator in operators if operator is not None), None)
@@ -381,18 +380,18 @@ class StreamThread:
         self.sensors.commit.record(started_at)
 
     def done(self) -> bool:
-        """Whether a bounded run has nothing more to do here."""
+        """Return whether the tasks of a bounded run are done."""
         bounds = self._context.topology.bounds
         return bounds is not None and all(bounds.phase(p.id.sub_topology) is Phase.DONE for p in self.plans)
 
     def close(self) -> None:
-        """Release everything; what is not committed is dropped."""
-        with self._giving:
+        """Close tasks and clients. Uncommitted changes are dropped."""
+        with self._restored_lock:
             self.state = ThreadState.DEAD
         self.store_queries.close()
         for task in self.tasks:
             self._alignment.forget(task.plan.id)
-        close_functions = [task.state.close for task in self._given.values()]
+        close_functions = [task.state.close for task in self._restored.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
         closers = [*(task.close for task in self.tasks), *close_functions, *clients]
         for close in closers:
@@ -402,7 +401,10 @@ class StreamThread:
                 logger.exception("%s: closing failed", self.name)
 
     def _send_dead_letters(self) -> None:
-        """Write the record that ended the thread to the dead-letter topic, where no transaction takes it back."""
+        """Write the record that ended the thread to the dead-letter topic.
+
+        Under exactly once it is not written: the transaction is aborted.
+        """
         topics = frozenset[str]().union(*(task.task.failures.written_topics for task in self.tasks))
         if topics and not self._context.environment.exactly_once:
             try:
@@ -411,9 +413,9 @@ class StreamThread:
                 logger.exception("%s: the dead letters could not be written", self.name)
 
     def _commit_at_stop(self) -> None:
-        """Commit what was done; a part of a time slice alone would be out of order, so that it is done again later.
+        """Commit processed records, except of an unfinished slice under exactly once: they are processed again later.
 
-        At least once, outputs of that part may have been written already.
+        The output of an unfinished slice cannot be sorted. Under at least once, parts of it may be written already.
         """
         is_partial = not self._alignment.may_commit and self._context.environment.exactly_once
         if any(task.uncommitted for task in self.tasks) and not is_partial:
@@ -423,12 +425,12 @@ class StreamThread:
         return self._admin.describe_topic(topic).partitions
 
     def _work(self, task: ActiveTask) -> bool:
-        """Let one task process what it has, for a while; whether it had something."""
+        """Let a task process its records for a while. Return whether it had some."""
         with in_task(task.id):
             worked = self._process(task)
             if not self.stopping.is_set():
                 self._pass_time(task)
-            task.task.send()  # at a stop too: what its sub-topology wrote of a slice is put in order as a whole
+            task.task.send()  # at a stop too: the output of a slice is sorted as a whole
         return worked
 
     def _process(self, task: ActiveTask) -> bool:
@@ -457,12 +459,12 @@ class StreamThread:
         return processed > 0
 
     def _complete(self) -> None:
-        """Bring the stores up to all that was processed."""
+        """Apply all processed records to the stores."""
         for task in self.tasks:
             task.task.complete()
 
     def _check_end_of_input(self) -> None:
-        """Report the ends of inputs in a bounded run. What a task reports as processed must be committed before."""
+        """Report the ends of inputs in a bounded run. Tasks report committed offsets only."""
         bounds = self._context.topology.bounds
         if bounds is None:
             return
@@ -477,7 +479,7 @@ class StreamThread:
         bounds.advance()
 
     def _skip_gaps(self) -> None:
-        """Skip what no task is given, such as the mark of a transaction at the end of an input."""
+        """Skip offsets without records for tasks, such as the marker of a transaction at the end of an input."""
         for task in self.tasks:
             task.skip_gaps(self._input.read_up_to)
 
