@@ -1,7 +1,7 @@
-"""Which applications run in this process, so that one that is started anew takes the place of the former.
+"""`LocalRun`: the applications that run in this process, so that a new start replaces the former run.
 
-In a notebook a cell is run again to try other functions. The application that it started before still runs, in threads
-that nobody refers to any more; a second one beside it would share its tasks, and the old functions would go on.
+In a notebook, a cell is run again to try other functions. The application that it started before still runs, in threads
+without a reference. A second run would share its tasks with the first, which would still call the old functions.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class LocalRun(NamedTuple):
     Parameters
     ----------
     name : str
-        As errors call it.
+        The name in errors.
     source : Any
-        What the user made: a builder or a topology. Runs of the same one share tasks.
+        The user's builder or topology. Runs of the same object share tasks.
     is_alive : callable
     stop : callable
-        Ends it within so many seconds; whether that is done.
+        Ends the run within a number of seconds. Returns whether it has ended.
     """
 
     name: str
@@ -48,21 +48,21 @@ def make_room(key: str, source: object) -> None:
     Parameters
     ----------
     key : str
-        What only one topology may have: the folder of its state.
+        The folder of the state, which only one topology may use.
     source : Any
-        What is to run.
+        The builder or topology of the new run.
 
     Raises
     ------
     StateError
-        When one of them does not stop.
+        If one of them does not stop.
     """
     for former in [run for run in _runs.get(key, []) if run.is_alive() and run.source is not source]:
         _stop(former)
 
 
 def note(key: str, run: LocalRun) -> None:
-    """Remember a run that starts."""
+    """Add a run that starts."""
     _runs[key] = [*(other for other in _runs.get(key, []) if other.is_alive()), run]
 
 

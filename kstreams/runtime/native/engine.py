@@ -1,4 +1,4 @@
-"""The native engine as `kstreams.app` calls it: run in the foreground, reset, explain."""
+"""The native engine for `kstreams.app`: run in the foreground, reset, explain, state and SQL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kstreams.state.tables.sql import answer
 
 
 class Explanation(NamedTuple):
-    """How one operator is run."""
+    """The way in which an operator runs."""
 
     operator: str
     path: str
@@ -46,7 +46,7 @@ class Explanation(NamedTuple):
 
 
 def explain(topology: Topology, config: Config) -> list[Explanation]:
-    """How the native engine runs every operator of a topology, in the order of its sub-topologies."""
+    """Return how the native engine runs each operator of a topology, in the order of its sub-topologies."""
     return [row for sub in topology.sub_topologies for row in _explain(sub, config.caches)]
 
 
@@ -71,7 +71,7 @@ def _explain_region(sub: SubTopology, plan: ColumnPlan, reasons: dict[str, tuple
 
 
 def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
-    """These nodes and all that follow; nodes stand in topological order."""
+    """Return these nodes and all nodes downstream. The nodes of a sub-topology are in topological order."""
     following = set(starts)
     for node in sub.nodes:
         following |= {node.name} if _follows(node, following) else set()
@@ -101,10 +101,10 @@ def run(
     stop: threading.Event | None = None,
     around: Callable[[KafkaStreams], AbstractContextManager[None]] | None = None,
 ) -> None:
-    """Run until `stop` is set or the input ends; raises what ended it.
+    """Run until `stop` is set or the input ends. Raises the error that ended the run.
 
-    Python collects garbage less often meanwhile. A program that runs a `KafkaStreams` itself keeps its own settings.
-    `around` gives what is entered before the start and left after the end, such as a server of queries.
+    During the run, Python collects garbage less often. A program with its own `KafkaStreams` keeps its settings.
+    `around` returns a context manager that is entered before the start and left after the end, such as a query server.
     """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
@@ -144,9 +144,9 @@ def _run_to_end(
 
 
 def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Deletion]:
-    """Delete the application's internal topics, committed offsets and state; refused while it runs.
+    """Delete the application's internal topics, committed offsets and state. Raises StateError while it runs.
 
-    The result tells what was deleted, or with `dry_run` what would be.
+    Returns the deletions, or with `dry_run` those that would be made.
     """
     folder = lock_alone(config)
     try:
@@ -162,9 +162,9 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
-    """Write the state of an application that does not run into a folder; raises StateError while it runs.
+    """Write the state of a stopped application into a folder. Raises StateError while it runs.
 
-    Records on their way between its tasks are processed first. A run takes them through one topic of the user's.
+    Records in repartition topics are processed first. Each run takes them through one topic of the user's.
     """
     require_free(folder)
     for _ in topology.sub_topologies:
@@ -179,7 +179,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
 
 
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
-    """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
+    """Import a state that any engine has exported. `replace` deletes the present state first."""
     bundle = Bundle(folder)
     with StoppedApplication(topology, config) as application:
         application.take(bundle, replace=replace)
@@ -187,7 +187,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
-    """What the stores of an application that does not run answer; raises StateError while it runs."""
+    """Return the answer of the stores of a stopped application to a query. Raises StateError while it runs."""
     if step is not None:
         raise ConfigError("steps are those of Spark: leave --step out, or add --engine spark")
     with bound_while(topology, config) as bound, StoppedStores(DeclaredStores(bound), config) as stores:
@@ -195,7 +195,7 @@ def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, st
 
 
 def _settle(topology: Topology, config: Config) -> None:
-    """Process what follows from the input that was processed before, and none that came later."""
+    """Process the records that follow from processed input, but no further input."""
     application = LocalApplication(topology, config)
     Client(application, SystemClock(), None, lambda progress: None).open(RunEnd.SETTLED).start()
     application.life.wait_for_end(None)

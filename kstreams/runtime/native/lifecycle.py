@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 class State(Enum):
-    """State of a `KafkaStreams`; Kafka Streams: `KafkaStreams.State`."""
+    """The state of an application. Kafka Streams: `KafkaStreams.State`."""
 
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
@@ -23,12 +23,12 @@ class State(Enum):
 
 
 class ThreadState(Enum):
-    """State of a stream thread; Kafka Streams: `StreamThread.State`. No partition is revoked while a thread lives."""
+    """The state of a stream thread. Kafka Streams: `StreamThread.State`, without the state PARTITIONS_REVOKED."""
 
     CREATED = "CREATED"
     STARTING = "STARTING"
     PARTITIONS_ASSIGNED = "PARTITIONS_ASSIGNED"
-    """Its tasks are opened and restored."""
+    """The tasks of the thread are restored and opened."""
     RUNNING = "RUNNING"
     PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
     DEAD = "DEAD"
@@ -49,7 +49,7 @@ StateListener = Callable[[State, State], None]
 
 
 class Lifecycle:
-    """The current state; may be moved and waited for from any thread.
+    """The state of an application. Any thread may change it and wait for it.
 
     Examples
     --------
@@ -63,19 +63,19 @@ class Lifecycle:
         self._changed = threading.Condition()
         self.listener: StateListener | None = None
         self.failure: BaseException | None = None
-        """What a listener raised first."""
+        """The first error of the listener."""
 
     @property
     def state(self) -> State:
-        """The state now."""
+        """The present state."""
         return self._state
 
     def is_alive(self) -> bool:
-        """Whether the application is starting or running."""
+        """Return whether the application is starting or running."""
         return self._state in (State.REBALANCING, State.RUNNING)
 
     def move(self, new: State) -> bool:
-        """Change to `new` and call the listener with (new, old); False, and no change, where that may not follow."""
+        """Change to `new` and call the listener with (new, old). Return False if the transition is not permitted."""
         with self._changed:
             old = self._state
             if new not in _NEXT[old]:
@@ -87,7 +87,7 @@ class Lifecycle:
         return True
 
     def _notify(self, listener: StateListener, new: State, old: State) -> None:
-        """Call the listener. An error in it stops nothing: threads must still be stopped, and resources closed."""
+        """Call the listener. Its errors are stored, because threads and resources must be closed first."""
         try:
             listener(new, old)
         except BaseException as error:
@@ -95,6 +95,6 @@ class Lifecycle:
             self.failure = self.failure or error
 
     def wait_for_end(self, timeout: float | None) -> bool:
-        """Wait up to `timeout` seconds for NOT_RUNNING or ERROR; whether it came."""
+        """Wait up to `timeout` seconds for NOT_RUNNING or ERROR. Return whether the state came."""
         with self._changed:
             return self._changed.wait_for(lambda: self._state in TERMINAL, timeout)

@@ -1,4 +1,4 @@
-"""`observe`: says what would otherwise be noticed late: threads that hang, a lag that grows, tasks that come and go."""
+"""`observe`: logs threads that hang, a lag that grows, and tasks that are assigned again and again."""
 
 from __future__ import annotations
 
@@ -114,15 +114,15 @@ def observe(
     lag: Callable[[], int],
     stopping: threading.Event,
 ) -> None:
-    """Look now and then, until `stopping`; the lag of a bounded run is no news.
+    """Look at intervals until `stopping` is set. The lag of a bounded run is not observed.
 
     Parameters
     ----------
     context : RuntimeContext
     threads : callable
-        Gives the threads that there are now.
+        Returns the present threads.
     lag : callable
-        Gives the records that wait.
+        Returns the present lag in records.
     stopping : Event
     """
     hung = HungThreads(context.environment.clock, context.environment.settings.task_timeout_ms)
@@ -140,7 +140,7 @@ def observe(
 
 
 def _look_at_operators(threads: Callable[[], Sequence[StreamThread]], stopping: threading.Event) -> None:
-    """Where the time of threads goes: in which operators they are found."""
+    """Sample the operators that threads are in, for the metric `active-ratio`."""
     while not stopping.wait(_OPERATORS_S):
         for thread in threads():
             place = thread.place()

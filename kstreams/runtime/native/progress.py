@@ -1,4 +1,4 @@
-"""`Progress`: counters of what an application read, wrote, dropped and committed, and how far it lags."""
+"""`Progress`: counters of records that an application read, wrote and dropped, its commits, and its lag."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A snapshot, since the start of this run.
+    """A snapshot of counters since the start of this run.
 
     Parameters
     ----------
     records_in : int
-        Records of source topics that are done, those that were dropped among them. Repartition topics do not count.
+        Processed records of source topics, including dropped ones, without repartition topics.
     records_out : mapping of str to int
-        Records written by topic; repartition topics and changelogs are not among them.
+        Records written, by topic, without repartition topics and changelogs.
     dropped : mapping of (operator, reason) to int
-        Records skipped, late ones among them.
+        Records dropped, including late records.
     commits : int
-        Commits of all threads together.
+        The commits of all threads.
     lag : int
-        Records that exist and are not processed yet.
+        Records of the inputs that are not processed yet.
     restored : int
-        Changelog records that were applied to stores before the start.
+        Changelog records that restores have applied to stores.
     stalls : int
-        How often a task was seen to make no progress for `task.timeout.ms`.
+        The number of times that a task made no progress for `task.timeout.ms`.
     rebuilt : int
-        How often the stores of a task were found damaged and were rebuilt from their changelogs.
+        The number of times that damaged stores of a task were rebuilt from their changelogs.
     reassigned : int
-        How often a task was given to this process that it had had before.
+        The number of assignments of tasks that the process had had before.
     stores : mapping of str to StoreExtent
-        By store: how much it holds in the tasks of this process together, as of their last commits.
+        The size of each store in all tasks of this process, as of their last commits.
     stream_time : int
-        The lowest stream time (ms) of the tasks that have one; else -1.
+        The lowest stream time (ms) of all tasks that have one. -1 if none has.
     """
 
     records_in: int
@@ -58,7 +58,7 @@ class Progress:
 
 
 def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
-    """The counters of threads that were replaced, added to those of the present threads."""
+    """Add the counters of former threads to those of the present threads."""
     for before in former:
         now = Progress(
             now.records_in + before.records_in,
@@ -77,7 +77,7 @@ def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
 
 
 def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int = 0, rebuilt: int = 0) -> Progress:
-    """The counters of these threads together. It copies them: the threads continue to count."""
+    """Return the sums of the counters of threads. The counters are copied, because the threads continue to count."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
     written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
@@ -114,7 +114,7 @@ def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:
 
 
 def known_ends(sources: Collection[TopicPartition], admin: Admin) -> dict[TopicPartition, int]:
-    """Where partitions end; those of deleted topics are left out."""
+    """Return the end offsets of partitions, without those of deleted topics."""
     try:
         return admin.end_offsets(sources)
     except UnknownTopicError:

@@ -1,4 +1,4 @@
-"""`RebalanceLoop`: says that tasks come to a process over and over."""
+"""`RebalanceLoop`: reports tasks that are assigned to a process again and again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LEAST = 3
 
 
 class RebalanceLoop:
-    """Compares how often tasks were given, from look to look.
+    """Counts the assignments of each task within a minute.
 
-    A task comes once when processes are added or end, twice when one is started again. Three times within a minute, and
-    the group does not come to rest.
+    A task is assigned once if a process starts or ends, and twice if a process is started again. If it is assigned
+    three times within a minute, the group does not become stable.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class RebalanceLoop:
         Parameters
         ----------
         counts : mapping of TaskId to int
-            How often each task was assigned. A change makes a new mapping.
+            The number of assignments of each task. Each change creates a new mapping.
         """
         now_ms = self._clock.uptime_ms()
         while len(self._seen) > 1 and now_ms - self._seen[1][0] >= _WINDOW_MS:

@@ -1,4 +1,4 @@
-"""`ThreadSettings`: what the configuration says to stream threads, read once."""
+"""`ThreadSettings`: the settings of stream threads, read once from the configuration."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class ThreadSettings:
     Parameters
     ----------
     name : str
-        `client.id`, or the application id: threads are named after it.
+        `client.id`, or the application id. The names of threads begin with it.
     commit_interval_ms : int
         `commit.interval.ms`.
     first_commit_interval_ms : int
         `first.commit.interval.ms`.
     poll_s : float
-        `poll.ms`, in seconds: how long a thread waits for input.
+        `poll.ms` in seconds: the longest wait of a thread for input.
     max_poll_records : int
-        `max.poll.records`: most records of one poll, and of one run of a task.
+        `max.poll.records`: the most records of one poll, and of one run of a task.
     max_buffered_records : int
-        `buffered.records.per.partition`: a partition of which more is buffered is not read further.
+        `buffered.records.per.partition`: a partition with more buffered records is paused.
     max_task_idle_ms : int
-        `max.task.idle.ms`: how long a task waits for an input that is empty.
+        `max.task.idle.ms`: the longest wait of a task for an empty input.
     task_timeout_ms : int
-        `task.timeout.ms`: for how long a send is tried again, and after which time without progress a task is reported.
+        `task.timeout.ms`: the longest time of retries of a send, and of a task without progress before it is reported.
     summary_interval_ms : int
         `log.summary.interval.ms`.
     purge_interval_ms : int
@@ -36,9 +36,9 @@ class ThreadSettings:
     production_handler : object
         `production.exception.handler`.
     uncommitted_bytes : int
-        The thread's part of the memory for uncommitted changes.
+        The thread's share of the memory for uncommitted changes.
     buffered_bytes : int
-        Its part of the memory for input that waits and output that is not sent.
+        The thread's share of the memory for buffered input and output.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class ThreadSettings:
 
     @classmethod
     def of(cls, config: Config) -> ThreadSettings:
-        """The settings in a configuration."""
+        """Read the settings from a configuration."""
         memory = MemoryShares.of(config)
         threads = int(config["num.stream.threads"])
         return cls(
@@ -83,7 +83,7 @@ class ThreadSettings:
         )
 
     def stream_thread(self, number: int) -> str:
-        """The name of a stream thread."""
+        """Return the name of a stream thread."""
         return f"{self.name}-StreamThread-{number}"
 
     @property

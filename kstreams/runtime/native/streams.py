@@ -1,4 +1,4 @@
-"""`KafkaStreams`: a topology at work in this process."""
+"""`KafkaStreams`: runs a topology in this process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     Parameters
     ----------
     topology : Topology or StreamsBuilder
-        What to run.
+        The topology to run.
     config : Config or mapping
         At least `application.id`.
     log : Log, optional
@@ -85,31 +85,31 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the application in state ERROR."""
+        """The error that ended the application in state ERROR."""
         return self._application.error
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Call `listener(new, old)` at every change of state; only before `start`.
+        """Call `listener(new, old)` at every change of state. Can be called only before `start`.
 
-        What a listener raises keeps no change from happening: a start ends with it, and `wait` raises it.
+        An error of the listener prevents no change of state. It ends the application, and `wait` raises it.
         """
         self._unstarted()
         self._application.life.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
-        """Call `handler(error)` when an error ends a thread: it decides what happens; only before `start`.
+        """Call `handler(error)` when an error ends a thread. Can be called only before `start`.
 
         Without a handler, the client shuts down. Kafka Streams: `setUncaughtExceptionHandler`.
 
         Parameters
         ----------
         handler : callable
-            Returns a `StreamThreadExceptionResponse`; it is called in the thread that dies.
+            Returns a `StreamThreadExceptionResponse`. It is called in the thread that ends.
 
         Raises
         ------
         StateError
-            When the application was started.
+            If the application was started.
 
         Examples
         --------
@@ -127,19 +127,19 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         Parameters
         ----------
         once : bool
-            Stop when everything that is in the input topics now, and all that follows from it, is processed.
+            Stop when the present records of the input topics, and all that follows from them, are processed.
         until_end : bool
-            The same, but the input is then over for good: windows close, what waits is written.
+            As `once`, and then process the end of the input: windows close, and delayed results are written.
 
         Raises
         ------
         KStreamsError
-            When a topic is missing or does not fit, another process runs the application, or `start` was called before.
+            If a topic is missing or does not fit, another process runs the application, or `start` was called before.
 
         Notes
         -----
-        A run of the same application and state folder in this process, by another topology, is closed first: a cell of
-        a notebook that is run again replaces what it started before.
+        If this process runs the same application and state folder with another topology, that run is closed first: a
+        cell of a notebook that is run again replaces the run that it started before.
         """
         client = self._unstarted()
         if once and until_end:
@@ -153,7 +153,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         running.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
+        """Wait up to `timeout` seconds for the end. Return whether it came. Raises the error that caused the end."""
         ended = self._application.life.wait_for_end(timeout)
         error = self.error or self._application.life.failure
         if error is not None and ended:
@@ -166,21 +166,21 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         Parameters
         ----------
         timeout : float, optional
-            For how many seconds to wait; None waits as long as it takes.
+            The longest wait in seconds. None waits without a limit.
         leave_group : bool, optional
-            Whether other processes get the tasks at once (`LEAVE_GROUP`), or wait for this one until
+            True if other processes get the tasks at once (`LEAVE_GROUP`). False if they wait for this process until
             `session.timeout.ms` is over (`REMAIN_IN_GROUP`). Only a static member (`consumer.group.instance.id`) can
-            remain, and it does by default; Kafka's client lets no static member leave.
+            remain, and it does by default. Kafka's client lets no static member leave.
 
         Returns
         -------
         bool
-            Whether all was closed within the timeout.
+            True if the application was closed within the timeout.
 
         Raises
         ------
         ConfigError
-            When the process cannot leave the group, or cannot remain in it.
+            If the process cannot leave the group, or cannot remain in it.
 
         Examples
         --------
@@ -192,54 +192,54 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         return self._application.life.wait_for_end(timeout)
 
     def add_stream_thread(self) -> str | None:
-        """Start a further thread, which gets its part of the tasks. Kafka Streams: `addStreamThread`.
+        """Start another thread, which gets its share of the tasks. Kafka Streams: `addStreamThread`.
 
         Returns
         -------
         str or None
-            Its name; None when the application is not running, or its run is bounded.
+            The name of the thread. None if the application does not run, or its run is bounded.
         """
         return self._client.add_thread()
 
     def remove_stream_thread(self, timeout: float = 60.0) -> str | None:
-        """Stop the thread that came last, when others have its tasks. Kafka Streams: `removeStreamThread`.
+        """Stop the newest thread when others have its tasks. Kafka Streams: `removeStreamThread`.
 
         Parameters
         ----------
         timeout : float
-            For how many seconds to wait for it to give them back.
+            The longest wait for the release of its tasks, in seconds.
 
         Returns
         -------
         str or None
-            Its name; None when the application is not running, its run is bounded, or it is the only thread.
+            The name of the thread. None if the application does not run, its run is bounded, or it is the only thread.
 
         Raises
         ------
         TimeoutError
-            When an operator does not return in time; the thread ends later.
+            If an operator does not return in time. The thread ends later.
         """
         return self._client.remove_thread(timeout)
 
     def pause(self) -> None:
-        """Process no further records until `resume`; commits and queries go on. Kafka Streams: `pause`."""
+        """Process no records until `resume`. Commits and queries continue. Kafka Streams: `pause`."""
         self._application.paused.set()
 
     def resume(self) -> None:
-        """Process records again."""
+        """Process records again. Kafka Streams: `resume`."""
         self._application.paused.clear()
 
     @property
     def is_paused(self) -> bool:
-        """Whether it was paused and not resumed."""
+        """True from `pause` to `resume`."""
         return self._application.paused.is_set()
 
     def places(self) -> str:
-        """The operators that stream threads are in at this moment: what a `close` waits for."""
+        """Return the operators that stream threads are in now, for which `close` waits."""
         return places(self._client.threads)
 
     def metadata_for_local_threads(self) -> list[ThreadMetadata]:
-        """The threads with their tasks and positions."""
+        """Return the threads with their tasks and positions."""
         return [
             ThreadMetadata(
                 thread.name,
@@ -250,19 +250,18 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         ]
 
     def metrics(self) -> dict[MetricName, MetricValue]:
-        """The values of all metrics now, by group, name and tags. Kafka Streams: `metrics`.
+        """Return the present values of all metrics by group, name and tags. Kafka Streams: `metrics`.
 
-        Those of threads, tasks and topics are of this process; docs/metrics.md lists them. A value is a number or a
-        text.
+        They are the metrics of this process, which docs/metrics.md lists. A value is a number or a text.
         """
         return application_metrics(self._client)
 
     def sensors(self) -> dict[tuple[str, str], Measured]:
-        """What the sensors of processors have seen in all tasks together, by (operator, sensor)."""
+        """Return the values of the sensors of processors, over all tasks, by (operator, sensor)."""
         return merged(task.task.sensors for thread in self._client.threads for task in list(thread.tasks))
 
     def progress(self) -> Progress:
-        """Counters since `start`, and the lag; after the end, as they were then."""
+        """Return the counters since `start`, and the lag. After the end, return the last values."""
         return self._client.progress()
 
     def __enter__(self) -> KafkaStreams:
@@ -283,4 +282,4 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
 
 
 def _ignore(event: RestoreProgress) -> None:
-    """Without a listener."""
+    """Do nothing: there is no listener."""

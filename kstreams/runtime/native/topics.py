@@ -1,4 +1,4 @@
-"""Creates the topics that a topology needs: repartition and changelog topics, and its fixed sink topics."""
+"""`prepare_topics` creates the topics of a topology: repartition and changelog topics, and fixed sink topics."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 class SourceMonitor:
-    """Looks now and then whether there is more to read for the tasks of a topology, or less, than before.
+    """Checks at intervals whether the source topics of a topology, or their partitions, have changed.
 
     Parameters
     ----------
     topology : Topology
     interval_s : float
-        Time between two looks.
+        The interval of the checks.
     log : Log
     """
 
@@ -36,7 +36,7 @@ class SourceMonitor:
         self._subs = [sub for sub in topology.sub_topologies if not sub.is_global]
 
     def watch(self, layout: Layout, stopping: threading.Event, on_change: Callable[[], None]) -> None:
-        """Call `on_change` whenever what there is to read differs from before, first from what `layout` reads."""
+        """Call `on_change` when the topics or partitions differ from those of the last check, and first of `layout`."""
         counts = {sub.id: {topic: layout.partitions[topic] for topic in layout.inputs[sub.id]} for sub in self._subs}
         with self._log.admin() as admin:
             while not stopping.wait(self._interval_s):
@@ -54,22 +54,22 @@ class SourceMonitor:
 def _partitions(
     sub: SubTopology, layout: Layout, existing: Mapping[str, TopicDescription], counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """How many partitions there are of each topic; who reads a topic that is gone tells of it."""
+    """Return the number of partitions of each topic. The reader of a deleted topic raises the error."""
     topics = source_topics(sub, layout.topic_names, existing, layout.own)
     return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}
 
 
 LONGEST_RETENTION_MS = 2**63 - 1
-"""The most that `retention.ms` of a topic can be."""
+"""The greatest value of `retention.ms`."""
 
 
 def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
-    """Lay the topology out on the topics that exist, create those that are missing, and note what is written to them.
+    """Lay the topology out on the existing topics, create missing topics, and note the types of all topics.
 
     Raises
     ------
     UnknownTopicError, TopologyError
-        As `lay_out`; also when a changelog topic that exists does not fit, or the dead-letter topic is missing.
+        As `lay_out`, and if an existing changelog topic does not fit, or the dead-letter topic is missing.
     """
     described = admin.topics(required_topics(topology, config))
     own = set(internal_topics(topology, config.application_id))
@@ -89,7 +89,7 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
 
 
 def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]) -> None:
-    """Raise where an internal topic that is there would lose records, or has other partitions than there are tasks."""
+    """Raise TopologyError if an internal topic would lose records, or has not one partition per task."""
     if topic.name.endswith("-changelog") and topic.partitions != partitions:
         raise TopologyError(
             f"The changelog topic {topic.name} has {topic.partitions} partitions, but there are {partitions} tasks: "
@@ -105,7 +105,7 @@ def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]
 
 
 def changelog_topic(application_id: str, store: str) -> str:
-    """Name of a store's changelog topic.
+    """Return the name of a store's changelog topic.
 
     Examples
     --------
@@ -116,19 +116,19 @@ def changelog_topic(application_id: str, store: str) -> str:
 
 
 def internal_topics(topology: Topology, application_id: str) -> list[str]:
-    """Real names of all repartition and changelog topics that the application owns."""
+    """Return the real names of all repartition and changelog topics of the application."""
     return [f"{application_id}-{topic.name}" for topic in topology.internal_topics]
 
 
 def changelog_settings(topic: InternalTopic, store: StoreBuilder, config: Config) -> dict[str, str]:
-    """Settings of a changelog topic: those of its store, adapted to the configuration.
+    """Return the settings of a changelog topic: those of its store, adapted to the configuration.
 
-    Time retention counts back from the newest record, not from now: the windows of an old year that is replayed today
-    are as alive as today's.
+    Time retention counts back from the newest record, not from the present time, so that the windows of an old year
+    that is replayed today are retained as those of today.
     """
     settings = {**topic.config}
     if store.retention_ms is not None and "retention.ms" in settings and "retention.ms" not in store.changelog_config:
-        # Windows without an end are retained for as long as a topic can say, as in Kafka Streams.
+        # Windows without an end have the greatest retention of a topic, as in Kafka Streams.
         kept_ms = min(
             store.retention_ms + config["windowstore.changelog.additional.retention.ms"], LONGEST_RETENTION_MS
         )
@@ -152,7 +152,7 @@ def _wanted(topology: Topology, layout: Layout, config: Config) -> Iterator[tupl
 
 
 def _types(topology: Topology, layout: Layout, application_id: str) -> dict[str, TopicTypes]:
-    """What is written to all topics, by their real names."""
+    """Return the types of the records of all topics, by real name."""
     subs = topology.sub_topologies
     names = layout.topic_names
     sinks = {names.get(topic, topic): types for topic, types in types_written(subs).items()}

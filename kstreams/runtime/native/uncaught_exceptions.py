@@ -1,4 +1,4 @@
-"""What happens when an error ends a thread: the response of the user's handler, and that of another member."""
+"""`response_to`: the response to an error that ends a thread, by the user's handler."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ logger = logging.getLogger(__name__)
 
 
 class StreamThreadExceptionResponse(Enum):
-    """What is to happen. Kafka Streams: `StreamThreadExceptionResponse`."""
+    """The response to an error that ends a thread. Kafka Streams: `StreamThreadExceptionResponse`."""
 
     REPLACE_THREAD = "REPLACE_THREAD"
-    """A new thread resumes from the last commit. An error that is permanent comes again."""
+    """A new thread resumes from the last commit. A permanent error occurs again."""
     SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
-    """This application in this process stops, in state ERROR."""
+    """The application stops in this process, in state ERROR."""
     SHUTDOWN_APPLICATION = "SHUTDOWN_APPLICATION"
-    """So do all others of the same `application.id`."""
+    """The application stops in all processes, in state ERROR."""
 
 
 UncaughtExceptionHandler: TypeAlias = Callable[[BaseException], StreamThreadExceptionResponse]
 
 
 class ApplicationShutdownError(KStreamsError):
-    """Another member of the application asked all of them to stop."""
+    """Another process of the application has requested that all processes stop."""
 
 
 def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> StreamThreadExceptionResponse:
-    """The response of the user's handler; an error that it does not get, or fails on, stops the client."""
+    """Return the response of the user's handler. Errors that it does not receive or fails on stop the client."""
     if isinstance(error, ApplicationShutdownError) or not isinstance(error, Exception):
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
     try:
@@ -43,13 +43,13 @@ def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> Stre
 
 
 def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
-    """The handler unless the user gives one."""
+    """Stop the client: the default handler."""
     return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 
 def clear_frames(error: BaseException | None) -> None:
-    """Empty the frames of an error: an iterator in one of them would keep the lock of a store that is reopened."""
-    visited = set[int]()  # an error that is raised again while a later one is handled is a cause of its own cause
+    """Clear the frames of an error: an iterator in a frame would hold the lock of a store that is reopened."""
+    visited = set[int]()  # an error that is raised again while another is handled is a cause of its own cause
     while error is not None and id(error) not in visited:
         visited.add(id(error))
         traceback.clear_frames(error.__traceback__)

@@ -1,1 +1,1 @@
-"""Which process runs which tasks, keeps a standby of which, and warms up for which: pure functions."""
+"""Assignment of active tasks, standby tasks and warm-ups to processes: pure functions."""

@@ -1,4 +1,4 @@
-"""Where active tasks are to run in the end: where they ran, as far as all threads get equal numbers."""
+"""`place_active`: the final clients of active tasks: their present ones, as far as loads stay equal."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from kstreams.runtime.native.assignment.loads import Loads
 
 
 def place_active(tasks: Collection[TaskId], clients: Clients, counts: Mapping[str, int]) -> dict[TaskId, str]:
-    """The client of each task.
+    """Choose the client of each task.
 
-    A task stays with the client that runs it. One that nobody runs goes to a client that is caught up, else to the one
-    with the least load. Then tasks move until loads differ by one at most, first to clients that are ready.
+    A task stays with the client that runs it. A task without a client goes to a client that is caught up, or else to
+    the client with the least load. Then tasks move until loads differ by at most one, first to clients that are ready.
 
     Parameters
     ----------
     tasks : collection of TaskId
     clients : Clients
     counts : mapping of str to int
-        Other tasks that clients have, which count too.
+        The numbers of other tasks of the clients, which are added to the load.
     """
     return _Placement(tasks, clients, counts).placed()
 
 
 class _Placement:
-    """The tasks and their clients while they are placed."""
+    """The clients of tasks during the placement."""
 
     def __init__(self, tasks: Collection[TaskId], clients: Clients, counts: Mapping[str, int]) -> None:
         self._tasks = sorted(tasks)
@@ -37,7 +37,7 @@ class _Placement:
         self._spread = {name: Counter[int]() for name in clients.states}  # tasks by sub-topology
 
     def placed(self) -> dict[TaskId, str]:
-        """The client of each task."""
+        """Return the client of each task."""
         orphans = []
         for task in self._tasks:
             owner = self._clients.former_owner(task)
@@ -58,7 +58,7 @@ class _Placement:
         return min(equal, key=lambda name: (self._spread[name][task.sub_topology], self._loads.of(name), name))
 
     def _choose(self, giver: str, taker: str) -> TaskId | None:
-        """The task that the taker is readiest for, of the sub-topology of which it has least beside the giver."""
+        """Return the task with the least lag at the taker, from the sub-topology of which it has fewest tasks."""
         tasks = [task for task, owner in self._owners.items() if owner == giver]
         return min(tasks, key=lambda task: self._cost(task, giver, taker), default=None)
 

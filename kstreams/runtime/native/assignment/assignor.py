@@ -20,20 +20,19 @@ def assign_tasks(
 ) -> TaskShares:
     """Assign tasks to clients.
 
-    Every task is active at one client; a client never has two replicas of a task. The same clients with the same state
-    get the same shares.
+    Every task is active at one client, and a client never has two replicas of a task. Equal clients get equal shares.
 
     Parameters
     ----------
     tasks : mapping of TaskId to bool
-        All tasks, and whether they have state.
+        All tasks, with True for those that have state.
     clients : mapping of str to ClientState
         The processes by name; at least one.
     rules : AssignmentRules or None
 
     Examples
     --------
-    A second process joins. It warms up for its share, and gets it when it is caught up:
+    A second process joins. It warms up for its share, and gets the tasks when it has caught up:
 
     >>> tasks = {TaskId(0, partition): True for partition in range(4)}
     >>> one = ClientState(active=frozenset(tasks))
@@ -59,7 +58,7 @@ def assign_tasks(
 
 
 class _Transition:
-    """The way from what clients have to what they are to have."""
+    """The next shares on the way from the present to the final placement."""
 
     def __init__(self, clients: Clients, target: Mapping[TaskId, str], standbys: StandbyPlan) -> None:
         self._clients = clients
@@ -70,7 +69,7 @@ class _Transition:
         self._warmups: list[tuple[TaskId, str]] = []
 
     def shares(self, stateless: Mapping[TaskId, str]) -> TaskShares:
-        """What each client gets now."""
+        """Return the next share of each client."""
         moved = [task for task in self._target if self._runs[task] != self._target[task]]
         for task in moved:
             self._trade(task)
@@ -80,7 +79,7 @@ class _Transition:
         return TaskShares(shares, is_final=not moved and not self._wishes)
 
     def _runner(self, task: TaskId) -> str:
-        """Who runs a task now: its client if nobody is readier, else whoever is, best one that has it or keeps it."""
+        """Return the client that runs a task now: its final one, or the one with the least lag if that is less."""
         target = self._target[task]
         ready = self._clients.readiness
         least = min(ready(name, task) for name in self._clients.states)
@@ -91,12 +90,12 @@ class _Transition:
         return min(able, key=lambda name: (name != former, name not in self._keepers[task], name))
 
     def _trade(self, task: TaskId) -> None:
-        """A keeper that runs the task lets its client keep the standby instead: that needs no warm-up."""
+        """If a client with a standby runs the task, give the standby to the task's final client without a warm-up."""
         if self._runs[task] in self._keepers[task]:
             self._keepers[task] ^= {self._runs[task], self._target[task]}
 
     def _warm_up(self, moved: Collection[TaskId]) -> None:
-        """Choose who warms up now: for active tasks before standbys, of those who lacks least before others."""
+        """Choose the warm-ups: those of active tasks before those of standbys, and those with the least lag first."""
         most = self._clients.rules.max_warmup_replicas
         nearest = sorted(moved, key=lambda task: (self._clients.readiness(self._target[task], task), task))
         wishes = [(task, taker) for task, _, taker in self._wishes if taker != self._runs[task]]

@@ -1,4 +1,4 @@
-"""What an assignment is made of: the clients (processes) with what they had, the rules, and the shares they get."""
+"""The data of an assignment: clients (processes) with their tasks, the rules, and the shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kstreams.processor.topology.sub_topologies import TaskId
 
-NO_STATE = 2**63 - 1  # the lag of a client that has nothing of a task
+NO_STATE = 2**63 - 1  # the lag of a client without state of a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,13 @@ class ClientState:
     Parameters
     ----------
     capacity : int
-        Its threads, at least 1.
+        The number of threads, at least 1.
     active, standby : frozenset of TaskId
-        What it runs, and what it keeps up to date for others (warm-ups too).
+        The tasks that the process runs, and its standby tasks including warm-ups.
     lags : mapping of TaskId to int
-        How many changelog records it lacks, for the tasks of which it has state.
+        The changelog lag in records of the tasks of which the process has state.
     tags : mapping of str to str
-        Where it runs, such as its zone (`client.tag.*`).
+        The settings `client.tag.*`, such as its zone.
     """
 
     capacity: int = 1
@@ -35,12 +35,12 @@ class ClientState:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def lag(self, task: TaskId) -> int:
-        """How much it lacks: nothing of what it runs."""
+        """Return the lag of a task: 0 if the process runs it."""
         return 0 if task in self.active else self.lags.get(task, NO_STATE)
 
 
 class AssignmentRules(NamedTuple):
-    """The settings of the same names."""
+    """The settings of an assignment, by their names."""
 
     num_standby_replicas: int = 0
     max_warmup_replicas: int = 2
@@ -50,7 +50,7 @@ class AssignmentRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientShare:
-    """What one process gets. It treats warm-ups as standbys, until it is caught up and gets them to run."""
+    """The tasks of one process. Warm-ups are standbys that become active tasks when they have caught up."""
 
     active: tuple[TaskId, ...] = ()
     standby: tuple[TaskId, ...] = ()
@@ -58,7 +58,7 @@ class ClientShare:
 
 
 class TaskShares(NamedTuple):
-    """The shares of all clients, and whether they are final: else another assignment follows when warm-ups are done."""
+    """The shares of all clients. If they are not final, another assignment follows when warm-ups have caught up."""
 
     shares: dict[str, ClientShare]
     is_final: bool
@@ -80,13 +80,13 @@ class Clients:
         self._owners = {task: name for name, state in self.states.items() for task in state.active if claims[task] == 1}
 
     def is_caught_up(self, client: str, task: TaskId) -> bool:
-        """Whether a client may run a task at once."""
+        """Return whether a client may run a task without a warm-up."""
         return self.states[client].lag(task) <= self.rules.acceptable_recovery_lag
 
     def readiness(self, client: str, task: TaskId) -> int:
-        """The lag that counts: whoever is caught up is as good as any other that is."""
+        """Return the lag, or 0 if the client is caught up: clients that are caught up are equal."""
         return 0 if self.is_caught_up(client, task) else self.states[client].lag(task)
 
     def former_owner(self, task: TaskId) -> str | None:
-        """The client that runs a task; none when nobody or more than one says so."""
+        """Return the client that runs a task, or None if no client or several ones do."""
         return self._owners.get(task)

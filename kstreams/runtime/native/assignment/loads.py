@@ -1,4 +1,4 @@
-"""`Loads`: how many tasks each client has, by its threads, and moves until all are loaded alike."""
+"""`Loads`: the number of tasks per thread of each client, and moves until they are equal."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from fractions import Fraction
 
 from kstreams.processor.topology.sub_topologies import TaskId
 
-Choose = Callable[[str, str], TaskId | None]  # which task goes from one client to another, if any may
+Choose = Callable[[str, str], TaskId | None]  # returns the task that moves from one client to another, or None
 
 
 class Loads:
-    """Counts of tasks by client.
+    """The number of tasks of each client.
 
     Parameters
     ----------
     capacities : mapping of str to int
     counts : mapping of str to int
-        What each has already.
+        The present number of tasks of each client.
 
     Examples
     --------
@@ -31,19 +31,19 @@ class Loads:
         self.counts = {client: counts.get(client, 0) for client in capacities}
 
     def add(self, client: str, count: int = 1) -> None:
-        """Note that a client gets one more."""
+        """Add to the number of a client's tasks."""
         self.counts[client] += count
 
     def of(self, client: str, more: int = 0) -> Fraction:
-        """Tasks of a thread of a client, with some more."""
+        """Return the number of tasks per thread of a client with `more` tasks."""
         return Fraction(self.counts[client] + more, self._capacities[client])
 
     def lightest(self, clients: Iterable[str]) -> str:
-        """The client that one more task loads least."""
+        """Return the client with the least load after one more task."""
         return min(clients, key=lambda client: (self.of(client, 1), self.of(client), client))
 
     def level(self, choose: Choose, move: Callable[[TaskId, str, str], None]) -> None:
-        """Move tasks, one after the other, as long as one makes the loads more equal."""
+        """Move one task after another as long as a move makes the loads more equal."""
         while (step := self._step(choose)) is not None:
             task, giver, taker = step
             move(task, giver, taker)

@@ -1,4 +1,4 @@
-"""Where standbys are kept: apart from the task's other replicas, where there is state already, in equal numbers."""
+"""`place_standbys`: clients of standbys: away from other replicas, preferably with state, with equal loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kstreams.runtime.native.assignment.loads import Loads
 
 
 class StandbyMove(NamedTuple):
-    """A standby that would even the loads out at a client that has to catch up first."""
+    """A move of a standby that makes loads more equal, to a client that has to catch up first."""
 
     task: TaskId
     giver: str
@@ -20,7 +20,7 @@ class StandbyMove(NamedTuple):
 
 
 class StandbyPlan(NamedTuple):
-    """The clients that keep a standby of each task, and moves that need a warm-up: each helps after those before it."""
+    """The clients of the standbys of each task, and further moves that need a warm-up, in their order."""
 
     keepers: dict[TaskId, set[str]]
     wishes: list[StandbyMove]
@@ -32,16 +32,16 @@ def place_standbys(active: Mapping[TaskId, str], clients: Clients, counts: Mappi
     Parameters
     ----------
     active : mapping of TaskId to str
-        The client that is to run each task with state.
+        The client of each active task with state.
     clients : Clients
     counts : mapping of str to int
-        The active tasks of each client, which count as load.
+        The number of active tasks of each client, which are part of the load.
     """
     return _StandbyPlacement(active, clients, counts).plan()
 
 
 class _StandbyPlacement:
-    """The standbys while they are placed."""
+    """The clients of standbys during the placement."""
 
     def __init__(self, active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> None:
         self._active = active
@@ -51,7 +51,7 @@ class _StandbyPlacement:
         self._wishes: list[StandbyMove] = []
 
     def plan(self) -> StandbyPlan:
-        """Choose replica by replica, then even the loads out: first by moves that leave no task without a replica."""
+        """Choose replica by replica. Then make loads equal, first by moves that need no warm-up."""
         for _ in range(min(self._clients.rules.num_standby_replicas, len(self._clients.states) - 1)):
             for task in self._keepers:
                 self._add(task)
@@ -75,7 +75,7 @@ class _StandbyPlacement:
         self._loads.add(chosen)
 
     def _choose(self, giver: str, taker: str, *, warm: bool) -> TaskId | None:
-        """A standby that may move, with or without a warm-up."""
+        """Return the task of a standby that may move, with or without a warm-up."""
         tasks = (task for task, keepers in self._keepers.items() if giver in keepers)
         return next((task for task in tasks if self._may_move(task, giver, taker, warm=warm)), None)
 
@@ -97,7 +97,7 @@ class _StandbyPlacement:
         return {self._active[task]} | self._keepers[task]
 
     def _distance(self, client: str, other_clients: Collection[str]) -> int:
-        """How many of the tags set a client apart from all others that have the task."""
+        """Return the number of tags by which a client differs from all other clients that have the task."""
         tags = self._clients.rules.rack_tags
         states = self._clients.states
         return sum(
@@ -105,6 +105,6 @@ class _StandbyPlacement:
         )
 
     def _familiarity(self, client: str, task: TaskId) -> int:
-        """Whether a client is caught up, and whether it had the task."""
+        """Return 2 if a client is caught up, plus 1 if it had the task."""
         state = self._clients.states[client]
         return 2 * self._clients.is_caught_up(client, task) + (task in state.standby or task in state.active)
