@@ -1,4 +1,4 @@
-"""The state of a stopped application as a bundle, and from one: changelogs, committed offsets, task metadata."""
+"""`StoppedApplication`: exports the state of a stopped application into a bundle, and imports it from one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TRANSACTION_MS = 3_600_000
 
 
 class StoppedApplication:
-    """An application that does not run: it cannot be started before this is closed.
+    """An application that does not run. It cannot be started before this object is closed.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class StoppedApplication:
     Raises
     ------
     StateError
-        When it is running.
+        If the application runs.
     """
 
     def __init__(self, topology: Topology, config: Config) -> None:
@@ -77,12 +77,12 @@ class StoppedApplication:
         self._resources.close()
 
     def waiting(self) -> list[TopicPartition]:
-        """The partitions that hold records on their way between its tasks.
+        """Return the partitions with unprocessed records between the tasks of the application.
 
         Raises
         ------
         StateError
-            When an operator takes them in turn with records of other topics, which are not processed either.
+            If an operator also reads other topics that have unprocessed records.
         """
         layout = self._layout()
         if self._config.application_id not in self._admin.groups():
@@ -100,7 +100,7 @@ class StoppedApplication:
         return unread
 
     def _behind(self, layout: Layout) -> list[TopicPartition]:
-        """The partitions that hold records which are not processed."""
+        """Return the partitions with unprocessed records."""
         existing = self._admin.topics()
         inputs = [source for plan in layout.tasks for source in plan.inputs if source.topic in existing]
         committed = self._admin.committed(self._config.application_id, inputs)
@@ -109,14 +109,14 @@ class StoppedApplication:
         return [source for source, end in ends.items() if end > processed[source]]
 
     def write(self, folder: Path) -> Bundle:
-        """Write its state.
+        """Write the state into a folder.
 
         Raises
         ------
         StateError
-            When there is none, records wait between its tasks, or the folder is not free.
+            If there is no state, tasks have unprocessed records from other tasks, or the folder is not free.
         TopologyError
-            When it is not the topology that the state was made with, nor one that could go on with it.
+            If the state was written by another topology, and does not fit this one.
         """
         name = self._config.application_id
         if name not in self._admin.groups():
@@ -136,20 +136,20 @@ class StoppedApplication:
         return write_bundle(folder, origin, self._rows(layout, committed))
 
     def take(self, bundle: Bundle, *, replace: bool) -> None:
-        """Go on from a bundle. Everything is checked before anything changes, and becomes visible as one.
+        """Import a bundle. It is checked before anything changes, and becomes visible in one transaction.
 
         Parameters
         ----------
         bundle : Bundle
         replace : bool
-            Whether to forget the state that it has.
+            Whether to delete the present state.
 
         Raises
         ------
         StateError
-            When it has state already, or the bundle is damaged or of something else.
+            If the application has state, or the bundle is damaged or of another kind.
         TopologyError
-            When the bundle does not fit the topology.
+            If the bundle does not fit the topology.
         """
         require_fitting(bundle, self._topology, self._layout(), self._config.application_id, self._admin)
         if not replace:
@@ -157,7 +157,7 @@ class StoppedApplication:
         forget(self._topology, self._config, self._admin)
         layout = prepare_topics(self._topology, self._config, self._admin)
         settings = self._config.prefixed("producer.")
-        # The id is that of the first thread: its start, as the next import, ends what an interrupted import leaves.
+        # The id is that of the first thread: its start, as the next import, aborts an interrupted import.
         ours = {"transactional.id": f"{self._config.application_id}-1", "transaction.timeout.ms": _TRANSACTION_MS}
         with self._log.producer(settings | ours) as producer:
             producer.begin_transaction()
@@ -169,7 +169,7 @@ class StoppedApplication:
         TopologyFile(self._folder).accept(self._shape)
 
     def _layout(self) -> Layout:
-        """The topology on the topics of the user's that there are; raises where it could not be started."""
+        """Lay the topology out on the user's topics. Raises the errors of a start."""
         own = internal_topics(self._topology, self._config.application_id)
         described = self._admin.topics(required_topics(self._topology, self._config))
         topics = {name: topic.partitions for name, topic in described.items() if name not in own}
@@ -191,7 +191,7 @@ class StoppedApplication:
     def _taken(
         self, plan: TaskPlan, rows: TaskRows, origin: Origin, within: frozenset[str], producer: Producer
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Write the stores of a task; the offsets to commit for its inputs, with its metadata."""
+        """Write the stores of a task. Return the offsets to commit for its inputs, with the metadata."""
         ends = {store.name: self._write(plan, store, rows, producer) for store in plan.sub_topology.stores}
         metadata = {**rows.metadata, ENDED: int(origin.ended), **encode_changelog_ends(_known(ends))}
         starts = self._admin.end_offsets([source for source in plan.inputs if source.topic in within])
@@ -200,10 +200,10 @@ class StoppedApplication:
         return with_task_metadata(dict(sorted(starts.items())), metadata, changelogs, ends)
 
     def _write(self, plan: TaskPlan, store: StoreBuilder, rows: TaskRows, producer: Producer) -> int | None:
-        """Write the rows of a store to what it is restored from; where its changelog ends then, if it has one."""
+        """Write the rows of a store to its changelog and return its end offset, or write them to disk."""
         changes = rows.stores.get(store.name)
         if store.source_topic is not None:
-            return None  # its input topic holds them
+            return None  # its input topic has the rows
         if store.logging:
             source = TopicPartition(changelog_topic(self._config.application_id, store.name), plan.partition)
             return 0 if changes is None else _appended(producer, store, source, changes)
@@ -219,7 +219,7 @@ class StoppedApplication:
         return None
 
     def _write_to_disk(self, plan: TaskPlan, store: StoreBuilder, changes: Changes) -> None:
-        """Write a store that nothing else keeps; its folder is moved into its place when the import counts."""
+        """Write a store without a changelog. Its folder is moved into place after the transaction."""
         stores = [builder for builder in plan.sub_topology.stores if builder.store == "rocksdb"]
         state = open_task_state(stores, TopologyFile(self._folder).waiting(str(plan.id)))
         for part in in_parts(changes):
@@ -254,7 +254,7 @@ class StoppedApplication:
 
 
 def _within(layout: Layout) -> frozenset[str]:
-    """Real names of the topics through which its tasks hand records to each other."""
+    """Return the real names of the topics between the tasks of an application."""
     return layout.through.union(layout.topic_names.values())
 
 
@@ -268,7 +268,7 @@ def _without_changelogs(metadata: Mapping[str, int]) -> dict[str, int]:
 
 
 def _appended(producer: Producer, store: StoreBuilder, source: TopicPartition, changes: Changes) -> int:
-    """Write the rows of a changelog; where it ends then."""
+    """Write the rows of a changelog. Return its end offset."""
     ends = [0]
 
     def delivered(delivery: Delivery) -> None:

@@ -1,7 +1,7 @@
-"""Checks that a changelog still holds what was written to it: a store is never restored with less in silence.
+"""`check_changelog`: checks that a changelog has lost no records, before a store is restored from it.
 
-Each commit keeps in the task metadata where the changelogs ended. A store that never wrote anything has no such offset,
-or 0, and an empty changelog is right for it; a changelog that ends before that offset has lost records.
+Each commit writes the end offsets of changelogs to the task metadata. A store that never wrote a record has no such
+offset, or 0, and its changelog may be empty. A changelog that ends before its offset has lost records.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Changelog(NamedTuple):
     store : str
     source : TopicPartition
     known : int or None
-        Up to where the store on disk holds it; None when it holds nothing.
+        The offset up to which the store on disk has the changelog. None if it has nothing.
     written : int
-        Where it ended when input offsets were committed last; 0 when nothing was.
+        The end offset at the last commit. 0 if there was none.
     """
 
     store: str
@@ -36,7 +36,7 @@ class Changelog(NamedTuple):
 
 
 def encode_changelog_ends(ends: Mapping[str, int]) -> dict[str, int]:
-    """The entries of the task metadata that say where changelogs end, by store.
+    """Return the entries of the task metadata for the end offsets of changelogs, by store.
 
     Examples
     --------
@@ -47,20 +47,20 @@ def encode_changelog_ends(ends: Mapping[str, int]) -> dict[str, int]:
 
 
 def decode_changelog_ends(metadata: Mapping[str, int]) -> dict[str, int]:
-    """What `encode_changelog_ends` put into task metadata."""
+    """Return the end offsets that `encode_changelog_ends` has encoded."""
     return {name.removeprefix(_PREFIX): end for name, end in metadata.items() if name.startswith(_PREFIX)}
 
 
 def check_changelog(changelog: Changelog, admin: Admin) -> None:
-    """Raise where records are missing.
+    """Raise StateError if records are missing.
 
-    The beginning of a changelog that is only compacted never moves: if it is behind what the store holds, records were
-    deleted. Retention moves that of windows; what it deletes has expired.
+    Compaction never moves the beginning of a changelog. If it begins after the offset of the store, records were
+    deleted. Retention moves the beginning of changelogs of windows, and deletes expired rows only.
 
     Raises
     ------
     StateError
-        When records are gone that the store or the committed offsets depend on; says what to do.
+        If records are missing on which the store or the committed offsets depend. The message says what to do.
     """
     source = changelog.source
     last_offset = changelog.known or 0

@@ -1,4 +1,4 @@
-"""What an application leaves when it is to begin anew: nothing in the log, nothing in its state folder."""
+"""`forget`: deletes the internal topics, the committed offsets and the state of an application."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGUN = "reset-begun"
 
 
 def remains(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
-    """The internal topics, those of earlier versions too, the state and the committed offsets that are there."""
+    """Return the existing internal topics, also of earlier topologies, the state and the committed offsets."""
     existing = admin.topics()
     name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
@@ -36,10 +36,10 @@ def remains(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
 
 
 def forget(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
-    """Delete what remains of an application whose locks the caller holds; what that was.
+    """Delete what remains of an application whose locks the caller holds. Return the deletions.
 
-    That counts as one: if it is interrupted, the application does not start before it is finished. The offsets go after
-    all that belongs to them, so that a process elsewhere does not begin anew on old state either.
+    If it is interrupted, the application does not start before it is finished. The offsets are deleted last, so that a
+    process on another machine does not process the input again with old state.
     """
     deletions = remains(topology, config, admin)
     write_private(_begun(config), b"")
@@ -55,7 +55,7 @@ def forget(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
 
 
 def refuse_half_forgotten(config: Config) -> None:
-    """Raise StateError when a reset was begun and not finished."""
+    """Raise StateError if a reset was interrupted."""
     if _begun(config).exists():
         raise StateError(
             f"The reset of the application {config.application_id!r} was interrupted, and a part of its state is gone: "
@@ -64,10 +64,10 @@ def refuse_half_forgotten(config: Config) -> None:
 
 
 def _begun(config: Config) -> Path:
-    """The file that is there while a reset is not finished."""
+    """Return the file that exists while a reset is not finished."""
     return state_folder(config) / _BEGUN
 
 
 def _stores(config: Config) -> Iterator[Path]:
-    """The folders of tasks, global tables and further processes."""
+    """Return the folders of tasks, global tables and further processes."""
     return (entry for entry in state_folder(config).iterdir() if entry.is_dir())

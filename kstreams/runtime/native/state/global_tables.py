@@ -1,4 +1,4 @@
-"""`GlobalTables`: each table holds a whole topic, is loaded before the tasks start, and is updated by one thread."""
+"""`GlobalTables`: tables of whole topics, loaded before the tasks start, and updated by one thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kstreams.state.committed import CommittedViews
 
 
 class ReadWriteLock:
-    """A writer that waits goes before new readers."""
+    """A lock for many readers or one writer. A waiting writer precedes new readers."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -31,20 +31,20 @@ class ReadWriteLock:
         self._writer = False
 
     def acquire_shared(self) -> None:
-        """Wait until nobody writes or waits to write."""
+        """Wait until no writer has the lock or waits for it, and read."""
         with self._changed:
             self._changed.wait_for(lambda: not self._writer)
             self._readers += 1
 
     def release_shared(self) -> None:
-        """Undo `acquire_shared`."""
+        """End the reading that `acquire_shared` began."""
         with self._changed:
             self._readers -= 1
             self._changed.notify_all()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else reads or writes inside."""
+        """Hold the lock for writing."""
         with self._changed:
             self._changed.wait_for(lambda: not self._writer)
             self._writer = True
@@ -68,16 +68,16 @@ class GlobalTables:
     Parameters
     ----------
     sub_topologies : sequence of SubTopology
-        Those that fill global tables.
+        The sub-topologies that fill global tables.
     folder : Path
-        Of their stores; emptied at every start, since their topics hold everything.
+        The folder of the stores. It is emptied at every start, because the topics have all rows.
     application : Application
     poll_s : float
-        How long a poll waits for records.
+        The longest wait of a poll for records.
     limits : StateLimits
-        The memory for their stores.
+        The memory limits of the stores.
     consumer, admin
-        To read the topics.
+        The clients that read the topics.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class GlobalTables:
         self._states: list[TaskState] = []
         self.stores: dict[str, StateStore] = {}
         self.committed: dict[str, CommittedViews] = {}
-        """By store: what holds the table as it was after its last update, for those that keep bytes."""
+        """The views of tables as of their last update, by store, for stores with bytes."""
         shutil.rmtree(folder, ignore_errors=True)
         for sub in sub_topologies:
             state = open_task_state(
@@ -115,7 +115,7 @@ class GlobalTables:
             self._task_of |= {topic: task for source in sub.sources for topic in source.topics}
 
     def load(self) -> None:
-        """Read the topics up to where they end now."""
+        """Read the topics up to their present ends."""
         described = {topic: self._admin.describe_topic(topic).partitions for topic in self._task_of}
         sources = [TopicPartition(topic, partition) for topic, n in described.items() for partition in range(n)]
         self._consumer.assign(sources)
@@ -124,31 +124,31 @@ class GlobalTables:
             self._take(self._poll_s)
 
     def follow(self, stopping: threading.Event) -> None:
-        """Apply new records until `stopping`, or until they are closed."""
+        """Apply new records until `stopping` is set, or the tables are closed."""
         while self._task_of and not (stopping.is_set() or self._closed.is_set()):
             self._take(self._poll_s)
 
     def owns(self, damage: CorruptStateError) -> bool:
-        """Whether it is their stores that are damaged."""
+        """Return whether the damage is in stores of global tables."""
         return damage.folder is not None and self._folder in damage.folder.parents
 
     @property
     def tasks(self) -> list[Task]:
-        """Those that fill the tables, one for each sub-topology."""
+        """The tasks that fill the tables, one per sub-topology."""
         return list(dict.fromkeys(self._task_of.values()))
 
     @property
     def is_damaged(self) -> bool:
-        """Whether they are to be opened again."""
+        """True if stores are damaged, so that the tables have to be loaded again."""
         return self._is_damaged
 
     def mark_damaged(self) -> None:
-        """Note that their stores are damaged."""
+        """Note that stores of global tables are damaged."""
         self._is_damaged = True
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """The tables do not change inside: tasks may read them."""
+        """Hold off updates, so that tasks may read the tables."""
         if not self._task_of:
             yield
             return
@@ -164,7 +164,7 @@ class GlobalTables:
             return query()
 
     def close(self) -> None:
-        """Release the stores."""
+        """Close the stores."""
         self._closed.set()
         with self._lock.exclusive(), ExitStack() as closing:
             for state in self._states:
@@ -188,7 +188,7 @@ class GlobalTables:
 
 
 class _NoSinks:
-    """The collector of a task that has no sinks."""
+    """The collector of a task without sinks."""
 
     def partitions(self, topic: str) -> int:
         raise TopologyError(f"a global table cannot write to {topic}")

@@ -1,4 +1,4 @@
-"""Which process uses which state folder, and whether a run may share its application with others."""
+"""Locks on state folders, and on applications that a run may or may not share with other processes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _LOCK = ".lock"
 
 
 class ProcessFolder(NamedTuple):
-    """The state folder of one process, and the locks that it holds."""
+    """The state folder of one process, with its locks."""
 
     path: Path
     locks: tuple[FileLock, ...]
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the locks."""
         for lock in self.locks:
             lock.release()
 
 
 def state_folder(config: Config) -> Path:
-    """Where the application keeps its stores; those of further processes lie in `process-2` and so on within it."""
+    """Return the state folder of the first process. Those of further processes are `process-2` and so on within it."""
     return Path(config["state.dir"]) / config.application_id
 
 
 def lock_alone(config: Config) -> ProcessFolder:
-    """The application for one process alone, with its first state folder.
+    """Lock the application for this process alone, with its first state folder.
 
     Raises
     ------
     StateError
-        When another process runs the application or uses the folder.
+        If another process runs the application or uses the folder.
     """
     log = _lock_home(config, shared=False)
     folder = state_folder(config)
@@ -50,18 +50,18 @@ def lock_alone(config: Config) -> ProcessFolder:
 
 
 def lock_folder(config: Config) -> ProcessFolder:
-    """The first state folder of the application alone, wherever its topics are; raises as `lock_alone`."""
+    """Lock the first state folder of the application, wherever its topics are. Raises as `lock_alone`."""
     folder = state_folder(config)
     return ProcessFolder(folder, (FileLock(folder / _LOCK, f"The state folder {folder}"),))
 
 
 def lock_shared(config: Config) -> ProcessFolder:
-    """The application together with other processes, with the first state folder that none of them uses.
+    """Lock the application together with other processes, with the first state folder that none of them uses.
 
     Raises
     ------
     StateError
-        While a process has it alone.
+        If a process has locked the application alone.
     """
     log = _lock_home(config, shared=True)
     first = state_folder(config)
@@ -76,7 +76,7 @@ def lock_shared(config: Config) -> ProcessFolder:
 
 
 def _lock_home(config: Config, *, shared: bool) -> list[FileLock]:
-    """The lock on the application in a home that keeps files on this machine; others see to that themselves."""
+    """Lock the application in a home with files on this machine. Other homes have their own locks."""
     home = home_of(config)
     name = config.application_id
     path = home.lock_file(name)

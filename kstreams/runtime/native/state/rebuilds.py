@@ -23,16 +23,16 @@ class Rebuilds:
     ----------
     application_id : str
     state_folder : Path
-        Where its stores lie.
+        The folder of its stores.
     """
 
     def __init__(self, application_id: str, state_folder: Path) -> None:
         self._application_id = application_id
         self._state_folder = state_folder
-        self._unproven: set[Path] = set()  # task folders that were cleared, and not committed since
+        self._unproven: set[Path] = set()  # task folders whose stores were deleted, without a commit since
         self._lock = threading.Lock()
         self.count = 0
-        """How often stores were rebuilt."""
+        """The number of rebuilds of stores."""
 
     def delete_damaged(self, damage: CorruptStateError, plans: Sequence[TaskPlan], tables: GlobalTables) -> None:
         """Delete the damaged files of a task, or mark the global tables as damaged.
@@ -41,14 +41,14 @@ class Rebuilds:
         ----------
         damage : CorruptStateError
         plans : sequence of TaskPlan
-            One of them owns the files, unless they belong to the global tables.
+            The tasks, one of which owns the files unless they belong to global tables.
         tables : GlobalTables
-            They are loaded from their topics whenever they are opened.
+            The global tables, which are loaded from their topics whenever they are opened.
 
         Raises
         ------
         StateError
-            When a store has nothing to be restored from, or when the damage comes again at once.
+            If a store has no topic to be restored from, or is damaged again before the next commit.
         """
         if damage.folder is None:
             raise damage
@@ -80,7 +80,7 @@ class Rebuilds:
         logger.warning("%s. They are rebuilt from their topics", damage)
 
     def committed(self, plans: Iterable[TaskPlan]) -> None:
-        """These tasks have committed: their stores are sound."""
+        """Note that tasks have committed, so that their rebuilt stores are not damaged."""
         self._unproven.difference_update(map(self._folder, plans))
 
     def _folder(self, plan: TaskPlan) -> Path:

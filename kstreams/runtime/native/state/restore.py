@@ -1,4 +1,4 @@
-"""Restores the stores of a task from their changelogs: only what the disk does not hold yet."""
+"""`StoreRestorer`: restores the stores of a task from their changelogs, from the offset of the disk on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kstreams.state.api import StoreBuilder, TaskState
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 0.05  # a changelog often ends with marks of transactions: there is nothing to wait for
-_POLL_ROWS = 500_000  # big batches: the store sorts each and hands it to RocksDB as one file
+_POLL_S = 0.05  # a changelog often ends with transaction markers, after which no record comes
+_POLL_ROWS = 500_000  # large batches, because the store sorts each and ingests it into RocksDB as one file
 
 
 class RestoreProgress(NamedTuple):
-    """How far the restore of one store has come.
+    """The progress of the restore of one store.
 
-    `restored` and `total` are offsets of the changelog counted from where the restore began.
+    `restored` and `total` are changelog offsets, counted from the first offset of the restore.
     """
 
     task: str
@@ -47,12 +47,12 @@ class StoreRestorer:
     ----------
     application : Application
     consumer : Consumer
-        Reads the topics; its assignment is changed.
+        Reads the topics. Its assignment is changed.
     admin : Admin
     on_restore : callable
-        Called after every batch, and once at the start and at the end of each store that lacks something.
+        Called after every batch, and at the start and the end of the restore of each store.
     is_stopping : callable
-        Called between batches; an interrupted restore is continued the next time.
+        Called between batches. The next restore continues an interrupted one.
     """
 
     application: Application
@@ -64,27 +64,27 @@ class StoreRestorer:
     def restore(
         self, plan: TaskPlan, state: TaskState, committed: Offsets, read_to: Mapping[TopicPartition, int] | None = None
     ) -> dict[str, int]:
-        """Restore the stores of one task, from their changelogs or from the input topics that they keep.
+        """Restore the stores of one task from their changelogs, or from input topics that serve as changelogs.
 
         Parameters
         ----------
         plan : TaskPlan
         state : TaskState
-            Its open stores.
+            The open stores.
         committed : mapping
-            How far the task's input was processed: a store that keeps an input topic is restored up to there.
+            The committed offsets. A store of an input topic is restored up to the committed offset of the topic.
         read_to : mapping of TopicPartition to int, optional
-            Up to where changelogs have been read already: that is behind marks of transactions, which no store holds.
+            The offsets up to which changelogs have been read, after transaction markers, which stores do not have.
 
         Returns
         -------
         dict of str to int
-            Where the changelogs of logged stores end.
+            The end offsets of the changelogs of logged stores.
 
         Raises
         ------
         StateError
-            When a changelog has lost records that the store or the committed offsets stand for.
+            If a changelog has lost records on which the store or the committed offsets depend.
         """
         stores = plan.sub_topology.stores
         changelogs = {store.name: changelog_of(store, plan, self.application.id) for store in stores}
@@ -106,7 +106,7 @@ class StoreRestorer:
     def _begins_and_ends(
         self, plan: TaskPlan, sources: list[TopicPartition], committed: Offsets
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """The offsets between which the sources hold what stores hold: of inputs only what was processed."""
+        """Return the first and the end offsets of the sources. Inputs end at the committed offset."""
         begins = self.admin.beginning_offsets(sources)
         ends = self.admin.end_offsets(sources)
         inputs = [source for source in sources if source in plan.inputs]
@@ -135,7 +135,7 @@ class StoreRestorer:
         logger.info("task %s: restored %s", task, store)
 
     def accepted(self, plan: TaskPlan, topic: TopicPartition) -> Accepted:
-        """What a store accepts of its topic: of a changelog every record, of an input those that its source read."""
+        """Return the filter of a store's records: all of a changelog, or those that the source of an input reads."""
         reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
         if reader is None:
             return lambda batch: batch
@@ -143,7 +143,7 @@ class StoreRestorer:
 
 
 def changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
-    """What a store is restored from; None when it has no changelog."""
+    """Return the partition from which a store is restored, or None if it has no changelog."""
     if store.source_topic is not None:
         source = TopicPartition(store.source_topic, plan.partition)
         return source if source in plan.inputs else None

@@ -1,4 +1,4 @@
-"""`StoppedStores`: the stores of an application that does not run, as its last commit left them on this machine."""
+"""`StoppedStores`: the stores of a stopped application on this machine, as of its last commit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
 
 
 class StoppedStores:
-    """The stores on disk; the application cannot be started before this is closed.
+    """The stores on disk. The application cannot be started before this object is closed.
 
     Parameters
     ----------
-    kept : KeptStores
+    stores : StoreDescriptions
     config : Config
 
     Raises
     ------
     StateError
-        When the application runs, or has no state here.
+        If the application runs, or has no state on this machine.
     """
 
     def __init__(self, stores: StoreDescriptions, config: Config) -> None:
@@ -47,21 +47,21 @@ class StoppedStores:
         self._resources.close()
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store, all its partitions that are here; raises as `partitions`."""
+        """Return a store with its partitions on this machine. Raises as `partitions`."""
         store: ReadOnlyStore = self._kept.builder(name).read_only(self.partitions(name))
         return store
 
     def partitions(self, name: str) -> list[CommittedPartition]:
-        """The partitions of a store that are here, in their order.
+        """Return the partitions of a store on this machine, in their order.
 
-        Of a partition that several processes have kept, it is what the last of them has.
+        If several processes have a partition, return the one with the greatest changelog offset.
 
         Raises
         ------
         StateError
-            When no bytes of it are here.
+            If the machine has no bytes of the store.
         TopologyError
-            When the state is that of another topology.
+            If the state is that of another topology.
         """
         builder = self._kept.builder(name)
         if builder.store != "rocksdb" or not builder.kind.reads_committed:
@@ -76,7 +76,7 @@ class StoppedStores:
         return [CommittedPartition(number, state.committed, name) for number, state in sorted(latest.items())]
 
     def _tasks(self, name: str, folder: Path) -> list[tuple[int, TaskState]]:
-        """The tasks with a store that a process has kept, by partition."""
+        """Return the tasks with a store in the folder of a process, with their partitions."""
         sub_topology, stores = self._kept.tasks_in(folder, name)
         places = [
             folder_of_task
@@ -93,6 +93,6 @@ class StoppedStores:
 
 
 def _end(state: TaskState, store: str) -> int:
-    """How far in its changelog a store is."""
+    """Return the changelog offset of a store, or -1 if it has none."""
     offset = state.changelog_offset(store)
     return -1 if offset is None else offset

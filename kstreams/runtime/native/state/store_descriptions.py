@@ -1,4 +1,4 @@
-"""Which stores a state folder keeps: as a topology declares them, or as the folder itself describes them."""
+"""The stores in a state folder: as a topology declares them, or as the folder describes them."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from kstreams.state.store_builder import StoreBuilder, store_kind, store_named
 
 
 class TasksOfStore(NamedTuple):
-    """The tasks in a folder that have a store: the number of their sub-topology there, and all its stores."""
+    """The tasks in a folder that have a store: the number of their sub-topology, and all stores of it."""
 
     sub_topology: int
     stores: Sequence[StoreBuilder]
 
 
 class StoreDescriptions(Protocol):
-    """What is known of the stores of an application that does not run."""
+    """The descriptions of the stores of a stopped application."""
 
     def locked(self, config: Config) -> ProcessFolder:
-        """Keep others from running it."""
+        """Lock the application, so that no process runs it."""
         ...
 
     def builder(self, name: str) -> StoreBuilder:
-        """The description of a store; raises StateError when there is none of this name."""
+        """Return the description of a store. Raises StateError if there is no store of this name."""
         ...
 
     def tasks_in(self, folder: Path, name: str) -> TasksOfStore:
-        """Which tasks of a folder have a store; raises TopologyError when the folder is that of another topology."""
+        """Return the tasks of a folder that have a store. Raises TopologyError if another topology wrote the folder."""
         ...
 
 
@@ -66,17 +66,17 @@ class DeclaredStores:
 
 
 class DescribedStores:
-    """The stores that `topology.json` in the state folder of an application describes: those of built-in types.
+    """The stores with built-in types that `topology.json` in the state folder of an application describes.
 
     Parameters
     ----------
     config : Config
     registry : callable
-        `() -> SchemaRegistry`; not called unless types need it.
+        `() -> SchemaRegistry`, called only if types need it.
     """
 
     def __init__(self, config: Config, registry: Callable[[], SchemaRegistry]) -> None:
-        # Keys to look for are written as the application wrote them last: the folder does not say with which schema.
+        # Keys of look-ups are written with the latest schema: the folder does not name the schema.
         self._binding = SerdeBinding(config.replace({"use.latest.version": True}), registry)
         self._described = {store.name: store for store in TopologyFile(state_folder(config)).read().stores}
 

@@ -1,7 +1,7 @@
-"""Task metadata: what a task keeps with its committed offsets, so that a restart changes no decision about time.
+"""Task metadata: the times of a task, committed with its offsets, so that a restart changes no decision about time.
 
-Kafka takes 4,096 bytes with an offset. What is more than that stands with further offsets that the task commits: those
-at which its changelogs end. All of them are committed as one.
+Kafka accepts 4,096 bytes of metadata with an offset. Further metadata is committed with the end offsets of the task's
+changelogs, in the same commit.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.topics import changelog_topic
 
 _VERSION = 2
-_MOST_BYTES = 3_900  # of all entries of a text
+_MOST_BYTES = 3_900  # the size of the entries of one text
 ENDED = "end_of_input"
-"""Whether the end of bounded input was processed, and nothing since."""
+"""The entry that is 1 if the end of bounded input was processed, and no record since."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def encode_task_metadata(metadata: Mapping[str, int], places: int = 1) -> list[str]:
-    """The texts that are committed with offsets: one, or several where Kafka would not take one.
+    """Return the texts to commit with offsets: one, or several if one is too long for Kafka.
 
-    The first goes with an input, the others with the changelogs of the task, in their order. If there are too few, the
-    last text is as long as it must be.
+    The first is committed with an input, and the others with the changelogs of the task, in their order. If there are
+    too few changelogs, the last text is longer.
 
     Examples
     --------
@@ -58,17 +58,17 @@ def with_task_metadata(
     changelogs: Mapping[str, TopicPartition],
     ends: Mapping[str, int | None],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit for a task: its metadata goes with the first of its inputs, and with changelogs.
+    """Return the commit of a task. Its metadata is committed with the first input, and with changelogs.
 
     Parameters
     ----------
     offsets : mapping of TopicPartition to int
-        Of its inputs, that of the first one first.
+        The offsets of the inputs, beginning with the first input.
     metadata : mapping of str to int
     changelogs : mapping of str to TopicPartition
-        As `changelogs_of` gives them.
+        The result of `changelogs_of`.
     ends : mapping of str to int or None
-        Where these end, by store.
+        The end offsets of the changelogs, by store.
     """
     text, *further_texts = encode_task_metadata(metadata, 1 + len(changelogs))
     with_inputs = {
@@ -82,19 +82,19 @@ def with_task_metadata(
 
 
 def committed_task_metadata(plan: TaskPlan, committed: Offsets, application_id: str) -> dict[str, int]:
-    """The metadata that was committed with the offsets of a task; empty at first.
+    """Return the metadata that was committed with the offsets of a task, empty before the first commit.
 
     Parameters
     ----------
     plan : TaskPlan
     committed : mapping
-        What was committed for its `metadata_places`.
+        The committed offsets of its `metadata_places`.
     application_id : str
 
     Raises
     ------
     LogFormatError
-        When a newer version wrote it.
+        If a newer version of kstreams wrote it.
     """
     with_text = (committed[source] for source in plan.inputs if source in committed and committed[source].metadata)
     first = next(with_text, None)
@@ -106,18 +106,18 @@ def committed_task_metadata(plan: TaskPlan, committed: Offsets, application_id: 
 
 
 def changelogs_of(plan: TaskPlan, application_id: str) -> dict[str, TopicPartition]:
-    """The changelogs of a task by store, in the order of its stores."""
+    """Return the changelogs of a task by store, in the order of its stores."""
     logged = [store.name for store in plan.sub_topology.stores if store.logging and store.source_topic is None]
     return {name: TopicPartition(changelog_topic(application_id, name), plan.partition) for name in logged}
 
 
 def metadata_places(plan: TaskPlan, application_id: str) -> list[TopicPartition]:
-    """The partitions whose committed offsets may carry metadata of a task: its inputs and its changelogs."""
+    """Return the partitions whose committed offsets may have metadata of a task: its inputs and changelogs."""
     return [*plan.inputs, *changelogs_of(plan, application_id).values()]
 
 
 def _decoded(committed: OffsetAndMetadata | None) -> dict[str, Any]:
-    """What a text says; nothing for one that another application committed."""
+    """Decode a text. A text of another application has no entries."""
     if committed is None or not committed.metadata.startswith('{"v":'):
         return {"memo": {}}
     read: dict[str, Any] = json.loads(committed.metadata)

@@ -1,4 +1,4 @@
-"""`TopologyFile`: which topology wrote the state; a changed one is accepted where its state still fits."""
+"""`TopologyFile`: the topology that wrote the state. A changed topology is accepted if its state fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOVING = "moving-"
 
 
 class TopologyFile:
-    """The fingerprint of a topology, kept in the state folder of an application.
+    """The fingerprint of a topology in the state folder of an application.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class TopologyFile:
 
     @property
     def exists(self) -> bool:
-        """Whether an application has run here."""
+        """True if the application has run in this folder."""
         return self._path.exists()
 
     def read(self) -> TopologyFingerprint:
-        """What the state was written with; empty when nothing is known."""
+        """Return the fingerprint of the topology that wrote the state, or an empty one if the file does not exist."""
         return (
             decode_fingerprint(self._path.read_bytes(), str(self._path))
             if self._path.exists()
@@ -51,7 +51,7 @@ class TopologyFile:
         Raises
         ------
         TopologyError
-            When the state does not fit the new topology: lists what has changed.
+            If the state does not fit the new topology. The message lists the changes.
         """
         old = _with_state(self.read(), application_id, admin)
         differences = changes(old, new) if old.stores else []
@@ -108,7 +108,7 @@ def _with_state(shape: TopologyFingerprint, application_id: str, admin: Admin) -
 
 
 def _ends(topic: str, application_id: str, admin: Admin) -> dict[TopicPartition, int]:
-    """Where the partitions of an internal topic end that hold something."""
+    """Return the end offsets of the partitions of an internal topic that have records."""
     description = admin.topics().get(f"{application_id}-{topic}")
     sources = (
         []
@@ -119,7 +119,7 @@ def _ends(topic: str, application_id: str, admin: Admin) -> dict[TopicPartition,
 
 
 def _is_waiting(topic: str, application_id: str, admin: Admin) -> bool:
-    """Whether an internal topic holds records that are not processed."""
+    """Return whether an internal topic has records that are not processed."""
     ends = _ends(topic, application_id, admin)
     committed = admin.committed(application_id, list(ends))
     return any(source not in committed or committed[source].offset < end for source, end in ends.items())
