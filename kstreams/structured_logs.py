@@ -1,6 +1,6 @@
-"""Formatters of `logging` whose lines say of which application, thread and task they are: `JsonLines`, `HumanLines`.
+"""Formatters of `logging` whose lines name the application, thread and task: `JsonLines`, `HumanLines`.
 
-`kstreams run --log-format` uses them. In a program of your own, give one to a handler of yours.
+`kstreams run --log-format` uses them. In a program of your own, set one as the formatter of a handler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kstreams.processor.context.current_task import current_task
 
 
 def is_shown(record: logging.LogRecord) -> bool:
-    """Whether a line is shown: of installed packages warnings only, unless somebody set a level for them.
+    """Return whether a line is shown. Installed packages show only warnings, unless a level is set for them.
 
     Examples
     --------
@@ -34,7 +34,7 @@ _is_installed = lru_cache(maxsize=1024)(is_installed)
 
 
 def _has_level(name: str) -> bool:
-    """Whether a logger, or one above it apart from the root, has a level of its own."""
+    """Return whether a logger, or a parent of it except the root, has a level of its own."""
     logger: logging.Logger | None = logging.getLogger(name)
     while logger is not None and logger.parent is not None:
         if logger.level:
@@ -44,7 +44,7 @@ def _has_level(name: str) -> bool:
 
 
 class BriefLines(logging.Formatter):
-    """The message alone, after who says it: kstreams, or level and name of the user's logger.
+    """Lines of the message after its origin: kstreams, or level and name of the user's logger.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class BriefLines(logging.Formatter):
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Its first line."""
+        """Return the first line of a record."""
         is_ours = record.name.partition(".")[0] == "kstreams"
         return f"{'kstreams' if is_ours else f'{record.levelname} {record.name}'}: {record.message}"
 
@@ -63,7 +63,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 class _ApplicationLines(logging.Formatter):
-    """A line knows its application, and no secret of the configuration is in it."""
+    """The base of formatters that name the application and mask the secrets of its configuration."""
 
     def __init__(self, config: Config | Mapping[str, Any] | None = None, form: str | None = None) -> None:
         super().__init__(form)
@@ -71,16 +71,15 @@ class _ApplicationLines(logging.Formatter):
         self._application: str | None = self._settings["application.id"]
 
     def masked(self, text: str) -> str:
-        """A text without the secrets of the configuration."""
+        """Return a text without the secrets of the configuration."""
         return masked(text, self._settings.explicit)
 
 
 class JsonLines(_ApplicationLines):
-    """Each line is a JSON object: time (UTC), level, logger, message, application, process, thread.
+    """Lines that are JSON objects: time (UTC), level, logger, message, application, process, thread.
 
-    The task is named in lines that come from within one; `exception` has the whole stack trace, `stack` that which
-    `stack_info` asks for; what a caller of
-    `logging` gives as `extra` stands under `extra`. Values of settings that are secrets are shown as `****`.
+    Lines that a task logs name the task. `exception` has the whole stack trace, `stack` the one of `stack_info`, and
+    `extra` the `extra` of the logging call. Secret settings are masked as `****`.
 
     Parameters
     ----------
@@ -97,7 +96,7 @@ class JsonLines(_ApplicationLines):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record on one line."""
+        """Return the record on one line."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname,
@@ -124,7 +123,7 @@ class JsonLines(_ApplicationLines):
 
 
 def _json(fields: Mapping[str, Any]) -> str:
-    """An object of JSON; values that JSON cannot hold, as surrogates and circles, stand there as text."""
+    """Return a JSON object; values that JSON cannot represent, such as surrogates and cycles, become strings."""
     return _encode({name: _value(value) for name, value in fields.items()}).decode()
 
 
@@ -136,7 +135,7 @@ def _value(value: Any) -> msgspec.Raw:
 
 
 class HumanLines(_ApplicationLines):
-    """Each line begins with time, level, application, thread and task; a stack trace follows on lines of its own.
+    """Lines that begin with time, level, application, thread and task; a stack trace follows on lines of its own.
 
     Parameters
     ----------
@@ -155,15 +154,15 @@ class HumanLines(_ApplicationLines):
         super().__init__(config, "%(asctime)s %(levelname)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text."""
+        """Return the record as text."""
         return self.masked(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Its first line."""
+        """Return the first line of a record."""
         task = current_task()
         places = (self._application, record.threadName, task and f"task {task}", record.name)
         return f"{super().formatMessage(record)} {' '.join(filter(None, places))}: {record.message}"
 
 
 LINE_FORMATS: dict[str, Callable[[Config], logging.Formatter]] = {"human": HumanLines, "json": JsonLines}
-"""By the values of `logging.format`; `brief` lines are those of the command line."""
+"""The formatters by the values of `logging.format`; the command line has `brief` lines."""

@@ -216,7 +216,7 @@ class TransactionCoordinator(Protocol):
 
 
 class Consumer(Protocol):
-    """Reads assigned partitions in offset order. Not shared between threads. Usable as a context manager."""
+    """A reader of assigned partitions in offset order. It is not thread-safe, and is usable as a context manager."""
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions; those read before keep their position, new ones start at the beginning."""

@@ -51,7 +51,7 @@ class ProducerInterceptor:
         return record
 
     def on_acknowledgement(self, delivery: Delivery) -> None:
-        """Called after a record or a batch was written, or has failed; in the order of sending."""
+        """Handle that a record or a batch was written, or has failed. Called in the order of sending."""
 
     def close(self) -> None:
         """Called when the producer is closed."""
@@ -74,7 +74,9 @@ class ConsumerInterceptor:
         return batches
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Called after the consumer has committed offsets; not for offsets that a producer commits in a transaction."""
+        """Handle that the consumer has committed offsets. Not called for offsets that a producer commits in a
+        transaction.
+        """
 
     def close(self) -> None:
         """Called when the consumer is closed."""

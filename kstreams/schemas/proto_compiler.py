@@ -1,4 +1,4 @@
-"""The Protobuf compiler: `.proto` files as FileDescriptorProtos, by grpcio-tools."""
+"""The Protobuf compiler: compiles `.proto` files to FileDescriptorProtos with grpcio-tools."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TIMEOUT_S = 60
 
 
 class NotCompiledError(RegistryError):
-    """The compiler refuses a file.
+    """The error of a file that does not compile.
 
     Parameters
     ----------
     path : str
     complaint : str
-        What the compiler says.
+        The message of the compiler.
     """
 
     def __init__(self, path: str, complaint: str) -> None:
@@ -37,23 +37,23 @@ class NotCompiledError(RegistryError):
 def compiled_texts(
     texts: Mapping[str, str], path: str, imported: Iterable[FileDescriptorProto] = ()
 ) -> Sequence[FileDescriptorProto]:
-    """A file of some texts with what it imports, each behind those that it imports.
+    """Compile one of several texts; return it after its imports, each file after its own imports.
 
     Parameters
     ----------
     texts : mapping of str to str
         Files by their paths.
     path : str
-        Of the one that is compiled.
+        The path of the text to compile.
     imported : iterable of FileDescriptorProto
-        What it imports beside the texts and the known files, each behind those that it imports.
+        Imports beside the texts and the known files, each file after its own imports.
     """
     with TemporaryDirectory(prefix="kstreams-proto-") as folder:
         root = Path(folder).resolve()
         for name, text in texts.items():
             file = root / name
             if not file.resolve().is_relative_to(root):
-                raise RegistryError(f"{name!r} is no path of an import")
+                raise RegistryError(f"{name!r} is not a path of an import")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return compiled_file(root, path, imported)
@@ -62,12 +62,12 @@ def compiled_texts(
 def compiled_file(
     folder: Path, path: str, imported: Iterable[FileDescriptorProto] = ()
 ) -> Sequence[FileDescriptorProto]:
-    """A file of a folder with what it imports, each behind those that it imports.
+    """Compile a file of a folder; return it after its imports, each file after its own imports.
 
     Raises
     ------
     RegistryError
-        When grpcio-tools is not installed, or the compiler refuses the file.
+        If grpcio-tools is not installed, or the compiler refuses the file.
     """
     with importing("Protobuf schemas that are texts", "protobuf"):
         import grpc_tools  # noqa: F401
@@ -77,7 +77,7 @@ def compiled_file(
         imports.write_bytes(FileDescriptorSet(file=_importable(imported)).SerializeToString())
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder.resolve()}", *_google_types()]
         options = [f"--descriptor_set_in={imports}", "--include_imports", f"--descriptor_set_out={result}", path]
-        # In a process of its own: the compiler writes what is wrong to file descriptor 2, whoever that belongs to.
+        # In a process of its own, because the compiler writes its messages to file descriptor 2.
         process = subprocess.run(
             [*command, *options], capture_output=True, text=True, check=False, cwd=working_folder, timeout=_TIMEOUT_S
         )
@@ -95,14 +95,14 @@ def _complaint(output: str) -> str:
 
 
 def _importable(imported: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
-    """Files with those of Confluent's own before them, which are nowhere that the compiler could look."""
+    """Return the imports after Confluent's own files, which the compiler cannot find by itself."""
     files = list(imported)
     names = {file.name for file in files}
     return [*(file for file in confluent_files() if file.name not in names), *files]
 
 
 def _google_types() -> list[str]:
-    """The option that has the compiler find `google/type/date.proto` and the like, where they are installed."""
+    """Return the option by which the compiler finds installed files such as `google/type/date.proto`."""
     spec = find_spec("google.type") if find_spec("google") else None
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return [f"-I{Path(folder).parent.parent}" for folder in folders[:1]]

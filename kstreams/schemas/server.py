@@ -27,7 +27,7 @@ from kstreams.schemas.compatibility.rules import violations
 from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaReference, SchemaRegistry
 
 _PREFIX = "schema.registry."
-_SAME = (
+_SHARED_SETTINGS = (
     "url",
     "basic.auth.user.info",
     "bearer.auth.token",
@@ -40,16 +40,16 @@ _SAME = (
     "retries.wait.ms",
     "retries.max.wait.ms",
 )
-_OF_TOKENS = ("bearer.auth.logical.cluster", "bearer.auth.identity.pool.id")
+_TOKEN_SETTINGS = ("bearer.auth.logical.cluster", "bearer.auth.identity.pool.id")
 
 
 def client_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the client, by its names.
+    """Return the settings of the client, by its names.
 
     Raises
     ------
     ConfigError
-        For a URL that is none, or for a user and a token at once.
+        If a URL is invalid, or both a user and a token are set.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def client_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     ('http://localhost:8081', 10.0, 3)
     """
     _check_urls(config)
-    settings = _set(config, _SAME)
+    settings = _settings_of(config, _SHARED_SETTINGS)
     settings["timeout"] = config[f"{_PREFIX}http.read.timeout.ms"] / 1000
     if "bearer.auth.token" in settings:
         if "basic.auth.user.info" in settings:
@@ -67,21 +67,21 @@ def client_settings(config: Mapping[str, Any]) -> dict[str, Any]:
                 "schema.registry.basic.auth.user.info and schema.registry.bearer.auth.token are both set: "
                 "a request carries one of them"
             )
-        settings.update(_set(config, _OF_TOKENS), **{"bearer.auth.credentials.source": "STATIC_TOKEN"})
+        settings.update(_settings_of(config, _TOKEN_SETTINGS), **{"bearer.auth.credentials.source": "STATIC_TOKEN"})
     return settings
 
 
 def latest_ttl_ms(config: Mapping[str, Any]) -> int:
-    """Time for which the newest version of a subject is not asked for again; below 0: for ever."""
+    """Return the time (ms) for which the newest version of a subject is cached; below 0 for ever."""
     return int(config["latest.cache.ttl.sec"]) * 1000
 
 
 def shown_url(config: Mapping[str, object]) -> str:
-    """The URLs of the server without passwords, for messages."""
+    """Return the URLs of the server without passwords, for messages."""
     return without_passwords(str(config[f"{_PREFIX}url"]))
 
 
-def _set(config: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
+def _settings_of(config: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
     values = {name: config.get(_PREFIX + name) for name in names}
     return {
         name: str(value) if name.startswith("ssl.") else value for name, value in values.items() if value is not None
@@ -105,16 +105,16 @@ T = TypeVar("T")
 class ServerRegistry(SchemaRegistry):
     """A schema registry server.
 
-    What was answered once is not asked for again, so that an application goes on with the schemas that it has while the
-    server is away. Requests without an answer, and those answered with 408, 429 or 5xx, are sent again after growing
-    times (`schema.registry.max.retries`, `schema.registry.retries.wait.ms`).
+    Responses are cached, so that an application continues with its schemas while the server is away. Requests without a
+    response, and with response 408, 429 or 5xx, are retried with a growing backoff (`schema.registry.max.retries`,
+    `schema.registry.retries.wait.ms`).
 
     Parameters
     ----------
     config : mapping
         The settings `schema.registry.*` and `latest.cache.ttl.sec`.
     clock : Clock or None
-        The machine's clock unless given.
+        By default the clock of the machine.
     """
 
     def __init__(self, config: Mapping[str, Any], clock: Clock | None = None) -> None:
@@ -124,7 +124,7 @@ class ServerRegistry(SchemaRegistry):
             self._client = SchemaRegistryClient(client_settings(config))
         except (ValueError, TypeError, OSError) as error:
             text = masked(str(error), config)
-            raise ConfigError(f"the client of the schema registry {self._url} cannot be made: {text}") from None
+            raise ConfigError(f"the client of the schema registry {self._url} cannot be created: {text}") from None
         self._clock = clock or SystemClock()
         self._latest_ttl_ms = latest_ttl_ms(config)
         self._mutex = threading.Lock()
@@ -133,25 +133,25 @@ class ServerRegistry(SchemaRegistry):
         of_one_process(self, "This schema registry", RegistryError)
 
     def schema(self, number: int) -> RegisteredSchema:
-        """The schema of an id; asked for once."""
+        """Return the schema of an id; cached after the first request."""
         return self._once(("id", number), lambda: self._by_id(number))
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of a GUID; asked for once. Its id is 0: servers do not tell it."""
+        """Return the schema of a GUID; cached after the first request. Its id is 0: servers do not return the id."""
         return self._once(("guid", guid), lambda: self._by_guid(guid))
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Make it the newest version of the subject, unless it is one already."""
+        """Register a schema as the newest version of the subject, unless the subject has it already."""
         key = ("registered", subject, schema, normalize)
         return self._once(key, lambda: self._registered(subject, schema, normalize))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """The version of the subject that is this schema."""
+        """Return the version of the subject with this schema."""
         key = ("registered", subject, schema, normalize)
         return self._once(key, lambda: self._looked_up(subject, schema, normalize))
 
     def version(self, subject: str, version: int | Literal["latest"] = "latest") -> RegisteredSchema:
-        """A version of a subject; the newest is asked for again after `latest.cache.ttl.sec`."""
+        """Return a version of a subject; the newest is cached for `latest.cache.ttl.sec`."""
         if version != "latest":
             return self._once(("version", subject, version), lambda: self._by_version(subject, version))
         cached = self._latest.get(subject)
@@ -169,12 +169,12 @@ class ServerRegistry(SchemaRegistry):
         return newest
 
     def subjects(self) -> Sequence[str]:
-        """All subjects, sorted."""
+        """Return all subjects, sorted."""
         with self._errors("the list of subjects"):
             return sorted(self._client.get_subjects())
 
     def versions(self, subject: str) -> Sequence[int]:
-        """The numbers of the versions of a subject, ascending."""
+        """Return the numbers of the versions of a subject, ascending."""
         with self._errors(f"the subject {subject!r}"):
             versions = sorted(self._client.get_versions(subject))
         if not versions:
@@ -182,18 +182,18 @@ class ServerRegistry(SchemaRegistry):
         return versions
 
     def incompatibilities(self, subject: str, schema: Schema) -> Sequence[str]:
-        """Why the server would not take a schema as the next version; the reasons are found here."""
+        """Return the reasons why the server would refuse a schema as the next version; they are computed here."""
         try:
             with self._errors(f"the subject {subject!r}"):
                 if self._client.test_compatibility_all_versions(subject, _for_client(schema)):
                     return []
         except SchemaNotFoundError:
-            return []  # nothing that it could be incompatible with
+            return []  # a new subject has no versions to be incompatible with
         reasons = violations(self, subject, schema)
         return reasons or [f"the schema registry {self._url} finds it incompatible, and does not say why"]
 
     def compatibility(self, subject: str | None = None) -> str:
-        """The rule of a subject, or of all that have none of their own."""
+        """Return the rule of a subject, or the default rule."""
         with self._errors("the rule of compatibility"):
             if subject is not None:
                 try:
@@ -204,12 +204,12 @@ class ServerRegistry(SchemaRegistry):
             return str(self._client.get_compatibility())
 
     def set_compatibility(self, rule: str, subject: str | None = None) -> None:
-        """Change the rule of a subject, or of all that have none of their own."""
+        """Change the rule of a subject, or the default rule."""
         with self._errors(f"the rule of compatibility {rule!r}"):
             self._client.set_compatibility(subject, rule)
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete a version or the whole subject; the numbers of what was deleted."""
+        """Delete a version or the whole subject; return the numbers of the deleted versions."""
         with self._errors(_named(subject, version)):
             if version is None:
                 deleted = self._client.delete_subject(subject, permanent)
@@ -234,7 +234,7 @@ class ServerRegistry(SchemaRegistry):
         return cached
 
     def _forget(self, subject: str) -> None:
-        """Ask anew for what was said of a subject; ids stay cached, for records that have them."""
+        """Forget the cached responses about a subject. Ids stay cached, since records name them."""
         with self._mutex:
             self._latest.pop(subject, None)
             for key in [key for key in self._answers if key[1] == subject and key[0] in ("registered", "version")]:
@@ -264,7 +264,7 @@ class ServerRegistry(SchemaRegistry):
     def _registered(self, subject: str, schema: Schema, normalize: bool) -> RegisteredSchema:
         with self._errors(f"the subject {subject!r}"):
             answer = self._client.register_schema_full_response(subject, _for_client(schema), normalize)
-        if answer.version is None or answer.guid is None:  # older servers answer with the id alone
+        if answer.version is None or answer.guid is None:  # older servers respond only with the id
             return self._looked_up(subject, schema, normalize)
         return RegisteredSchema(answer.schema_id, answer.guid, schema, subject, answer.version)
 
@@ -274,14 +274,14 @@ class ServerRegistry(SchemaRegistry):
 
     @contextmanager
     def _errors(self, action: str) -> Iterator[None]:
-        """Say of every error where it happened and what was asked for."""
+        """Convert errors within the block; the message names the server and the action."""
         try:
             yield
         except SchemaRegistryError as error:
             raise self._refusal(action, error) from None
         except RegistryError:
             raise
-        except Exception as error:  # whatever the HTTP client raises: no connection, a timeout, no JSON
+        except Exception as error:  # errors of the HTTP client: no connection, a timeout, a response that is not JSON
             text = masked(f"{type(error).__name__}: {error}", self._config)
             raise _failure_of(error)(
                 f"the schema registry {self._url} does not answer for {action}: {text}; check "
@@ -308,13 +308,14 @@ _HINTS = {
 
 
 def _is_away(error: SchemaRegistryError) -> bool:
-    """Whether a server says that it cannot answer for the time being."""
+    """Return whether a response says that the server is temporarily unavailable."""
     return error.http_status_code in _AWAY or error.http_status_code in _SERVER_ERRORS
 
 
 def _failure_of(error: BaseException) -> type[RegistryError]:
-    """The kind of error for a request without an answer: neither an answer of another server nor a stranger's
-    certificate gets better by waiting."""
+    """Return the type of the error of a request without a response. An unexpected response or an untrusted certificate
+    is permanent: waiting does not help.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError | ValueError | TypeError):

@@ -22,7 +22,7 @@ from kstreams.errors import RegistryError
 
 
 def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> Iterator[tuple[int, Exception]]:
-    """The places of the rows that fail by themselves, and why; found by halves, since mostly they are few.
+    """Yield the rows that fail by themselves, and the error. They are found by bisection, since most are valid.
 
     Parameters
     ----------

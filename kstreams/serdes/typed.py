@@ -44,7 +44,7 @@ def _comparison(kind: type) -> Callable[[Any, Any], bool]:
 
 
 def _fields(kind: Any) -> tuple[str, ...] | None:
-    """The names of the fields of a class; None for a class without."""
+    """Return the names of the fields of a class; None if it has no fields."""
     if issubclass(kind, msgspec.Struct):
         return tuple(kind.__struct_fields__)
     if dataclasses.is_dataclass(kind):
@@ -78,7 +78,7 @@ def _datetimes(written: Any, read: Any) -> bool:
 
 
 def _sets(written: Any, read: Any) -> bool:
-    """NaN is in no set by its value, but it has one text."""
+    """Compare sets as text: NaN does not equal itself, but has one text."""
     return bool(written == read) or sorted(map(repr, written)) == sorted(map(repr, read))
 
 

@@ -1,6 +1,6 @@
-"""Tests of a topology without topics, threads or waiting, and of a processor alone.
+"""Test tools: run a topology without topics, threads or waiting, or a processor alone.
 
-The names are loaded when they are first asked for: pytest loads this package in every run, as a plugin.
+The names are loaded when they are first used, because pytest loads this package in every run, as a plugin.
 """
 
 from __future__ import annotations

@@ -56,32 +56,32 @@ class StoreViews:
     Parameters
     ----------
     builders : mapping of str to StoreBuilder
-        What kind each is.
+        The builders of the stores, with their kinds.
     stores : mapping of str to StateStore
-        The live ones.
+        The open stores.
     """
 
     def __init__(self, builders: Mapping[str, StoreBuilder], stores: Mapping[str, Any]) -> None:
         self._builders = builders
         self._stores = stores
 
-    def get(self, name: str, wanted: StoreKind, *other_kinds: StoreKind) -> Any:
-        """The store of this name, of the kind that is wanted, or of another that will do."""
+    def get(self, name: str, expected: StoreKind, *other_kinds: StoreKind) -> Any:
+        """Return the store of this name, if its kind is `expected` or one of the other kinds."""
         store = self.any(name)
         kind = self._builders[name].kind
-        if kind not in (wanted, *other_kinds):
-            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted.name} store.")
+        if kind not in (expected, *other_kinds):
+            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {expected.name} store.")
         return store
 
     def seen_as(self, name: str, kind: StoreKind, *other_kinds: StoreKind) -> Any:
-        """A store of a kind, or of one that keeps more beside its values, which is not seen."""
+        """Return a store as one of a kind; timestamps and headers that the kind does not have are hidden."""
         store = self.get(name, kind, *other_kinds)
         if self._builders[name].kind is kind:
             return store
         return WithoutHeaders(store) if kind.timestamped else ValuesOnly(store)
 
     def any(self, name: str) -> Any:
-        """The store of this name, whatever its kind."""
+        """Return the store of this name, of any kind."""
         if name not in self._stores:
             names = ", ".join(sorted(self._stores)) or "none"
             raise StateError(f"The topology has no state store {name!r}; it has: {names}.")
@@ -89,9 +89,9 @@ class StoreViews:
 
 
 class ValuesOnly:
-    """A store read as if it kept neither timestamps nor headers; has the reading methods of its kind."""
+    """A view of a store without timestamps and headers, with the read methods of its kind."""
 
-    _lacks = "timestamps"
+    _hidden_part = "timestamps"
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -100,27 +100,26 @@ class ValuesOnly:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if not hasattr(self._view, method):
             name = self._store.name
-            lacks = self._lacks
-            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {lacks}")
+            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {self._hidden_part}")
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))
 
     def _answer(self, value: object) -> Any:
-        """An answer of a store: a value, an iterator of entries, or a number."""
-        views = self._seen
-        return ((key, views(row)) for key, row in value) if isinstance(value, Iterator) else views(value)
+        """Return the result of a read: a value, an iterator of entries, or a number."""
+        view = self._row_view
+        return ((key, view(row)) for key, row in value) if isinstance(value, Iterator) else view(value)
 
-    def _seen(self, row: object) -> Any:
+    def _row_view(self, row: object) -> Any:
         bare = without_headers(row)
         return bare.value if isinstance(bare, ValueAndTimestamp) else bare
 
 
 class WithoutHeaders(ValuesOnly):
-    """A store read as if it kept no headers."""
+    """A view of a store without headers."""
 
-    _lacks = "headers"
+    _hidden_part = "headers"
 
-    def _seen(self, row: object) -> Any:
+    def _row_view(self, row: object) -> Any:
         return without_headers(row)
 
 
@@ -140,9 +139,9 @@ class DriverTopics:
     Parameters
     ----------
     is_input : callable
-        Whether the topology reads a topic.
+        Returns True if the topology reads a topic.
     enqueue : callable
-        Takes the batches of topics that are read.
+        Takes the batches of topics that the topology reads.
     """
 
     def __init__(self, is_input: Callable[[str], bool], enqueue: Callable[[Batch], None]) -> None:
@@ -162,30 +161,30 @@ class DriverTopics:
             self._enqueue(batch)
 
     def partitions(self, topic: str) -> int:
-        """One."""
+        """Return 1."""
         return 1
 
     def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
-        """None: these topics take everything."""
+        """Return nothing: these topics take every record."""
         return {}
 
     def merges(self, topic: str) -> bool:
-        """Never: one task writes."""
+        """Return False: only one task writes."""
         return False
 
     def batch_of(self, topic: str, rows: list[Row]) -> Batch:
-        """Rows that a test writes to a topic, at the offsets that follow."""
+        """Return rows that a test writes to a topic as a batch, at the next offsets."""
         batch = Batch.of_rows(TopicPartition(topic, 0), rows, self._offsets[topic])
         self._offsets[topic] += len(rows)
         return batch
 
 
 def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
-    """Whether every output topic gets the same rows in the same order, however its input is cut into batches.
+    """Return whether every output topic gets the same rows in the same order, for any batches of the input.
 
-    Within one sub-topology it always does. Where a topic leads from one sub-topology into the next, a batch passes the
-    first one as a whole before the next begins; that shows only where branches meet again, or where a processor follows
-    the stream time, which all sub-topologies of a test driver share.
+    Within one sub-topology the order is always the same. If a topic leads from one sub-topology into the next, the
+    first processes a whole batch before the next begins. This shows only where branches meet again, or where a
+    processor reads the stream time, which all sub-topologies of a test driver share.
     """
     if not _fed_back(sub_topologies):
         return True
@@ -201,12 +200,12 @@ def _read(sub_topology: SubTopology) -> set[str]:
 
 
 def _fed_back(sub_topologies: Sequence[SubTopology]) -> set[str]:
-    """The topics that the topology both writes and reads."""
+    """Return the topics that the topology both writes and reads."""
     return set().union(*map(_written, sub_topologies)) & set().union(*map(_read, sub_topologies))
 
 
 def _meets(sub_topologies: Sequence[SubTopology]) -> bool:
-    """Whether a fed-back topic is read beside another one, or two sub-topologies write the same topic."""
+    """Return whether a fed-back topic is read beside another one, or two sub-topologies write the same topic."""
     fed_back = _fed_back(sub_topologies)
     beside = any(_read(part) & fed_back and len(_read(part)) > 1 for part in sub_topologies)
     writers = Counter(topic for part in sub_topologies for topic in _written(part))
@@ -222,21 +221,21 @@ def _has_processors(sub_topologies: Sequence[SubTopology]) -> bool:
 
 
 def _with_application_id(config: object) -> Any:
-    """The settings, of the application "test" unless they say otherwise; what is no mapping is for others to refuse."""
+    """Return the settings with the default application id "test"; other types are returned for others to refuse."""
     return {"application.id": "test", **(config or {})} if isinstance(config, Mapping | None) else config
 
 
 class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
-    """Runs a topology without topics, threads or waiting.
+    """A test runner of a topology, without topics, threads or waiting.
 
-    Kafka Streams: `TopologyTestDriver`. All sub-topologies run as one task; every topic has one partition; each record
-    is followed by a commit, so that the record cache holds nothing back; what the topology writes to a topic that it
-    reads comes back in until nothing is left to do.
+    Kafka Streams: `TopologyTestDriver`. All sub-topologies run as one task, and every topic has one partition. Each
+    record is followed by a commit, so that the record cache holds nothing back. Records that the topology writes to a
+    topic that it reads are processed too.
 
     Parameters
     ----------
     topology : Topology, StreamsBuilder or callable
-        What an application calls `topology`; a builder is built with `config`.
+        The topology as in an application file; a builder is built with `config`.
     config : mapping, optional
         Settings by Kafka Streams' keys; `application.id` is "test" unless given.
     start_ms : int (ms) or datetime, optional
@@ -268,7 +267,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     ) -> None:
         self._config = config if isinstance(config, Config) else Config.of(_with_application_id(config))
         self._closing = ExitStack()
-        # A test waits for no server.
+        # A test does not wait for a server.
         self._registry = ApplicationRegistry(self._config.replace({"task.timeout.ms": 0}))
         self._closing.callback(self._registry.close)
         topology = built(topology, self._config, "TopologyTestDriver").bound(self._config, self._registry)
@@ -292,21 +291,21 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def create_input_topic(
         self, name: str, *, key: object, value: object, start_ms: Time | None = None, auto_advance: Duration = 0
     ) -> TestInputTopic:
-        """A topic that the topology reads, to write to.
+        """Return a topic to write to, which the topology reads.
 
         Parameters
         ----------
         name : str
         key, value : type or Serde
         start_ms : int (ms) or datetime, optional
-            Timestamp of the first record that is piped without one; by default the driver's wall-clock time.
+            Timestamp of the first record without one; by default the driver's wall-clock time.
         auto_advance : timedelta or int (ms)
-            How far each such record moves it.
+            The time between two records without a timestamp.
 
         Raises
         ------
         UnknownTopicError
-            When no source reads the topic; names those that are read.
+            If no source reads the topic; lists the topics that are read.
         """
         if not self._is_read(name) and self._global_task(name) is None:
             topics = ", ".join(sorted(self._input_names())) or "none"
@@ -317,12 +316,12 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         return TestInputTopic(name, key_serde, value_serde, self._pipe, start_ms, to_ms(auto_advance))
 
     def create_output_topic(self, name: str, *, key: object, value: object) -> TestOutputTopic:
-        """A topic that the topology writes, to read from; internal ones go by their full names.
+        """Return a topic to read from, which the topology writes; internal topics have their full names.
 
         Raises
         ------
         UnknownTopicError
-            When no sink writes the topic; names those that are written.
+            If no sink writes the topic; lists the topics that are written.
         """
         topics = self._output_names()
         if topics is not None and name not in topics:
@@ -334,13 +333,13 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         return TestOutputTopic(name, key_serde, value_serde, self._driver_topics.queues[name])
 
     def produced_topic_names(self) -> set[str]:
-        """The topics that were written so far."""
+        """Return the topics that were written so far."""
         return set(self._driver_topics.written)
 
     def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[object, object]]]) -> None:
         """Process records of any topics in the given order, in batches as large as the order allows.
 
-        Every topic gets the same output as if they were piped one by one.
+        Every topic gets the same output as if the records were piped one by one.
         """
         for name, rows in groupby(
             ((topic.name, topic.row_of(record)) for topic, record in records), lambda row: row[0]
@@ -359,7 +358,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._run()
 
     def end_of_input(self) -> None:
-        """Treat all input as ended: windows close, suppressed updates and unmatched outer-join rows come out."""
+        """End all input: windows close, and suppressed updates and unmatched outer-join rows are emitted."""
         self._check_open("end_of_input()")
         self._task.end_of_input()
         self._commit(self._task)
@@ -368,64 +367,64 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     # state
 
     def get_state_store(self, name: str) -> Any:
-        """The live store of this name, whatever its kind."""
+        """Return the open store of this name, of any kind."""
         return self._stores.any(name)
 
     def get_all_state_stores(self) -> dict[str, object]:
-        """All live stores by name."""
+        """Return all open stores by name."""
         return {name: self._stores.any(name) for name in self._topology.stores}
 
     def get_key_value_store(self, name: str) -> Any:
-        """A key-value store; one with timestamps, or headers too, is seen without them."""
+        """Return a key-value store; timestamps and headers in it are hidden."""
         with_headers = store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
         return self._stores.seen_as(name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE, with_headers)
 
     def get_timestamped_key_value_store(self, name: str) -> Any:
-        """A key-value store of ValueAndTimestamp: what tables keep; one with headers is seen without them."""
+        """Return a key-value store of ValueAndTimestamp, as tables have; headers in it are hidden."""
         with_headers = store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
         return self._stores.seen_as(name, store_kinds.TIMESTAMPED_KEY_VALUE, with_headers)
 
     def get_timestamped_key_value_store_with_headers(self, name: str) -> Any:
-        """A key-value store of ValueTimestampHeaders."""
+        """Return a key-value store of ValueTimestampHeaders."""
         return self._stores.get(name, store_kinds.TIMESTAMPED_KEY_VALUE_WITH_HEADERS)
 
     def get_window_store(self, name: str) -> Any:
-        """A window store; one with timestamps, or headers too, is seen without them."""
+        """Return a window store; timestamps and headers in it are hidden."""
         with_headers = store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS
         return self._stores.seen_as(name, store_kinds.WINDOW, store_kinds.TIMESTAMPED_WINDOW, with_headers)
 
     def get_timestamped_window_store(self, name: str) -> Any:
-        """A window store of ValueAndTimestamp: what windowed tables keep; one with headers is seen without them."""
+        """Return a window store of ValueAndTimestamp, as windowed tables have; headers in it are hidden."""
         with_headers = store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS
         return self._stores.seen_as(name, store_kinds.TIMESTAMPED_WINDOW, with_headers)
 
     def get_timestamped_window_store_with_headers(self, name: str) -> Any:
-        """A window store of ValueTimestampHeaders."""
+        """Return a window store of ValueTimestampHeaders."""
         return self._stores.get(name, store_kinds.TIMESTAMPED_WINDOW_WITH_HEADERS)
 
     def get_session_store(self, name: str) -> Any:
-        """A session store; one with headers is seen without them."""
+        """Return a session store; headers in it are hidden."""
         return self._stores.seen_as(name, store_kinds.SESSION, store_kinds.SESSION_WITH_HEADERS)
 
     def get_session_store_with_headers(self, name: str) -> Any:
-        """A session store of AggregationWithHeaders."""
+        """Return a session store of AggregationWithHeaders."""
         return self._stores.get(name, store_kinds.SESSION_WITH_HEADERS)
 
     def get_versioned_store(self, name: str) -> Any:
-        """A versioned key-value store."""
+        """Return a versioned key-value store."""
         return self._stores.get(name, store_kinds.VERSIONED)
 
     @property
     def dropped(self) -> Counter[tuple[str, str]]:
-        """How many records each (operator, reason) has dropped."""
+        """The number of dropped records by (operator, reason)."""
         return sum((task.dropped for task in self._global_tasks), Counter(self._task.dropped))
 
     def sensors(self) -> dict[tuple[str, str], Measured]:
-        """What the sensors of processors have seen, by (operator, sensor)."""
+        """Return the measurements of the processors' sensors, by (operator, sensor)."""
         return merged(task.sensors for task in (*self._global_tasks, self._task))
 
     def close(self) -> None:
-        """Close processors and stores, and remove what they kept on disk."""
+        """Close processors and stores, and remove their files."""
         self._is_closed = True
         self._closing.close()
 
@@ -435,7 +434,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # how it runs
+    # tasks
 
     def _start(self, part: SubTopology, global_stores: dict[str, Any]) -> Task:
         state = self._open(part)
@@ -471,8 +470,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def _pipe(self, topic: str, rows: Sequence[Row]) -> None:
         self._check_open(f"input for topic {topic!r}")
         whole = self._whole_batches
-        for some in [list(rows)] if whole else [[row] for row in rows]:
-            batch = self._driver_topics.batch_of(topic, some)
+        for rows_of_batch in [list(rows)] if whole else [[row] for row in rows]:
+            batch = self._driver_topics.batch_of(topic, rows_of_batch)
             task = self._global_task(topic)
             if task is None or self._is_read(topic):
                 self._enqueue(batch)
@@ -486,8 +485,8 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._group.add(self._task.stamp(batch))
 
     def _run(self) -> None:
-        most = 10_000 if self._whole_batches else 1
-        while (run := self._group.next_run(most)) is not None:
+        max_records = 10_000 if self._whole_batches else 1
+        while (run := self._group.next_run(max_records)) is not None:
             self._task.process(run)
             self._commit(self._task)
         if self._task.report_skipped():
@@ -517,7 +516,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         return own.union(*(_topics(task.sub_topology) for task in self._global_tasks))
 
     def _output_names(self) -> set[str] | None:
-        """What can be written; None when a sink or an exception handler chooses a topic."""
+        """Return the topics that can be written; None if a sink or an exception handler chooses a topic."""
         sinks = [sink for part in self._own for sink in part.sinks]
         fixed = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
         dead_letters = {self._config["errors.dead.letter.queue.topic.name"]} - {None}
@@ -526,14 +525,14 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
 
 
 def _merged(parts: Sequence[SubTopology]) -> SubTopology:
-    """All sub-topologies as one: the driver runs a single task, as Kafka Streams' driver does."""
+    """Return all sub-topologies as one: the driver runs a single task, as Kafka Streams' driver does."""
     nodes = tuple(node for part in parts for node in part.nodes)
     stores = {store.name: store for part in parts for store in part.stores}
     return SubTopology(0, nodes, tuple(stores.values()))
 
 
 def _release(close_files: Callable[[], None], directory: str) -> None:
-    """What becomes of a driver that nobody closed: RocksDB waits a second for files whose folder went before them."""
+    """Release a driver that was not closed. RocksDB waits a second if its folder is removed before its files close."""
     try:
         close_files()
     finally:

@@ -1,4 +1,4 @@
-"""The pytest fixture `topology_test_driver`: there as soon as kstreams is installed, nothing to import."""
+"""The pytest fixture `topology_test_driver`, which is available wherever kstreams is installed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DriverFactory = Callable[..., "TopologyTestDriver"]
 
 @pytest.fixture
 def topology_test_driver() -> Iterator[DriverFactory]:
-    """A function that makes a `TopologyTestDriver`; all drivers are closed when the test ends.
+    """Yield a function that creates a `TopologyTestDriver`; all drivers are closed when the test ends.
 
-    It takes what an application file calls `topology` (a StreamsBuilder, a Topology, or a function that returns one),
-    the configuration, and the driver's other arguments.
+    It takes the topology as in an application file (a StreamsBuilder, a Topology, or a function that returns one), the
+    configuration, and the driver's other arguments.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`MockProcessorContext`: what a processor is given in a test of it alone; remembers what the processor did with it."""
+"""`MockProcessorContext`: a context for the test of a processor alone, which records the processor's calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kstreams.state import StoreBuilder, open_task_state
 
 
 class CapturedForward(NamedTuple):
-    """A record that was forwarded; `child` is None when it went to all children."""
+    """A forwarded record; `child` is None if it went to all children."""
 
     record: Record[object, object] | FixedKeyRecord[object, object]
     child: str | None = None
@@ -26,16 +26,16 @@ class CapturedForward(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CapturedPunctuator(Cancellable):
-    """A punctuator that was scheduled: the test calls its `callback(time_ms)` when it likes."""
+    """A scheduled punctuator; the test calls its `callback(time_ms)`."""
 
     kind: PunctuationType = PunctuationType.STREAM_TIME
 
 
 class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
-    """Stands in for the context of a `Processor` or `FixedKeyProcessor` in a test of that processor alone.
+    """A context of a `Processor` or `FixedKeyProcessor` for a test of the processor alone.
 
     Kafka Streams: `MockProcessorContext`. Nothing happens by itself: the test sets times and metadata, calls
-    punctuators, and asks what was forwarded, scheduled and committed.
+    punctuators, and reads what was forwarded, scheduled and committed.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
     task_id : str
         `<sub-topology>_<partition>`.
     state_dir : path, optional
-        The task's folder, for processors that ask for it.
+        The task's folder, for processors that read `state_dir`.
 
     Examples
     --------
@@ -81,38 +81,38 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         self._system_time_ms = 0
         self._committed = False
 
-    # what the test sets and asks
+    # calls of the test
 
     def forwarded(self, child: str | None = None) -> list[CapturedForward]:
-        """What was forwarded so far; with `child`, what that child would have got."""
+        """Return the records forwarded so far; with `child`, only the records that this child would have received."""
         return [captured for captured in self._forwards if child is None or captured.child in {None, child}]
 
     def reset_forwards(self) -> None:
-        """Forget what was forwarded."""
+        """Forget the forwarded records."""
         self._forwards.clear()
 
     def committed(self) -> bool:
-        """Whether a commit was asked for."""
+        """Return whether a commit was requested."""
         return self._committed
 
     def reset_commit(self) -> None:
-        """Forget that a commit was asked for."""
+        """Forget that a commit was requested."""
         self._committed = False
 
     def scheduled_punctuators(self) -> list[CapturedPunctuator]:
-        """What was scheduled, cancelled ones too."""
+        """Return the scheduled punctuators, including cancelled ones."""
         return list(self._punctuators)
 
     def set_record_metadata(self, topic: str, partition: int = 0, offset: int = 0) -> None:
-        """Say where the input record came from."""
+        """Set topic, partition and offset of the input record."""
         self._metadata = RecordMetadata(topic, partition, offset)
 
     def set_current_stream_time_ms(self, time_ms: int) -> None:
-        """Set what `current_stream_time_ms` answers; -1 at first."""
+        """Set the result of `current_stream_time_ms`; -1 at first."""
         self._stream_time_ms = time_ms
 
     def set_current_system_time_ms(self, time_ms: int) -> None:
-        """Set what `current_system_time_ms` answers; 0 at first."""
+        """Set the result of `current_system_time_ms`; 0 at first."""
         self._system_time_ms = time_ms
 
     def add_state_store(self, store: StoreBuilder | Any) -> Any:
@@ -124,7 +124,7 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         self._stores[store.name] = opened
         return opened
 
-    # what the processor calls
+    # calls of the processor
 
     @property
     def application_id(self) -> str:

@@ -1,4 +1,4 @@
-"""`TestInputTopic` and `TestOutputTopic`: how a test writes to a topology and reads what came out."""
+"""`TestInputTopic` and `TestOutputTopic`: the topics by which a test writes to a topology and reads its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def exact_time_ms(time: Time) -> int:
     TypeError
         For anything else: a float of seconds would be read as milliseconds, silently.
     ValueError
-        When a datetime has no time zone, or is finer than a millisecond.
+        If a datetime has no time zone, or is finer than a millisecond.
 
     Examples
     --------
@@ -39,12 +39,12 @@ def exact_time_ms(time: Time) -> int:
 
 
 class TestInputTopic(AdvisedCalls):
-    """Writes records to a topic that the topology reads; made by `TopologyTestDriver.create_input_topic`.
+    """A topic that the topology reads, for a test to write to; see `TopologyTestDriver.create_input_topic`.
 
-    Records without a timestamp get the topic's own time, which moves on by `auto_advance` after each.
+    Records without a timestamp get the topic's own time, which advances by `auto_advance` after each.
     """
 
-    __test__ = False  # its name is Kafka Streams'; pytest is not to collect it
+    __test__ = False  # pytest must not collect it, despite the name from Kafka Streams
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class TestInputTopic(AdvisedCalls):
         self._step_ms = auto_advance_ms
 
     def pipe_input(self, key: object, value: object, timestamp: Time | None = None, headers: Headers = ()) -> None:
-        """Process one record; `timestamp` is a datetime, or in milliseconds."""
+        """Process one record; `timestamp` is a datetime or milliseconds."""
         at_ms = self._next_time() if timestamp is None else exact_time_ms(timestamp)
         self.pipe_record(Record(key=key, value=value, timestamp=at_ms, headers=headers))
 
@@ -77,9 +77,9 @@ class TestInputTopic(AdvisedCalls):
         Raises
         ------
         ProcessingError
-            When a function of the topology raises.
+            If a function of the topology raises an error.
         SerdeError
-            When key or value do not fit the types of this topic, or of one that is written.
+            If key or value do not fit the types of this topic, or of a topic that is written.
         """
         if not isinstance(record, Record):
             raise TypeError(f"pipe_record() takes a ks.Record, not {record!r}: write pipe_input(key, value)")
@@ -91,7 +91,7 @@ class TestInputTopic(AdvisedCalls):
         start: Time | None = None,
         advance: Duration = 0,
     ) -> None:
-        """Process these one by one, each a (key, value), or a mapping of keys to values.
+        """Process records one by one, each a (key, value), or a mapping of keys to values.
 
         Parameters
         ----------
@@ -109,20 +109,20 @@ class TestInputTopic(AdvisedCalls):
             self.pipe_input(key, value, None if first_ms is None else first_ms + number * step_ms)
 
     def pipe_values(self, values: Iterable[object], start: Time | None = None, advance: Duration = 0) -> None:
-        """Process these one by one, without keys; times as in `pipe_key_values`."""
+        """Process values one by one, without keys; times are as in `pipe_key_values`."""
         self.pipe_key_values(((None, value) for value in values), start, advance)
 
     def pipe_records(self, records: Iterable[Record[object, object]]) -> None:
-        """Process these one by one."""
+        """Process records one by one."""
         for record in records:
             self.pipe_record(record)
 
     def advance_time(self, duration: Duration) -> None:
-        """Move the topic's own time."""
+        """Advance the topic's own time."""
         self._now_ms += to_ms(duration)
 
     def row_of(self, record: Record[object, object]) -> Row:
-        """The record in bytes."""
+        """Return the record in bytes."""
         key = self._bytes(self._key, record.key, "key")
         value = self._bytes(self._value, record.value, "value")
         at_ms = exact_time_ms(record.timestamp)
@@ -148,7 +148,7 @@ class TestInputTopic(AdvisedCalls):
 
 
 class TestOutputTopic(AdvisedCalls):
-    """Reads what the topology wrote, oldest first; each record once.
+    """A topic that the topology writes, for a test to read; each record is read once, the oldest first.
 
     Made by `TopologyTestDriver.create_output_topic`. Readers of one topic share its queue.
     """
@@ -163,16 +163,16 @@ class TestOutputTopic(AdvisedCalls):
 
     @property
     def queue_size(self) -> int:
-        """How many records wait to be read."""
+        """The number of records that wait to be read."""
         return len(self._queue)
 
     @property
     def is_empty(self) -> bool:
-        """Whether none waits."""
+        """True if no records wait to be read."""
         return not self._queue
 
     def read_record(self) -> Record[object, object]:
-        """The next record; raises LookupError when there is none."""
+        """Return the next record. Raises LookupError if there is none."""
         if not self._queue:
             raise LookupError(f"Topic {self.name} holds no further record: check is_empty before reading.")
         row = self._queue.popleft()
@@ -189,28 +189,28 @@ class TestOutputTopic(AdvisedCalls):
         return serde.deserialize(framed[0].as_py())
 
     def read_value(self) -> Any:
-        """The value of the next record."""
+        """Return the value of the next record."""
         return self.read_record().value
 
     def read_key_value(self) -> tuple[object, object]:
-        """Key and value of the next record."""
+        """Return key and value of the next record."""
         record = self.read_record()
         return record.key, record.value
 
     def read_records(self) -> list[Record[object, object]]:
-        """All that waits."""
+        """Return all waiting records."""
         return [self.read_record() for _ in range(len(self._queue))]
 
     def read_values(self) -> list[object]:
-        """The values of all that waits."""
+        """Return the values of all waiting records."""
         return [record.value for record in self.read_records()]
 
     def read_key_values(self) -> list[tuple[object, object]]:
-        """(key, value) of all that waits."""
+        """Return (key, value) of all waiting records."""
         return [(record.key, record.value) for record in self.read_records()]
 
     def read_key_values_to_map(self) -> dict[object, object]:
-        """The last value of each key; raises LookupError for a record without a key, or with one that has no hash."""
+        """Return the last value of each key. Raises LookupError for a record with no key, or with an unhashable one."""
         records = self.read_records()
         if any(record.key is None for record in records):
             raise LookupError(f"Topic {self.name} holds a record without a key, which a map cannot hold.")

@@ -19,7 +19,7 @@ from kstreams.os.open_files import opened
 
 
 class Disk:
-    """Writes by the operating system; every method raises OSError as the system does."""
+    """The write calls of the operating system; every method raises OSError as the system does."""
 
     def write_at(self, fd: int, parts: Sequence[Any], position: int) -> None:
         """Write all parts consecutively at `position`; a short write is continued, so that ENOSPC is raised."""

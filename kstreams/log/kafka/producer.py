@@ -395,7 +395,7 @@ class PendingDelivery:
 
     @property
     def is_known(self) -> bool:
-        """Whether all its records were delivered or have failed."""
+        """True if all its records were delivered or have failed."""
         return self._unconfirmed == 0
 
     def delivery(self) -> Delivery:

@@ -47,7 +47,7 @@ class Transactions:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the producer cannot be used any more: it is fenced, or the outcome of a call is unknown."""
+        """True if the producer cannot be used any more: it is fenced, or the outcome of a call is unknown."""
         return self._fatal_error is not None
 
     def begin(self) -> None:

@@ -209,7 +209,7 @@ def _may_be(reader: AvroType, written: AvroType) -> bool:
 
 
 def _source(field: dict[str, Any], written: dict[str, Any]) -> Any:
-    """The field of the writer that a field of the reader is filled from; None when there is none."""
+    """Return the field of the writer that fills a field of the reader; None if there is none."""
     names = (field["name"], *field.get("aliases", ()))
     return next((written[name] for name in names if name in written), None)
 

@@ -1,7 +1,7 @@
-"""Compatibility of JSON Schemas: whether whatever was valid by the writer's schema is valid by the reader's.
+"""Compatibility of JSON Schemas: whether every document of the writer's schema is valid by the reader's schema.
 
-As Confluent documents it. A property that the writer's schema does not name may hold anything where that schema is open
-(`additionalProperties`), so the reader's schema may not describe it. A new required property needs a default.
+The rules are those of Confluent. If the writer's schema is open (`additionalProperties`), a property that it does not
+name may have any value, so the reader's schema may not describe it. A new required property needs a default.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _OF_TYPE = {
 
 
 def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[Incompatibility]:
-    """Why documents of the writer's schema are not all valid by the reader's; empty when they are."""
+    """Return the reasons why documents of the writer's schema are not all valid by the reader's schema."""
     return list(_Comparison(JsonDocument(reader), JsonDocument(writer)).compare_roots())
 
 
 class JsonDocument:
-    """A JSON Schema with those that it refers to.
+    """A JSON Schema with the schemas that it refers to.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class JsonDocument:
     Raises
     ------
     RegistryError
-        When it is no JSON Schema.
+        If it is not a JSON Schema.
     """
 
     def __init__(self, schema: ResolvedSchema) -> None:
@@ -59,7 +59,7 @@ class JsonDocument:
         self._imports = {name: _parse(text) for name, text in schema.imports}
 
     def followed(self, node: Node) -> Node:
-        """What a `$ref` leads to, with the keywords that stand beside it; other nodes are themselves."""
+        """Return the target of a `$ref`, merged with the keywords beside it; other nodes are returned unchanged."""
         visited: list[str] = []
         while isinstance(node, dict) and "$ref" in node:
             reference = str(node["$ref"])
@@ -82,7 +82,7 @@ class JsonDocument:
 
     @property
     def root_id(self) -> str:
-        """The `$id` of the schema; empty when it has none."""
+        """The `$id` of the schema; empty if it has none."""
         return str(self.root.get("$id", "")) if isinstance(self.root, dict) else ""
 
 
@@ -105,7 +105,7 @@ def _parse(text: str) -> Node:
 
 
 class _Comparison:
-    """One comparison of two schemas; remembers the pairs of places that are compared already."""
+    """The comparison of two schemas, with the pairs of nodes that are compared already."""
 
     def __init__(self, reader: JsonDocument, writer: JsonDocument) -> None:
         self._reader = reader
@@ -113,11 +113,11 @@ class _Comparison:
         self._compared: set[tuple[str, str]] = set()
 
     def compare_roots(self) -> Incompatibilities:
-        """What the reader's schema refuses of what was written by the writer's."""
+        """Yield the documents of the writer's schema that the reader's schema refuses."""
         return self.compare("", self._reader.root, self._writer.root)
 
     def compare(self, path: str, read: Node, written: Node) -> Incompatibilities:
-        """What the reader refuses of what was written at a place."""
+        """Yield the values of the writer's node that the reader's node refuses."""
         pair = (_key(read), _key(written))
         if pair in self._compared:
             return
@@ -150,16 +150,16 @@ class _Comparison:
         yield from self._keywords(path, read, written)
 
     def _all_of(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
-        """What was written is valid by all parts: it is enough that the reader takes their conjunction."""
+        """Compare with the conjunction of all parts: documents of the writer are valid by each of them."""
         whole = _without(written, "allOf")
-        for each in written["allOf"]:
-            whole = _merged(whole, self._writer.followed(each))
+        for part in written["allOf"]:
+            whole = _merged(whole, self._writer.followed(part))
         yield from self.compare(path, read, whole)
 
     def _one_of(self, path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
         compared_before = set(self._compared)
-        for each in read[keyword]:
-            if next(self.compare(path, each, written), None) is None:
+        for alternative in read[keyword]:
+            if next(self.compare(path, alternative, written), None) is None:
                 return
             self._compared = set(compared_before)
         yield _at(path, f"{_description(written)} is read as none of the {len(read[keyword])} schemas of {keyword}")
@@ -208,12 +208,12 @@ class _Comparison:
         yield from _dependencies(path, read, written)
 
     def _items(self, path: str, read: dict[str, object], written: dict[str, object]) -> Incompatibilities:
-        (first_read, rest_read) = _tuple(read)
-        (first_written, rest_written) = _tuple(written)
+        first_read, rest_read = _tuple(read)
+        first_written, rest_written = _tuple(written)
         for place in range(max(len(first_read), len(first_written))):
-            item_schema = first_read[place] if place < len(first_read) else rest_read
-            other = first_written[place] if place < len(first_written) else rest_written
-            yield from self.compare(f"{path}[{place}]", item_schema, other)
+            read_schema = first_read[place] if place < len(first_read) else rest_read
+            written_schema = first_written[place] if place < len(first_written) else rest_written
+            yield from self.compare(f"{path}[{place}]", read_schema, written_schema)
         yield from self.compare(f"{path}[]", rest_read, rest_written)
 
 
@@ -226,7 +226,7 @@ def _without(node: dict[str, object], keyword: str) -> dict[str, object]:
 
 
 def _merged(schema: dict[str, Any], other: Node) -> Node:
-    """What is valid by both; of a keyword that both have, the first's, which allows more and never less."""
+    """Return a schema of the values that are valid by both. The first has priority for a keyword that both have."""
     if not isinstance(other, dict):
         return schema if other else False
     required = [*schema.get("required", ()), *other.get("required", ())]
@@ -236,7 +236,7 @@ def _merged(schema: dict[str, Any], other: Node) -> Node:
 
 
 def _types(node: Mapping[str, Any]) -> frozenset[str]:
-    """The types of the values that are valid by a schema."""
+    """Return the types of the values that are valid by a schema."""
     names = node.get("type")
     if names is None:
         values = _listed(node)
@@ -245,7 +245,7 @@ def _types(node: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _type_of(value: object) -> str:
-    """The type of a value in JSON's words."""
+    """Return the JSON name of the type of a value."""
     return _JSON_TYPES[type(value)]
 
 
@@ -323,7 +323,7 @@ _CHECKS: dict[str, Callable[[str, str, dict[str, Any], dict[str, Any]], Incompat
 
 
 def _schemas_of(node: Mapping[str, Any], name: str) -> list[Node]:
-    """The schemas that hold for a property: its own and those of the patterns that it matches, else of all others."""
+    """Return the schemas of a property: its own and those of matching patterns, else that of additional properties."""
     own = [node["properties"][name]] if name in node.get("properties", {}) else []
     matched = [schema for pattern, schema in node.get("patternProperties", {}).items() if re.search(pattern, name)]
     return [*own, *matched] or [node.get("additionalProperties", True)]
@@ -334,7 +334,7 @@ def _of_pattern(node: Mapping[str, Any], pattern: str) -> Node:
 
 
 def _tuple(node: Mapping[str, Any]) -> tuple[Sequence[Node], Node]:
-    """The schemas of the first items of an array, and that of the others; by old drafts and by new ones."""
+    """Return the schemas of the first items of an array, and the schema of the other items, by old and new drafts."""
     items = node.get("items", True)
     if isinstance(items, list):
         return items, node.get("additionalItems", True)

@@ -73,7 +73,7 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
 
 
 def check_schema(schema: ResolvedSchema) -> None:
-    """Raise RegistryError for a text that is not a schema of its type."""
+    """Raise RegistryError if a text is not a schema of its type."""
     incompatibilities(schema, schema)
 
 

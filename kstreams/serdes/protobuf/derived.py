@@ -244,7 +244,7 @@ _LITERALS: dict[type, Any] = {str: _F.TYPE_STRING, int: _F.TYPE_INT64}
 
 
 def _numbered(cls: Any) -> list[tuple[Any, int]]:
-    """The members of an enum with their numbers, the one with 0 first."""
+    """Return the members of an enum with their numbers, with number 0 first."""
     members = list(cls)
     values = [member.value for member in members]
     if all(type(value) is int and abs(value) < 2**31 for value in values) and 0 in values:

@@ -52,7 +52,7 @@ class JournalContents(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the journal has all changes, except a write that was torn when the machine went down."""
+        """True if the journal has all changes, except a write that was torn when the machine went down."""
         torn = self.newest == self.sequence and self.boot != boot_id()
         return self.tables is not None and (not self.damage or torn)
 

@@ -35,7 +35,7 @@ class AppendAttempt(NamedTuple):
 
 
 class Appender:
-    """Writes frames at the end of one partition.
+    """A writer of frames at the end of one partition.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class SegmentRolledError(Exception):
 
 
 class PartitionReader:
-    """Reads a partition from `position` on, while writers roll segments and compaction and retention change them.
+    """A reader of a partition from `position` on, while writers roll segments and compaction and retention change them.
 
     A mapped file does not change. But a file may be replaced or removed after the folder was listed and before the file
     is opened: so reads that find missing or damaged files are repeated, as long as the files change.

@@ -187,7 +187,7 @@ def _last_of_each_key(tables: list[pa.Table]) -> pa.Table:
 
 
 class _Rewriter:
-    """Writes the remaining records into a new segment, whose frames cover every offset of the old segments."""
+    """A writer of the remaining records into a new segment, whose frames cover every offset of the old segments."""
 
     def __init__(self, partition: Partition, fd: int, base_offset: int, settings: TopicSettings) -> None:
         self._partition = partition

@@ -32,7 +32,7 @@ class CleaningResult(NamedTuple):
 
 
 class Housekeeper:
-    """Cleans all partitions every five minutes, one at a time, including those without new records.
+    """The cleaner of all partitions every five minutes, one at a time, including those without new records.
 
     Idle threads call `clean_next`; the processes of a log share the rounds.
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def arrow_call(
     returned: str, work: Callable[..., pa.Array], fixed_arguments: tuple[Any, ...], *columns: Column
 ) -> Column:
-    """Columns computed in Python, whole Arrow arrays at a time, and once for each row.
+    """Compute a column in Python, whole Arrow arrays at a time, and once for each row.
 
     Parameters
     ----------
     returned : str
-        Spark type of the result.
+        The Spark type of the result.
     work : callable
-        `work(*given, *arrays) -> array`; like `arguments`, it is sent to the workers by value if it is the user's.
+        `work(*arguments, *arrays) -> array`; like `arguments`, it is sent to the workers by value if it is the user's.
     arguments : tuple
         Functions, types and serdes of the user; they are sent to the workers by value.
     """
@@ -36,5 +36,5 @@ def arrow_call(
         result: pa.Array = called(*arguments, *arrays)
         return result
 
-    # Or Spark would compute the column once more for each filter behind it.
+    # Deterministic columns are computed again for each filter after them.
     return F.arrow_udf(call, returned).asNondeterministic()(*columns)

@@ -25,7 +25,7 @@ class KeyRecord(NamedTuple):
     Parameters
     ----------
     side : int
-        Which of the frames it is of.
+        The index of its frame.
     """
 
     side: int
@@ -51,7 +51,7 @@ class KeyedState(ABC):
     """The state of one key during a step of a query."""
 
     def due(self, *, is_over: bool) -> Iterable[KeyRecord]:
-        """Return the output before the first record; `is_over`: there is none, and the state's time has passed."""
+        """Return the output before the first record. `is_over` is True if the state has expired without a record."""
         return ()
 
     @abstractmethod
@@ -59,12 +59,12 @@ class KeyedState(ABC):
         """Process the next record, and return its output."""
 
     @abstractmethod
-    def kept(self) -> SavedState:
-        """Return the state for the next step; without bytes, the state is deleted."""
+    def saved_state(self) -> SavedState:
+        """Return the state for the next step; a state without bytes is deleted."""
 
 
 StateOfKey: TypeAlias = Callable[..., KeyedState]
-"""`state(*given, key, kept, seen_ms)`; `seen_ms` is the greatest time of all records in the steps before, if any."""
+"""`state(*arguments, key, saved, latest_ms)`; `latest_ms` is the greatest time of all records of earlier steps."""
 
 UNSEEN_MS = -1
 
@@ -88,22 +88,22 @@ def by_key(
     Parameters
     ----------
     frames : sequence of Frame
-        Their number is the side of their records. At one time, those of the first go first.
+        The index of a frame is the side of its records. At equal times, records of the first frame go first.
     state : callable
-        Gives what is known of a key.
+        Creates the state of a key.
     arguments : tuple
-        Its first arguments; functions and serdes of the user are sent to the workers by value.
+        The first arguments of `state`; functions and serdes of the user are sent to the workers by value.
     delay_ms : int, optional
-        Of the watermark of the frames. A key is due when the greatest time seen is so much after the time kept for it.
+        The delay of the watermark. A key is due when the greatest time so far is later than its time by this delay.
     mark : str, optional
-        The column that is used in place of the key.
+        The column that replaces the key.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 
     timed = [] if delay_ms is None else [EVENT_TIME]
     marked = [] if mark is None else [mark]
     sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
-    grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy(mark or "key")
+    grouped = reduce(lambda rows, other_rows: rows.unionByName(other_rows), sides).groupBy(mark or "key")
     run = _through_key(pack((state, arguments)), delay_ms)
     applied = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
     return applied.drop("side").withColumn("topic", F.lit("?"))
@@ -123,23 +123,23 @@ def _through_key(
 
         make, arguments = unpack(packed)
         saved = SavedState(*group_state.get) if group_state.exists else UNKNOWN
-        state: KeyedState = make(*arguments, *key, saved, _seen(group_state, delay_ms))
+        state: KeyedState = make(*arguments, *key, saved, _latest_ms(group_state, delay_ms))
         results = list(state.due(is_over=group_state.hasTimedOut))
         for record in in_order(chain.from_iterable(map(_records, frames))):
             results += state.take(record)
-        _hold(group_state, state.kept(), delay_ms)
+        _store(group_state, state.saved_state(), delay_ms)
         yield pd.DataFrame(results, columns=list(KeyRecord._fields), dtype=object)
 
     return run
 
 
-def _seen(group_state: Any, delay_ms: int | None) -> int:
+def _latest_ms(group_state: Any, delay_ms: int | None) -> int:
     """Return the greatest time of all records in the steps before."""
     watermark_ms = 0 if delay_ms is None else group_state.getCurrentWatermarkMs()
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _hold(group_state: Any, saved: SavedState, delay_ms: int | None) -> None:
+def _store(group_state: Any, saved: SavedState, delay_ms: int | None) -> None:
     """Store the state of a key in Spark until the watermark has passed its time."""
     if saved.state is None:
         if group_state.exists:
@@ -159,8 +159,8 @@ def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
 
     Examples
     --------
-    >>> given = [(1, 7, 0, 5), (0, 3, 1, 2), (0, 3, 0, 6)]
-    >>> [row.offset for row in in_order(KeyRecord(*each, None, None, None) for each in given)]
+    >>> rows = [(1, 7, 0, 5), (0, 3, 1, 2), (0, 3, 0, 6)]
+    >>> [record.offset for record in in_order(KeyRecord(*row, None, None, None) for row in rows)]
     [0, 0, 1]
     """
     in_order = sorted(records, key=lambda record: record[:3])

@@ -30,20 +30,20 @@ class Output(NamedTuple):
 
 
 class RelationalLowering:
-    """The conversion of the nodes of a sub-topology, or of a query with those before it, to DataFrames.
+    """The conversion of the nodes of a sub-topology, or of a whole query, to DataFrames.
 
     Parameters
     ----------
     typed : TypedGraph
         The graph with its types.
     source : callable
-        Gives the records of some topics, as `OUT_SCHEMA`.
+        Returns the records of some topics, as `OUT_SCHEMA`.
     topic_names : mapping of str to str
         Real names of internal topics.
     topics : sequence of str
         Real names of the topics that are read.
     whole : callable
-        Gives all records that the topic of a global table holds when a plan runs.
+        Returns all records that the topic of a global table holds when a plan runs.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RelationalLowering:
         """Return True if the node reads another node of this sub-topology, not a topic."""
         return bool(node.parents) and node.parents[0] in self._frames
 
-    def goes_on_behind(self, node: Node) -> bool:
+    def has_reader(self, node: Node) -> bool:
         """Return True if the reader of a node is in this sub-topology."""
         return any(child.name in self._names for child in self.graph.children(node))
 

@@ -179,7 +179,7 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     choices.require_relational(reasons)
     relational = _without_reasons(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
-    met = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
+    met = borders(topology, {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
     decisions = [
         decision._replace(why=decision.why + _part_of(sub.id, queries), border=met.get((sub.id, decision.operator)))
         for sub in subs
@@ -309,7 +309,7 @@ def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> s
     return choice.key if choice.path == (TASK if reason else RELATIONAL) else DECLARED
 
 
-def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
+def _reasons_text(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
     """Return why a sub-topology is relational or runs as tasks, in words."""
     refusals = [(name, reason) for name, reason in reasons.items() if reason]
     if not refusals:

@@ -1,4 +1,7 @@
-"""Which sub-topologies each query computes for which Spark keeps state: one that writes to topics, and those before it.
+"""The stateful queries of Spark: each computes a sub-topology that writes to topics, and those upstream.
+
+The upstream sub-topologies write only repartition topics. Spark's own exchange takes their place, and no topic is
+written.
 
 Those before it write nothing but repartition topics: Spark's own exchange takes their place, and no topic is written.
 """
@@ -13,7 +16,7 @@ from kstreams.processor.topology.barriers import reachable
 from kstreams.processor.topology.topology import SubTopology, Topology
 
 Queries = Mapping[int, frozenset[int]]
-"""By the sub-topology that writes to topics: all sub-topologies of the query, including itself."""
+"""All sub-topologies of each query, by the sub-topology that writes to topics."""
 
 OTHERS_TOO = "its repartition topic is written or read by what is no part of one query with it"
 _THROUGH = "a query with state neither reads nor writes a topic that the application itself writes and reads"
@@ -25,7 +28,7 @@ class Exchanges(NamedTuple):
     Parameters
     ----------
     before, after : mapping of int to frozenset of int
-        Which ones write what a sub-topology reads; and which ones read what it writes.
+        By sub-topology, the sub-topologies that write its sources, and those that read its sinks.
     inner : frozenset of int
         The sub-topologies that write only to repartition topics.
     """
@@ -58,7 +61,7 @@ def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Coll
     Parameters
     ----------
     able, stateful : collection of int
-        The sub-topologies that can take the relational path, and those that keep state.
+        The sub-topologies that can take the relational path, and those that have state.
     """
     ends = [number for number, readers in exchanges.after.items() if not readers]
     members_of = {number: exchanges.members(number) for number in ends}
@@ -78,7 +81,7 @@ def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -
             number: members
             for number, members in chosen.items()
             if all(exchanges.after[member] <= inside for member in members)
-            and not any(members & others & set(stateful) for other, others in chosen.items() if other != number)
+            and not any(members & rivals & set(stateful) for rival, rivals in chosen.items() if rival != number)
         }
         if len(disjoint) == len(chosen):
             return disjoint

@@ -37,9 +37,9 @@ def relational_rows(plan: PathPlan, number: int, source: Read, whole: ReadWhole,
 
 
 def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
-    """The same, of a query for which Spark keeps state: where rows go several ways from there, it ends at that node.
+    """Return the rows of a stateful query; a query that branches ends at the node before its branches.
 
-    `rows_behind` continues from there, batch by batch, so that there is only one copy of the state.
+    `rows_behind` continues after this node, batch by batch, so that there is only one copy of the state.
     """
     facts = plan.facts
     nodes = plan.nodes[number]
@@ -86,7 +86,7 @@ def _lowering(plan: PathPlan, number: int, source: Read, whole: ReadWhole, progr
 
 
 def _united(outputs: Sequence[Output]) -> DataFrame:
-    return reduce(lambda left, right: left.union(right), map(_rows, outputs))
+    return reduce(lambda rows, other_rows: rows.union(other_rows), map(_rows, outputs))
 
 
 def _rows(output: Output) -> DataFrame:

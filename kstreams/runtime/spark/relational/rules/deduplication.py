@@ -57,7 +57,7 @@ class _Times(KeyedState):
         self._times = [time for time in (*self._times, record.timestamp) if time > since_ms]
         return [record]
 
-    def kept(self) -> SavedState:
+    def saved_state(self) -> SavedState:
         return SavedState(msgspec.msgpack.encode(self._times), self._latest) if self._times else UNKNOWN
 
 

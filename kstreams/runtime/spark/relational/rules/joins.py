@@ -29,7 +29,7 @@ _PLACE = ("origin", "_offset")
 
 
 def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
-    """An inner join: both sides need a key and a value."""
+    """Return the inner join of two streams; both sides need a key and a value."""
     is_complete = F.col("key").isNotNull() & F.col("value").isNotNull()
     frames = (build.parent(node, at) for at in range(len(SIDES)))
     whole = (replace(frame, rows=frame.rows.where(is_complete)) for frame in frames)
@@ -38,12 +38,12 @@ def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
 
 
 def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Frame:
-    """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
+    """Return the left or full outer join. Spark emits unmatched rows when the watermark has passed their window."""
     frames = [build.parent(node, at).where(F.col("value").isNotNull()) for at in range(len(SIDES))]
     if not node.right_outer:
         left = _named(frames[0], "left")
         right = _named(frames[1].where(F.col("key").isNotNull()), "right")
-        # Never null, or Spark would ask for that itself, before its watermark has seen the row.
+        # Never null, or Spark would filter the rows by itself, before its watermark has seen them.
         right = right.withColumn("right_key", F.coalesce("right_key", F.lit(b"")))
         return _joined(left.join(right, _same("key") & _within(node), "left_outer"), _left, node, build)
     left, right = (_placed(_named(frame, side), side) for frame, side in zip(frames, SIDES, strict=True))
@@ -80,7 +80,7 @@ def _named(frame: Frame, side: str) -> DataFrame:
 
 
 def _value(frame: Frame) -> Argument:
-    """Values as the joiner reads them: what is typed is so in the state too, and decoded once, not with every pair."""
+    """Return the values as the joiner reads them. Typed values are typed in the state too, and decoded only once."""
     return Argument.of_side(frame, "value")
 
 
@@ -107,7 +107,7 @@ def _within(node: WindowJoin) -> Column:
 
 
 def _rows(pairs: DataFrame, chosen: Choose) -> DataFrame:
-    """The columns of a stream, but for the value, and what that is made of. Spark keeps in its state what they need."""
+    """Return the columns of a joined stream, but for the value, which the joiner computes from both values."""
     left_time, right_time = (F.unix_millis(F.col(f"{side}_{EVENT_TIME}")) for side in SIDES)
     later = right_time.isNull() | (left_time >= right_time)
     return pairs.select(

@@ -46,8 +46,8 @@ class _Aggregate(KeyedState):
         self._latest = UNKNOWN.timestamp if new is None else latest
         return [record._replace(value=aggregation.shown(new), timestamp=latest)]
 
-    def kept(self) -> SavedState:
-        return UNKNOWN if self._value is None else SavedState(self._aggregation.kept(self._value), self._latest)
+    def saved_state(self) -> SavedState:
+        return UNKNOWN if self._value is None else SavedState(self._aggregation.serialized(self._value), self._latest)
 
 
 class _Lookup(NamedTuple):
@@ -77,13 +77,13 @@ class _Row(KeyedState):
 
     def __init__(self, lookup: _Lookup, key: bytes | None, saved: SavedState, seen_ms: int) -> None:
         self._lookup = lookup
-        self._kept = saved
+        self._saved = saved
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
         lookup = self._lookup
-        row = self._kept.state
+        row = self._saved.state
         if record.side == TABLE:
-            self._kept = SavedState(record.value, record.timestamp)
+            self._saved = SavedState(record.value, record.timestamp)
             return []
         if row is None and not lookup.left:
             return []
@@ -91,8 +91,8 @@ class _Row(KeyedState):
         joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, row))
         return [record._replace(value=None if joined is None else lookup.result.serialize(joined))]
 
-    def kept(self) -> SavedState:
-        return self._kept
+    def saved_state(self) -> SavedState:
+        return self._saved
 
 
 def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> str | None:

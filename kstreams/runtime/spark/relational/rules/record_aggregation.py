@@ -43,7 +43,7 @@ class RecordAggregation(NamedTuple):
         result = self.lowered.aggregator.result
         return self.result.serialize(aggregate if result is None else result(aggregate))
 
-    def kept(self, aggregate: object) -> bytes:
+    def serialized(self, aggregate: object) -> bytes:
         """Serialize an aggregate for the next step."""
         return self.lowered.state.serialize(aggregate)
 

@@ -110,7 +110,7 @@ def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
         return build.read(node, [node.topic])
     frame = _as_declared(build.parent(node), node, build)
     keeps_all = node.name in build.typed.with_null_keys
-    if build.goes_on_behind(node):
+    if build.has_reader(node):
         return frame if keeps_all else frame.where(F.col("key").isNotNull())
     build.write(node.topic, frame, None if keeps_all else node.filter)
     return None

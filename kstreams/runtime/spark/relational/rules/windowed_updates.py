@@ -104,10 +104,10 @@ class _Windows(KeyedState):
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
         """Add a record to its windows, and return their updates."""
 
-    def kept(self) -> SavedState:
+    def saved_state(self) -> SavedState:
         """Return all windows as state until the next of them closes, or for updates until all are closed."""
         aggregation = self._aggregation
-        stored = self._aggregation.of_records.kept
+        stored = self._aggregation.of_records.serialized
         changed = {place: (stored(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
         rows: _Rows = [(*place, *state) for place, state in chain(self._rows.items(), changed.items())]
         if not rows:
