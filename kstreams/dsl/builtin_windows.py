@@ -40,11 +40,11 @@ def _session(
     return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
 
 
-def _with_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
+def _with_start(inner: Serde, windows: Any) -> Serde:
     return TimeWindowedSerde(inner, windows.size_ms)
 
 
-def _with_end_and_start(inner: Serde[Any], windows: object) -> Serde[Any]:
+def _with_end_and_start(inner: Serde, windows: object) -> Serde:
     return SessionWindowedSerde(inner)
 
 

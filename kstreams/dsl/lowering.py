@@ -92,11 +92,11 @@ class Lowering:
         """The types of what comes from a parent."""
         return self.types[node.parents[position]]
 
-    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
         """The serde of a node's keys (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).key, node, "key", purpose)
 
-    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
         """The serde of a node's values (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).value, node, "value", purpose)
 

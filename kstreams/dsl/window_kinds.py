@@ -73,7 +73,7 @@ class WindowKind:
     """
 
     windows: type
-    key_serde: Callable[[Serde[Any], Any], Serde[Any]]
+    key_serde: Callable[[Serde, Any], Serde]
     store: StoreKind
     operator: MakeOperator
     view: Callable[[str], TableView]

@@ -115,13 +115,13 @@ class Batch:
     def __init__(
         self,
         source: TopicPartition,
-        offsets: np.ndarray[Any, np.dtype[np.int64]],
+        offsets: np.typing.NDArray[np.int64],
         keys: pa.Array,
         values: pa.Array,
         timestamps: pa.Array,
         headers: pa.Array | None = None,
         *,
-        written_at: np.ndarray[Any, np.dtype[np.int64]] | None = None,
+        written_at: np.typing.NDArray[np.int64] | None = None,
     ) -> None:
         self.source = source
         self.offsets = offsets
@@ -151,7 +151,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def filter(self, selected: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
+    def filter(self, selected: np.typing.NDArray[np.bool_]) -> Batch:
         """Return the rows for which the mask is true."""
         mask = pa.array(selected)
         headers = None if self.headers is None else self.headers.filter(mask)
@@ -199,9 +199,9 @@ class Batch:
         )
 
     @property
-    def places(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def places(self) -> np.typing.NDArray[np.int64]:
         """The times that order the rows among those of other partitions: `written_at`, else the timestamps."""
-        times: np.ndarray[Any, np.dtype[np.int64]] = self.timestamps.to_numpy()
+        times: np.typing.NDArray[np.int64] = self.timestamps.to_numpy()
         return times if self.written_at is None else self.written_at
 
     def header_rows(self) -> list[Headers]:

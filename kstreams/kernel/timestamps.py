@@ -19,7 +19,7 @@ from kstreams.kernel.durations import time_ms as to_time_ms
 TimestampExtractor: TypeAlias = Callable[[Any, int], Time]
 """Takes the record and the partition time (ms, -1 if unknown). Returns the event time: an aware datetime, or ms."""
 
-Times: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Times: TypeAlias = "np.typing.NDArray[np.int64]"
 
 LATEST_MS = 2**62 - 1
 """The last valid time; the first is 0. The sum of a time and several durations stays below 2^63."""
@@ -44,7 +44,7 @@ class InvalidTimestampError(ValueError):
         return cls(f"its time is {range_} ({time_ms} ms): {cure}")
 
 
-def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def are_valid(times: Times) -> np.typing.NDArray[np.bool_]:
     """Return a mask of the times that are valid.
 
     Examples

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.errors import RegistryUnavailableError, SerdeError
+from kstreams.errors import RegistryError, RegistryUnavailableError, SerdeError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from kstreams.config import Config
     from kstreams.schemas import SchemaRegistry
-from collections.abc import Iterator
 
-from kstreams.errors import RegistryError
+    T = TypeVar("T", default=Any)  # a `Serde` without a type argument is a serde of any type
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> Iterator[tuple[int, Exception]]:
@@ -48,9 +53,6 @@ def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> It
             return
         yield from failing_rows(convert, rows[:half], first)
         yield from failing_rows(convert, rows[half:], first + half)
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +204,9 @@ class Serde(Generic[T]):
         return f"{type(self).__name__}()"
 
 
-def of_topic_within(serde: Serde[Any], attribute: str, use: SerdeUse) -> Any:
+def of_topic_within(serde: Serde, attribute: str, use: SerdeUse) -> Any:
     """Return a copy of `serde` whose inner serde, at `attribute`, is bound to a topic."""
-    inner: Serde[Any] = getattr(serde, attribute)
+    inner: Serde = getattr(serde, attribute)
     bound = inner.of_topic(use)
     if bound is inner:
         return serde

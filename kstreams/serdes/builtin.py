@@ -37,7 +37,7 @@ def _by_inner(serde: Any) -> bool:
     return same_bytes_when_equal(serde.inner)
 
 
-def _scalar(name: str, default: Serde[Any], *, same_bytes: bool = True) -> SerdeKind:
+def _scalar(name: str, default: Serde, *, same_bytes: bool = True) -> SerdeKind:
     return SerdeKind(
         serde=type(default),
         default=default,

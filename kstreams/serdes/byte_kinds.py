@@ -47,7 +47,7 @@ def in_base64(data: bytes) -> dict[str, str]:
     return {"base64": base64.b64encode(data).decode()}
 
 
-def from_text(serde: Serde[Any], text: str) -> Any:
+def from_text(serde: Serde, text: str) -> Any:
     """Return the value of a line of text. A value of several parts is written as JSON.
 
     Examples
@@ -71,7 +71,7 @@ def from_text(serde: Serde[Any], text: str) -> Any:
         raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
 
 
-def _is_untyped(serde: Serde[Any]) -> bool:
+def _is_untyped(serde: Serde) -> bool:
     """True if a schema in a registry, and no class, defines the values."""
     return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _IN_PARTS
 
@@ -84,7 +84,7 @@ def _of_any_text(text: str) -> Any:
         return text
 
 
-def _of_plain_text(serde: Serde[Any], text: str) -> Any:
+def _of_plain_text(serde: Serde, text: str) -> Any:
     try:
         return convert(text, serde.type, strict=False)
     except msgspec.ValidationError:
@@ -93,7 +93,7 @@ def _of_plain_text(serde: Serde[Any], text: str) -> Any:
         return from_json(serde, decode_json(text))
 
 
-def from_json(serde: Serde[Any], value: object) -> Any:
+def from_json(serde: Serde, value: object) -> Any:
     """Return the value of a piece of JSON."""
     if _is_untyped(serde):
         return value
@@ -110,12 +110,12 @@ def from_json(serde: Serde[Any], value: object) -> Any:
         raise SerdeError(f"{value!r} cannot be read as {type_name(serde)}{hint}") from None
 
 
-def _windowed(serde: Any, value: Any) -> Windowed[Any]:
+def _windowed(serde: Any, value: Any) -> Windowed:
     window = convert(value["window"], dict[str, int])
     return Windowed(from_json(serde.inner, value["key"]), Window(window["start_ms"], window["end_ms"]))
 
 
-def _change(serde: Any, value: Any) -> Change[Any]:
+def _change(serde: Any, value: Any) -> Change:
     new, old = (None if value.get(of) is None else from_json(serde.inner, value[of]) for of in ("new", "old"))
     return Change(new, old, value.get("is_latest", True))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from kstreams.record import Change
 from kstreams.serdes.base import Serde, SerdeUse, decode_error, of_topic_within
@@ -15,7 +14,7 @@ _BOTH = 2
 _NOT_LATEST = 3  # added to the flag when a byte says that the change is not the latest of its key
 
 
-class ChangeSerde(Serde[Change[Any]]):
+class ChangeSerde(Serde[Change]):
     """Changes as the new value, the old value or both, and a flag. Both are preceded by the length of the new value.
 
     Parameters
@@ -30,19 +29,19 @@ class ChangeSerde(Serde[Change[Any]]):
     b'\\x00\\x00\\x00\\x01ba\\x02'
     """
 
-    def __init__(self, inner: Serde[Any]) -> None:
+    def __init__(self, inner: Serde) -> None:
         self.inner = inner
         self.type = Change
 
-    def of_topic(self, use: SerdeUse) -> Serde[Change[Any]]:
-        bound: Serde[Change[Any]] = of_topic_within(self, "inner", use)
+    def of_topic(self, use: SerdeUse) -> Serde[Change]:
+        bound: Serde[Change] = of_topic_within(self, "inner", use)
         return bound
 
     @property
     def asks_registry(self) -> bool:
         return self.inner.asks_registry
 
-    def serialize(self, value: Change[Any]) -> bytes:
+    def serialize(self, value: Change) -> bytes:
         new = self._bytes(value.new)
         old = self._bytes(value.old)
         flag = _OLD if new is None else _NEW if old is None else _BOTH
@@ -53,7 +52,7 @@ class ChangeSerde(Serde[Change[Any]]):
     def _bytes(self, value: object) -> bytes | None:
         return None if value is None else self.inner.serialize(value)
 
-    def deserialize(self, data: bytes) -> Change[Any]:
+    def deserialize(self, data: bytes) -> Change:
         if not data or data[-1] > _BOTH + _NOT_LATEST:
             raise decode_error("a change", data, "its last byte is no known flag")
         with_latest = data[-1] >= _NOT_LATEST

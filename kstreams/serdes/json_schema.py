@@ -23,7 +23,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFINITIONS = "#/$defs/"
 
 
-def derived_schema(serde: Serde[Any]) -> dict[str, Any]:
+def derived_schema(serde: Serde) -> dict[str, Any]:
     """Return the schema of the values of a JSON serde. Its title is the name of the class.
 
     Parameters
@@ -136,7 +136,7 @@ def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str,
         yield from _referenced(imported, registry)
 
 
-class JsonSchema(SchemaSerde[Any]):
+class JsonSchema(SchemaSerde):
     """JSON preceded by the id of its schema, as Confluent's serializers write it.
 
     Parameters
@@ -216,7 +216,7 @@ class JsonSchema(SchemaSerde[Any]):
         self._validates = is_schema if validate is None else validate
 
     @cached_property
-    def _json(self) -> Serde[Any]:
+    def _json(self) -> Serde:
         return json_serde(Any if self.type is None else self.type)
 
     def declared_schema(self) -> Schema | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, without_none
 from kstreams.serdes.json import JsonSerde
@@ -12,7 +10,7 @@ from kstreams.serdes.registry import default_serde
 from kstreams.serdes.typed import plain_classes
 
 
-def serde_of(kind: object) -> Serde[Any]:
+def serde_of(kind: object) -> Serde:
     """Return the serde of a type. A serde is returned unchanged.
 
     Parameters
@@ -41,7 +39,7 @@ def serde_of(kind: object) -> Serde[Any]:
     return json_serde(kind) if default is None else default
 
 
-def json_serde(kind: object) -> Serde[Any]:
+def json_serde(kind: object) -> Serde:
     """Return the serde that writes values of a type as JSON. Types with pydantic models use pydantic.
 
     Examples

@@ -19,7 +19,7 @@ def is_model(kind: object) -> bool:
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
-class PydanticSerde(Serde[Any]):
+class PydanticSerde(Serde):
     """JSON of a type that is a pydantic model, or contains one. Aliases of fields are used.
 
     Parameters

@@ -49,16 +49,16 @@ class SerdeKind:
         `Serde` or `int` for each argument.
     """
 
-    serde: type[Serde[Any]]
-    default: Serde[Any] | None = None
+    serde: type[Serde]
+    default: Serde | None = None
     same_bytes_when_equal: Callable[[Any], bool] = _never
     immutable: Callable[[Any], bool] = _never
     name: str | None = None
-    make: Callable[..., Serde[Any]] | None = None
+    make: Callable[..., Serde] | None = None
     arguments: Callable[[Any], tuple[Any, ...]] = _no_arguments
     parameters: tuple[type, ...] = ()
 
-    def made_of(self, arguments: Iterable[Any]) -> Serde[Any]:
+    def made_of(self, arguments: Iterable[Any]) -> Serde:
         """Create a serde from the arguments of a name."""
         return (self.make or self.serde)(*arguments)
 
@@ -66,7 +66,7 @@ class SerdeKind:
 _NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _UNKNOWN = SerdeKind(serde=Serde)
 _BY_CLASS: dict[type, SerdeKind] = {}
-_BY_TYPE: dict[Any, Serde[Any]] = {}
+_BY_TYPE: dict[Any, Serde] = {}
 _BY_NAME: dict[str, SerdeKind] = {}
 _ELSEWHERE = {"protobuf": "kstreams.serdes.protobuf"}
 """Kinds that are registered when their module is imported first, since they need an optional library."""
@@ -120,7 +120,7 @@ def add_kind(kind: SerdeKind) -> None:
         _BY_NAME[kind.name] = kind
 
 
-def serde_kind(serde: Serde[Any]) -> SerdeKind:
+def serde_kind(serde: Serde) -> SerdeKind:
     """Return the descriptor of a serde. An unregistered serde has an empty one.
 
     Examples
@@ -144,7 +144,7 @@ def named_kinds() -> list[SerdeKind]:
     return list(_BY_NAME.values())
 
 
-def default_serde(kind: object) -> Serde[Any] | None:
+def default_serde(kind: object) -> Serde | None:
     """Return the serde that is registered for a type, or None."""
     try:
         return _BY_TYPE.get(kind)
@@ -152,11 +152,11 @@ def default_serde(kind: object) -> Serde[Any] | None:
         return None
 
 
-def same_bytes_when_equal(serde: Serde[Any]) -> bool:
+def same_bytes_when_equal(serde: Serde) -> bool:
     """True if keys are equal exactly when their bytes are. Not true for 0.0 and -0.0, or JSON's 1 and 1.0."""
     return serde_kind(serde).same_bytes_when_equal(serde)
 
 
-def has_immutable_values(serde: Serde[Any]) -> bool:
+def has_immutable_values(serde: Serde) -> bool:
     """True if a store can hold the objects themselves. False for an unregistered serde, which may change values."""
     return serde_kind(serde).immutable(serde)

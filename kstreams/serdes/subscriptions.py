@@ -86,7 +86,7 @@ class SubscriptionSerde(Serde[Subscription]):
     b'\\x81\\x01k\\x00\\x00\\x00\\x03'
     """
 
-    def __init__(self, primary_key: Serde[Any]) -> None:
+    def __init__(self, primary_key: Serde) -> None:
         self.primary_key = primary_key
         self.type = Subscription
 
@@ -132,7 +132,7 @@ class ResponseSerde(Serde[SubscriptionResponse]):
     b'\\x80row'
     """
 
-    def __init__(self, value: Serde[Any]) -> None:
+    def __init__(self, value: Serde) -> None:
         self.value = value
         self.type = SubscriptionResponse
 

@@ -60,7 +60,7 @@ def needs_registry(kind: str) -> bool:
     return name not in (AUTO, RAW, HEX) and serde_named(name).asks_registry
 
 
-def _by_schema(serde: Serde[Any], use: SerdeUse) -> Decode:
+def _by_schema(serde: Serde, use: SerdeUse) -> Decode:
     read = serde.of_topic(use).deserialize
     header = header_name(is_key=use.is_key)
     return lambda data, headers: None if data is None else shown(read(framed(data, headers, header)))

@@ -14,7 +14,7 @@ _MOST_DEEP = 8
 _PARTS = re.compile(r"\s*([a-z][a-z0-9.-]*|\d+|[(),])\s*")
 
 
-def type_name(serde: Serde[Any] | None) -> str | None:
+def type_name(serde: Serde | None) -> str | None:
     """Return the name of a serde, or None for an unregistered serde, whose bytes no other program can read.
 
     Parameters
@@ -36,7 +36,7 @@ def type_name(serde: Serde[Any] | None) -> str | None:
     return f"{kind.name}({', '.join(map(str, parts))})" if parts else kind.name
 
 
-def serde_named(name: str) -> Serde[Any]:
+def serde_named(name: str) -> Serde:
     """Return the serde of a name.
 
     Parameters
@@ -75,7 +75,7 @@ def _pattern(kind: SerdeKind) -> str:
     return f"{kind.name}({', '.join(words)})" if words else str(kind.name)
 
 
-def _read(name: str, tokens: Iterator[str], deep: int) -> Serde[Any]:
+def _read(name: str, tokens: Iterator[str], deep: int) -> Serde:
     """Read a serde and its arguments. Raises ValueError if the text does not have the form of a name."""
     kind = kind_named(name)
     if kind is None or not deep:

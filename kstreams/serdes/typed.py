@@ -131,7 +131,7 @@ UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgs
 """Errors that msgspec raises for a value that it cannot write."""
 
 
-class TypedSerde(Serde[Any]):
+class TypedSerde(Serde):
     """Values of one type. Every written value reads back equal.
 
     A value of exactly the classes of the type is written at once. Any other value is read back, and refused if it

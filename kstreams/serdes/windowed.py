@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pyarrow as pa
 
@@ -33,7 +32,7 @@ def session_key(key: bytes, session: Window) -> bytes:
     return key + _packed(_END_START, session.end_ms, session.start_ms)
 
 
-class WindowedSerde(Serde[Windowed[Any]]):
+class WindowedSerde(Serde[Windowed]):
     """Keys with a window. A subclass serves a window kind of your own.
 
     Parameters
@@ -42,13 +41,13 @@ class WindowedSerde(Serde[Windowed[Any]]):
         Serde of the key inside.
     """
 
-    def __init__(self, inner: Serde[Any]) -> None:
+    def __init__(self, inner: Serde) -> None:
         self.inner = inner
 
         self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
 
-    def of_topic(self, use: SerdeUse) -> Serde[Windowed[Any]]:
-        bound: Serde[Windowed[Any]] = of_topic_within(self, "inner", use)
+    def of_topic(self, use: SerdeUse) -> Serde[Windowed]:
+        bound: Serde[Windowed] = of_topic_within(self, "inner", use)
         return bound
 
     @property
@@ -73,11 +72,11 @@ class _OfOneSize(WindowedSerde):
         Length of the windows in milliseconds.
     """
 
-    def __init__(self, inner: Serde[Any], size_ms: int) -> None:
+    def __init__(self, inner: Serde, size_ms: int) -> None:
         super().__init__(inner)
         self.size_ms = size_ms
 
-    def serialize(self, value: Windowed[Any]) -> bytes:
+    def serialize(self, value: Windowed) -> bytes:
         window = value.window
         if window.end_ms - window.start_ms != self.size_ms:
             raise SerdeError(f"{window} is no window of {self.size_ms} ms")
@@ -95,7 +94,7 @@ class TimeWindowedSerde(_OfOneSize):
         Length of the windows in milliseconds.
     """
 
-    def deserialize(self, data: bytes) -> Windowed[Any]:
+    def deserialize(self, data: bytes) -> Windowed:
         if len(data) < _START.size:
             raise decode_error("a windowed key", data, "its window start is missing")
         start_ms = _START.unpack(data[-8:])[0]
@@ -105,10 +104,10 @@ class TimeWindowedSerde(_OfOneSize):
 class SessionWindowedSerde(WindowedSerde):
     """Session keys as the bytes of the key, then the end and the start of the session (8 bytes each, big endian)."""
 
-    def serialize(self, value: Windowed[Any]) -> bytes:
+    def serialize(self, value: Windowed) -> bytes:
         return session_key(self.inner.serialize(value.key), value.window)
 
-    def deserialize(self, data: bytes) -> Windowed[Any]:
+    def deserialize(self, data: bytes) -> Windowed:
         if len(data) < _END_START.size:
             raise decode_error("a session key", data, "its end and start are missing")
         end_ms, start_ms = _END_START.unpack(data[-16:])
@@ -126,10 +125,10 @@ class WindowRowSerde(_OfOneSize):
         Length of the windows in milliseconds.
     """
 
-    def serialize(self, value: Windowed[Any]) -> bytes:
+    def serialize(self, value: Windowed) -> bytes:
         return super().serialize(value) + bytes(4)
 
-    def deserialize(self, data: bytes) -> Windowed[Any]:
+    def deserialize(self, data: bytes) -> Windowed:
         if len(data) < _START.size + 4:
             raise decode_error("a key of a window store", data, "its window start or number is missing")
         start_ms = _START.unpack(data[-12:-4])[0]

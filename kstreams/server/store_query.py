@@ -262,12 +262,12 @@ def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading,
     return asked
 
 
-def _deserialized(serde: Serde[Any], data: bytes) -> Any:
+def _deserialized(serde: Serde, data: bytes) -> Any:
     return serde.deserialize(data)
 
 
 def _key(
-    store: StoreBuilder, given: object, read: Callable[[Serde[Any], Any], Any] = from_text, reason: str = _NO_KEY
+    store: StoreBuilder, given: object, read: Callable[[Serde, Any], Any] = from_text, reason: str = _NO_KEY
 ) -> Any:
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")

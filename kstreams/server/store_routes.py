@@ -119,7 +119,7 @@ def _described(store: StoreBuilder) -> dict[str, Any]:
     return {"name": store.name, "kind": store.kind.name, **types, "kept_in": store.store}
 
 
-def _type(serde: Serde[Any] | None) -> str | None:
+def _type(serde: Serde | None) -> str | None:
     return None if serde is None else type_name(serde)
 
 

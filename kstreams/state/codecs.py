@@ -33,7 +33,7 @@ class KeyCodec:
     itself, so that the hot path can skip the call.
     """
 
-    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+    def __init__(self, store: str, serde: Serde | None) -> None:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its keys: declare it with key=")
         self.serde = serde
@@ -113,7 +113,7 @@ class ValueCodec(Protocol):
 class PlainValueCodec:
     """Values alone."""
 
-    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+    def __init__(self, store: str, serde: Serde | None) -> None:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its values: declare it with value=")
         self.serde = serde
@@ -149,7 +149,7 @@ class PlainValueCodec:
 class TimestampedValueCodec:
     """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
 
-    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+    def __init__(self, store: str, serde: Serde | None) -> None:
         self._plain = plain = PlainValueCodec(store, serde)
         self.live: Callable[[Any], Any] | None = None if plain.direct else self._live
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
@@ -198,7 +198,7 @@ class HeadersValueCodec:
 
     row: type[Any] = AggregationWithHeaders
 
-    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+    def __init__(self, store: str, serde: Serde | None) -> None:
         self._plain = plain = PlainValueCodec(store, serde)
         self.live: Callable[[Any], Any] | None = self._live  # a list of headers could change after it was put
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
@@ -264,7 +264,7 @@ class TimestampedHeadersValueCodec(HeadersValueCodec):
         return self.row(self._plain.of_bytes(value or b""), int.from_bytes(data[:8], "big", signed=True), headers)
 
 
-_CODECS: Mapping[tuple[bool, bool], Callable[[str, Serde[Any] | None], ValueCodec]] = {
+_CODECS: Mapping[tuple[bool, bool], Callable[[str, Serde | None], ValueCodec]] = {
     (False, False): PlainValueCodec,
     (True, False): TimestampedValueCodec,
     (False, True): HeadersValueCodec,
@@ -283,7 +283,7 @@ def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) ->
     return (cut(stored, 8), integers(cut(stored, 0, 8))) if builder.kind.timestamped else (stored, times)
 
 
-def _encoded(store: str, side: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:
+def _encoded(store: str, side: str, serde: Serde, lives: list[Any]) -> pa.Array:
     try:
         return serde.encode_rows(lives)
     except (SerdeError, TypeError, AttributeError, pa.ArrowException) as error:

@@ -189,7 +189,7 @@ class TimestampedKeyWithHeadersQuery:
     key: Any
     kinds = _TIMESTAMPED_KEY_VALUES
 
-    def ask(self, store: Any) -> Record[Any, Any] | None:
+    def ask(self, store: Any) -> Record | None:
         """See `StateQuery`."""
         return next(iter(_records(store, [(self.key, store.get(self.key))])), None)
 
@@ -203,7 +203,7 @@ class TimestampedRangeWithHeadersQuery:
     descending: bool = False
     kinds = _TIMESTAMPED_KEY_VALUES
 
-    def ask(self, store: Any) -> list[Record[Any, Any]]:
+    def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         return _records(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
 
@@ -217,7 +217,7 @@ class TimestampedWindowKeyWithHeadersQuery:
     to_time: Time | None = None
     kinds = _TIMESTAMPED_WINDOWS
 
-    def ask(self, store: Any) -> list[Record[Any, Any]]:
+    def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         size = store.builder.window_size_ms or 0
         rows = store.fetch(self.key, *span_ms(self.from_time, self.to_time))
@@ -232,7 +232,7 @@ class TimestampedWindowRangeWithHeadersQuery:
     to_time: Time | None = None
     kinds = _TIMESTAMPED_WINDOWS
 
-    def ask(self, store: Any) -> list[Record[Any, Any]]:
+    def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         return _records(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
 
@@ -247,7 +247,7 @@ class SessionKeyWithHeadersQuery:
     key: Any
     kinds = _SESSIONS
 
-    def ask(self, store: Any) -> list[Record[Any, Any]]:
+    def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         rows = store.fetch(self.key)
         return [
@@ -333,7 +333,7 @@ def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return [(key, without_headers(convert(value))) for key, value in rows]
 
 
-def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record[Any, Any]]:
+def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record]:
     rows_of_store = ((key, store.builder.told(row)) for key, row in rows)
     return [
         Record(key=key, value=row.value, timestamp=row.timestamp, headers=headers_of(row))

@@ -254,7 +254,7 @@ class ReadOnlyKeyValueStore(ReadOnlyStore):
         """`all` in descending order."""
         return self._scan("reverse_all")
 
-    def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> list[tuple[Any, Any]]:
+    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> list[tuple[Any, Any]]:
         """(key, value) of the keys whose bytes begin with those of `prefix`, which `serde` writes."""
         return self._scan("prefix_scan", prefix, serde)
 
@@ -284,33 +284,33 @@ class ReadOnlyWindowStore(ReadOnlyStore):
         """`fetch` in descending order."""
         return self._scan_key("backward_fetch", key, *span_ms(from_time, to_time))
 
-    def fetch_all(self, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[Windowed[Any], Any]]:
+    def fetch_all(self, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[Windowed, Any]]:
         """(windowed key, value) of all keys."""
         return self._scan("fetch_all", *span_ms(from_time, to_time))
 
     def backward_fetch_all(
         self, from_time: Time | None = None, to_time: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """`fetch_all` in descending order."""
         return self._scan("backward_fetch_all", *span_ms(from_time, to_time))
 
     def fetch_range(
         self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         return self._scan("fetch_range", low, high, *span_ms(from_time, to_time))
 
     def backward_fetch_range(
         self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """`fetch_range` in descending order."""
         return self._scan("backward_fetch_range", low, high, *span_ms(from_time, to_time))
 
-    def all(self) -> list[tuple[Windowed[Any], Any]]:
+    def all(self) -> list[tuple[Windowed, Any]]:
         """Every (windowed key, value)."""
         return self._scan("all")
 
-    def backward_all(self) -> list[tuple[Windowed[Any], Any]]:
+    def backward_all(self) -> list[tuple[Windowed, Any]]:
         """`all` in descending order."""
         return self._scan("backward_all")
 
@@ -325,37 +325,37 @@ class ReadOnlySessionStore(ReadOnlyStore):
         """The value of exactly this session, or None."""
         return self._look_up("fetch_session", key, time_ms(start), time_ms(end))
 
-    def fetch(self, key: Any) -> list[tuple[Windowed[Any], Any]]:
+    def fetch(self, key: Any) -> list[tuple[Windowed, Any]]:
         """(windowed key, value) of all sessions of a key."""
         return self._scan_key("fetch", key)
 
-    def backward_fetch(self, key: Any) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch(self, key: Any) -> list[tuple[Windowed, Any]]:
         """`fetch` in descending order."""
         return self._scan_key("backward_fetch", key)
 
-    def fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed, Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open."""
         return self._scan("fetch_range", low, high)
 
-    def backward_fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed, Any]]:
         """`fetch_range` in descending order."""
         return self._scan("backward_fetch_range", low, high)
 
     def find_sessions(
         self, key: Any, earliest_end: Time | None = None, latest_start: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """Sessions of a key with end >= earliest_end and start <= latest_start, None for open."""
         return self._scan_key("find_sessions", key, *span_ms(earliest_end, latest_start))
 
     def backward_find_sessions(
         self, key: object, earliest_end: Time | None = None, latest_start: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """`find_sessions` in descending order."""
         return self._scan_key("backward_find_sessions", key, *span_ms(earliest_end, latest_start))
 
     def find_sessions_range(
         self, low: Any = None, high: Any = None, earliest_end: Time | None = None, latest_start: Time | None = None
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """As `find_sessions`, of the keys from `low` to `high`, both included and None for open."""
         return self._scan("find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
 
@@ -365,15 +365,15 @@ class ReadOnlySessionStore(ReadOnlyStore):
         high: object = None,
         earliest_end: Time | None = None,
         latest_start: Time | None = None,
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """`find_sessions_range` in descending order."""
         return self._scan("backward_find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
 
-    def all(self) -> list[tuple[Windowed[Any], Any]]:
+    def all(self) -> list[tuple[Windowed, Any]]:
         """Every (windowed key, value)."""
         return self._scan("all")
 
-    def backward_all(self) -> list[tuple[Windowed[Any], Any]]:
+    def backward_all(self) -> list[tuple[Windowed, Any]]:
         """`all` in descending order."""
         return self._scan("backward_all")
 

@@ -14,7 +14,7 @@ Written: TypeAlias = Callable[..., tuple[Any, Any]]
 """Of the arguments of a writing method: the key and the value that serdes turn into bytes."""
 
 
-def _unknown_key(builder: StoreBuilder) -> Serde[Any] | None:
+def _unknown_key(builder: StoreBuilder) -> Serde | None:
     return None
 
 
@@ -75,7 +75,7 @@ class StoreKind:
     times: Mapping[str, Mapping[int, Callable[[Any], Any]]] = field(default_factory=dict)
     timestamped: bool = False
     headers: bool = False
-    changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
+    changelog_key: Callable[[StoreBuilder], Serde | None] = _unknown_key
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
     current_form: Callable[[Any], Any] = _as_it_is
     extra_families: tuple[str, ...] = ()
@@ -150,8 +150,8 @@ class StoreBuilder:
 
     name: str
     kind: StoreKind
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
+    key: Serde | None = None
+    value: Serde | None = None
     store: str = "rocksdb"
     retention_ms: int | None = None
     window_size_ms: int | None = None
@@ -159,7 +159,7 @@ class StoreBuilder:
     time_ordered: bool = False
     sparse: bool = False
     history_retention_ms: int | None = None
-    right_value: Serde[Any] | None = None  # outer join: serde of right rows; `value` is that of left rows
+    right_value: Serde | None = None  # outer join: serde of right rows; `value` is that of left rows
     max_entries: int | None = None  # an LRU map: how many entries it keeps
     logging: bool = True
     caching: bool = False

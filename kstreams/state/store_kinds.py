@@ -107,11 +107,11 @@ def _plain_key(builder: StoreBuilder) -> Serde[object] | None:
     return builder.key
 
 
-def _window_key(builder: StoreBuilder) -> Serde[Any] | None:
+def _window_key(builder: StoreBuilder) -> Serde | None:
     return None if builder.key is None else WindowRowSerde(builder.key, builder.window_size_ms or 0)
 
 
-def _session_key(builder: StoreBuilder) -> Serde[Any] | None:
+def _session_key(builder: StoreBuilder) -> Serde | None:
     return None if builder.key is None else SessionWindowedSerde(builder.key)
 
 

@@ -81,7 +81,7 @@ def _alive(builder: StoreBuilder, all_keys: pa.Array, keys: pa.Array) -> pa.Arra
     return pc.greater(integers(cut(keys, begin, stop)), newest_ms - kept_ms)
 
 
-def _taken(rows: Changes, places: np.ndarray[Any, np.dtype[np.int64]]) -> Changes:
+def _taken(rows: Changes, places: np.typing.NDArray[np.int64]) -> Changes:
     indices = pa.array(places)
     return Changes(*(column.take(indices) for column in rows))
 

@@ -49,8 +49,8 @@ class TestInputTopic(AdvisedCalls):
     def __init__(
         self,
         name: str,
-        key: Serde[Any],
-        value: Serde[Any],
+        key: Serde,
+        value: Serde,
         pipe: Callable[[str, list[Row]], None],
         start_ms: int,
         auto_advance_ms: int,
@@ -155,7 +155,7 @@ class TestOutputTopic(AdvisedCalls):
 
     __test__ = False
 
-    def __init__(self, name: str, key: Serde[Any], value: Serde[Any], queue: deque[Row]) -> None:
+    def __init__(self, name: str, key: Serde, value: Serde, queue: deque[Row]) -> None:
         self.name = name
         self._key = key
         self._value = value
@@ -180,7 +180,7 @@ class TestOutputTopic(AdvisedCalls):
         value = self._read(self._value, row.value, row.headers)
         return Record(key=key, value=value, timestamp=row.timestamp, headers=row.headers)
 
-    def _read(self, serde: Serde[Any], data: bytes | None, headers: Headers) -> Any:
+    def _read(self, serde: Serde, data: bytes | None, headers: Headers) -> Any:
         if data is None:
             return None
         if not serde.asks_registry:

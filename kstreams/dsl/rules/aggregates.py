@@ -28,7 +28,7 @@ class Lowered(NamedTuple):
     """An aggregation ready to run: its functions, the serde of its state, and its expressions if it is made of them."""
 
     aggregator: Aggregator
-    state: Serde[Any]
+    state: Serde
     expressions: expressions.Aggregation | None
 
     def kept(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered
 class KnownTypes(Protocol):
     """What an aggregation asks of the lowering that it is part of."""
 
-    def value_serde(self, node: Node, purpose: str) -> Serde[Any]: ...
+    def value_serde(self, node: Node, purpose: str) -> Serde: ...
 
     def input_types(self, node: Node) -> Types: ...
 

@@ -1636,7 +1636,7 @@ class KStream(Handle, Generic[K, V]):
         keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
         return self._graph.stream(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
-    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde[Any]:
+    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde:
         if by is not None:
             check_call(f"{asker} at {declared_at()}", "by", by, "key", "value")
         if by is None:
@@ -1705,7 +1705,7 @@ def _check_value(place: str, name: str, value: Any) -> None:
 
 
 def in_sample(
-    fraction: float, seed: int, part: Callable[[Any, Any], Any] | None, serde: Serde[Any]
+    fraction: float, seed: int, part: Callable[[Any, Any], Any] | None, serde: Serde
 ) -> Callable[[Any, Any], bool]:
     """Whether a record is in the sample: its key is, or what `part(key, value)` takes of it.
 

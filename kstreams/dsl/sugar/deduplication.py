@@ -32,7 +32,7 @@ class Deduplication:
     store: str
     within_ms: int
     mark: Callable[[Any, Any], Any]
-    serde: Serde[Any]
+    serde: Serde
 
     def stores(self) -> tuple[StoreBuilder]:
         """Marks by time, kept as long as a duplicate may come."""
@@ -44,11 +44,11 @@ class Deduplication:
         """How long marks are kept, in stream time."""
         return 2 * max(self.within_ms, 1) + 1
 
-    def __call__(self) -> FixedKeyProcessor[Any, Any, Any]:
+    def __call__(self) -> FixedKeyProcessor:
         return _Deduplicate(self)
 
 
-class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
+class _Deduplicate(FixedKeyProcessor):
     def __init__(self, settings: Deduplication) -> None:
         self._settings = settings
 
@@ -56,7 +56,7 @@ class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
         self._context = context
         self._seen = context.get_state_store(self._settings.store)
 
-    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+    def process(self, record: FixedKeyRecord) -> None:
         mark = self._settings.mark(record.key, record.value)
         if mark is not None:
             if self._was_seen(mark, record.timestamp):

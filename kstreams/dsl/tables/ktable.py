@@ -55,7 +55,7 @@ class Expiry:
 
     store: str
     after_ms: int
-    serde: Serde[Any]
+    serde: Serde
 
     def stores(self) -> tuple[StoreBuilder, StoreBuilder]:
         """Times of keys, and keys by time."""
@@ -63,11 +63,11 @@ class Expiry:
         retention = 2 * self.after_ms + 1
         return updated, Stores.window(f"{self.store}-times", retention, size=1, key=self.serde, value=bytes)
 
-    def __call__(self) -> FixedKeyProcessor[Any, Any, Any]:
+    def __call__(self) -> FixedKeyProcessor:
         return _Expire(self)
 
 
-class _Expire(FixedKeyProcessor[Any, Any, Any]):
+class _Expire(FixedKeyProcessor):
     """Passes updates on, and deletions of what has expired, in the order of their times."""
 
     def __init__(self, settings: Expiry) -> None:
@@ -80,7 +80,7 @@ class _Expire(FixedKeyProcessor[Any, Any, Any]):
         self._by_time = context.get_state_store(f"{self._settings.store}-times")
         context.schedule(1, PunctuationType.STREAM_TIME, self._expire_until)
 
-    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+    def process(self, record: FixedKeyRecord) -> None:
         now_ms = self._context.current_stream_time_ms()
         self._expire_until(now_ms)
         expires_ms = record.timestamp + self._settings.after_ms

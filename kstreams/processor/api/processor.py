@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from kstreams.errors import TopologyError
 from kstreams.kernel.arity import can_be_called, parameters_of
-from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
-from kstreams.record import FixedKeyRecord, Record
+from kstreams.processor.api.contexts import FixedKeyProcessorContext, KOut, ProcessorContext, VOut
+from kstreams.record import FixedKeyRecord, K, Record, V
 
 if TYPE_CHECKING:
     from kstreams.state.api import StoreBuilder
 
-K = TypeVar("K")
-V = TypeVar("V")
-KOut = TypeVar("KOut")
-VOut = TypeVar("VOut")
-P = TypeVar("P", "Processor[Any, Any, Any, Any]", "FixedKeyProcessor[Any, Any, Any]")
+P = TypeVar("P", "Processor", "FixedKeyProcessor")
 
 
 class Processor(Generic[K, V, KOut, VOut]):
@@ -83,8 +79,8 @@ class FixedKeyProcessor(Generic[K, V, VOut]):
         """Release resources. Called once, when the task closes."""
 
 
-ProcessorSupplier: TypeAlias = Callable[[], Processor[Any, Any, Any, Any]]
-FixedKeyProcessorSupplier: TypeAlias = Callable[[], FixedKeyProcessor[Any, Any, Any]]
+ProcessorSupplier: TypeAlias = Callable[[], Processor]
+FixedKeyProcessorSupplier: TypeAlias = Callable[[], FixedKeyProcessor]
 
 
 def stores_of(supplier: object) -> tuple[StoreBuilder, ...]:

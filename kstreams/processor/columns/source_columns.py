@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -108,6 +108,6 @@ def repr_of_field(name: str) -> str:
     return repr(Expr(Operation.FIELD, (), name))
 
 
-def _demand_columns(serde: Serde[Any], description: str) -> None:
+def _demand_columns(serde: Serde, description: str) -> None:
     if serde.arrow_type is None:
         raise SerdeError(f"{description}s of {serde!r} have no columnar form")

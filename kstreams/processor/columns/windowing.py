@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from kstreams.windows import TimeWindows
 
-Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Integers: TypeAlias = "np.typing.NDArray[np.int64]"
 
 
 class WindowPlacement(NamedTuple):

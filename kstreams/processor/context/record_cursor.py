@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import length_hint
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,8 @@ class RecordCursor:
     def __init__(
         self,
         batch: Batch,
-        offsets: np.ndarray[Any, np.dtype[np.int64]],
-        stream_times: np.ndarray[Any, np.dtype[np.int64]],
+        offsets: np.typing.NDArray[np.int64],
+        stream_times: np.typing.NDArray[np.int64],
         timestamps: list[int],
     ) -> None:
         self.batch = batch

@@ -57,7 +57,7 @@ class OfRecord(RecordFunction):
     '<lambda>'
     """
 
-    function: Callable[[RecordWithMetadata[Any, Any]], Any]
+    function: Callable[[RecordWithMetadata], Any]
 
     def bind(self, current: CurrentRecord) -> Callable[..., Any]:
         function = self.function

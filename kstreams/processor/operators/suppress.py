@@ -51,7 +51,7 @@ class SuppressOperator(ClosureOperator):
         enforce_bounds = self._bounds(buffer, emit)
         stream_time = -1
 
-        def suppress(key: Any, change: Change[Any], timestamp: int) -> None:
+        def suppress(key: Any, change: Change, timestamp: int) -> None:
             nonlocal stream_time
             stream_time = max(stream_time, timestamp)
             time_ms = key.window.end_ms if windowed else timestamp

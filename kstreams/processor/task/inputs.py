@@ -152,7 +152,7 @@ class TopicInput:
             self._column(batch, "value", *self._side(batch, "value")),
         )
 
-    def _side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde[Any]]:
+    def _side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde]:
         """Return the bytes of keys or values with the parts from their headers, and their serde."""
         serde = (self.source.key if side == "key" else self.source.value) or BytesSerde()
         return serde.framed(batch.keys if side == "key" else batch.values, batch.headers), serde

@@ -7,13 +7,13 @@ a join may alternate record by record at little cost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from kstreams.kernel.batch import Batch
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+Integers: TypeAlias = "np.typing.NDArray[np.int64]"
 
 
 class Interleaved(NamedTuple):

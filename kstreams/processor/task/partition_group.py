@@ -10,14 +10,14 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.task.interleaved import Interleaved, merged, turns_of
 
-Timestamps = np.ndarray[Any, np.dtype[np.int64]]
+Timestamps: TypeAlias = "np.typing.NDArray[np.int64]"
 
 _LONG_RUN = 128  # rows that make a run of its own, which may be processed in columns
 _FIRST_LOOK = 32  # rows of the first search for the end of a run; doubled while the run continues

@@ -89,7 +89,7 @@ def unframed(sink: SinkNode, rows: EncodedRows) -> EncodedRows:
     return rows._replace(keys=keys, values=values, headers=headers)
 
 
-def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde | None, column: list[Any]) -> pa.Array:
     serde = serde or BytesSerde()
     try:
         return serde.encode_rows(column)

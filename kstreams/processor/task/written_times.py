@@ -11,12 +11,12 @@ those of the end of input come after all rows. The rows of one task keep their o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-Longs: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Longs: TypeAlias = "np.typing.NDArray[np.int64]"
 
 AT_FLUSH = -2
 """`CurrentRecord.reached` while a flush forwards buffered records."""

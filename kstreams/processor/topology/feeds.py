@@ -46,7 +46,7 @@ class Feed:
     row: Any
     key: str | None
     timestamp: str | None
-    serdes: tuple[Serde[Any], Serde[Any]]
+    serdes: tuple[Serde, Serde]
     partitions: int | None = None
 
     def __str__(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -165,7 +164,7 @@ def _values(store: StoreBuilder) -> str:
     return _shown(store.value) + ("" if store.right_value is None else f", {_shown(store.right_value)}")
 
 
-def _shown(serde: Serde[Any] | None) -> str:
+def _shown(serde: Serde | None) -> str:
     return "BytesSerde()" if serde is None else repr(serde)
 
 

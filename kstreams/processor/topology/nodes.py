@@ -40,8 +40,8 @@ class SourceNode:
     name: str
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
+    key: Serde | None = None
+    value: Serde | None = None
     timestamp_extractor: TimestampExtractor | None = None
     offset_reset: str | timedelta | None = None
     declared_at: str | None = None
@@ -68,8 +68,8 @@ class SinkNode:
     name: str
     parents: tuple[str, ...]
     topic: str | Callable[..., str]
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
+    key: Serde | None = None
+    value: Serde | None = None
     partitioner: Callable[..., Any] | None = None
     declared_at: str | None = None
     bind: Callable[[SinkNode, str], SinkNode] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes.base import Serde
@@ -36,7 +36,7 @@ def schema_findings(topology: Topology) -> Iterator[SchemaFinding]:
                 yield from _findings(schema_serde, f"the {side} of {sink.topic}")
 
 
-def _within(serde: Serde[Any] | None) -> Iterator[SchemaSerde[Any]]:
+def _within(serde: Serde | None) -> Iterator[SchemaSerde]:
     """Yield the serdes with schemas that a serde is or contains: a windowed key contains a key's serde."""
     if isinstance(serde, SchemaSerde):
         yield serde
@@ -46,7 +46,7 @@ def _within(serde: Serde[Any] | None) -> Iterator[SchemaSerde[Any]]:
                 yield from _within(part)
 
 
-def _findings(serde: SchemaSerde[Any], records: str) -> Iterator[SchemaFinding]:
+def _findings(serde: SchemaSerde, records: str) -> Iterator[SchemaFinding]:
     outlook = serde.outlook()
     for reason in outlook.reasons:
         yield SchemaFinding(False, f"{records} cannot be written with {outlook.subject}: {reason}")

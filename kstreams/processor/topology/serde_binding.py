@@ -18,7 +18,7 @@ from kstreams.serdes.base import SerdeUse
 from kstreams.state.store_builder import StoreBuilder
 
 Part = TypeVar("Part", SourceNode, SinkNode, StoreBuilder)
-AnySerde = TypeVar("AnySerde", Serde[Any], Serde[Any] | None)
+AnySerde = TypeVar("AnySerde", Serde, Serde | None)
 
 
 @dataclass(frozen=True, slots=True)

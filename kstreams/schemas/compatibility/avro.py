@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
@@ -17,7 +17,8 @@ from kstreams.schemas.references import ResolvedSchema
 with importing("Avro schemas"):
     from fastavro.schema import parse_schema
 
-Node = Any  # parsed JSON: the name of a type, a union as a list, or a definition as a dictionary
+Node: TypeAlias = Any
+"""A part of a schema: the name of a type, a list (a union), or a dict (a definition)."""
 Incompatibilities = Iterator[Incompatibility]
 
 _PROMOTIONS = {
@@ -64,7 +65,7 @@ class AvroType:
         """The name without namespace."""
         return self.name.rpartition(".")[2]
 
-    def get(self, attribute: str, default: Any = None) -> Any:
+    def get(self, attribute: str, default: Node = None) -> Node:
         """Return an attribute of the definition."""
         return self.node.get(attribute, default) if isinstance(self.node, dict) else default
 
@@ -208,7 +209,7 @@ def _may_be(reader: AvroType, written: AvroType) -> bool:
     return "name" not in (written.node if isinstance(written.node, dict) else ()) or reader.is_named_as(written)
 
 
-def _source(field: dict[str, Any], written: dict[str, Any]) -> Any:
+def _source(field: dict[str, Node], written: dict[str, Node]) -> Node:
     """Return the field of the writer that fills a field of the reader; None if there is none."""
     names = (field["name"], *field.get("aliases", ()))
     return next((written[name] for name in names if name in written), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
@@ -19,7 +19,10 @@ with importing("JSON Schemas"):
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft7Validator, validator_for
 
-Node = Any  # true, false or an object
+Node: TypeAlias = Any
+"""A part of a schema: true, false or an object."""
+NodeObject: TypeAlias = dict[str, Node]
+"""A part of a schema that is an object."""
 Incompatibilities = Iterator[Incompatibility]
 
 _ALL_TYPES = frozenset(("null", "boolean", "object", "array", "number", "integer", "string"))
@@ -131,7 +134,7 @@ class _Comparison:
             return
         yield from self._objects(path, read, {} if written is True else written)
 
-    def _objects(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _objects(self, path: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
         for keyword in ("oneOf", "anyOf"):
             if keyword in written:
                 other_keywords = _without(written, keyword)
@@ -149,14 +152,14 @@ class _Comparison:
             yield from self.compare(path, alternative, written)
         yield from self._keywords(path, read, written)
 
-    def _all_of(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _all_of(self, path: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
         """Compare with the conjunction of all parts: documents of the writer are valid by each of them."""
         whole = _without(written, "allOf")
         for part in written["allOf"]:
             whole = _merged(whole, self._writer.followed(part))
         yield from self.compare(path, read, whole)
 
-    def _one_of(self, path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _one_of(self, path: str, keyword: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
         compared_before = set(self._compared)
         for alternative in read[keyword]:
             if next(self.compare(path, alternative, written), None) is None:
@@ -189,7 +192,7 @@ class _Comparison:
         if "not" not in written or next(swapped.compare(path, written["not"], read["not"]), None) is not None:
             yield _at(path, "`not` excludes what was valid before")
 
-    def _properties(self, path: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+    def _properties(self, path: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
         for name in sorted(read.get("properties", {}).keys() | written.get("properties", {}).keys()):
             place = f"{path}.{name}" if path else name
             for subschema in _schemas_of(read, name):
@@ -225,7 +228,7 @@ def _without(node: dict[str, object], keyword: str) -> dict[str, object]:
     return {key: value for key, value in node.items() if key != keyword}
 
 
-def _merged(schema: dict[str, Any], other: Node) -> Node:
+def _merged(schema: NodeObject, other: Node) -> Node:
     """Return a schema of the values that are valid by both. The first has priority for a keyword that both have."""
     if not isinstance(other, dict):
         return schema if other else False
@@ -235,7 +238,7 @@ def _merged(schema: dict[str, Any], other: Node) -> Node:
     return merged | ({"required": required} if required else {}) | ({"properties": properties} if properties else {})
 
 
-def _types(node: Mapping[str, Any]) -> frozenset[str]:
+def _types(node: Mapping[str, Node]) -> frozenset[str]:
     """Return the types of the values that are valid by a schema."""
     names = node.get("type")
     if names is None:
@@ -267,7 +270,7 @@ def _lost_types(read: dict[str, object], written: dict[str, object]) -> list[str
     return sorted(lost - {"integer"} if "number" in lost else lost)
 
 
-def _listed(node: Mapping[str, Any]) -> list[Any] | None:
+def _listed(node: Mapping[str, Node]) -> list[Node] | None:
     return [node["const"]] if "const" in node else node.get("enum")
 
 
@@ -285,19 +288,19 @@ def _values(path: str, read: dict[str, object], written: dict[str, object]) -> I
         yield _at(path, f"may be {', '.join(lost)}, which is not read any more")
 
 
-def _upper(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _upper(path: str, keyword: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
     if written.get(keyword) is None or written[keyword] > read[keyword]:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _lower(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _lower(path: str, keyword: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
     if written.get(keyword, 0 if keyword.startswith("min") and keyword != "minimum" else None) is None:
         yield _at(path, f"{keyword} was not set and is {read[keyword]}")
     elif written.get(keyword, 0) < read[keyword]:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
 
-def _multiple(path: str, keyword: str, read: dict[str, Any], written: dict[str, Any]) -> Incompatibilities:
+def _multiple(path: str, keyword: str, read: NodeObject, written: NodeObject) -> Incompatibilities:
     if written.get(keyword) is None or written[keyword] % read[keyword] != 0:
         yield _at(path, f"{keyword} was {written.get(keyword, 'not set')} and is {read[keyword]}")
 
@@ -312,7 +315,7 @@ def _equal(path: str, keyword: str, read: dict[str, object], written: dict[str, 
         yield _at(path, f"{keyword} was {_short(written.get(keyword))} and is {_short(read[keyword])}")
 
 
-_CHECKS: dict[str, Callable[[str, str, dict[str, Any], dict[str, Any]], Incompatibilities]] = {
+_CHECKS: dict[str, Callable[[str, str, NodeObject, NodeObject], Incompatibilities]] = {
     **dict.fromkeys(_UPPER, _upper),
     **dict.fromkeys(_LOWER, _lower),
     **dict.fromkeys(_NOT_COMPARED, _equal),
@@ -322,18 +325,18 @@ _CHECKS: dict[str, Callable[[str, str, dict[str, Any], dict[str, Any]], Incompat
 }
 
 
-def _schemas_of(node: Mapping[str, Any], name: str) -> list[Node]:
+def _schemas_of(node: Mapping[str, Node], name: str) -> list[Node]:
     """Return the schemas of a property: its own and those of matching patterns, else that of additional properties."""
     own = [node["properties"][name]] if name in node.get("properties", {}) else []
     matched = [schema for pattern, schema in node.get("patternProperties", {}).items() if re.search(pattern, name)]
     return [*own, *matched] or [node.get("additionalProperties", True)]
 
 
-def _of_pattern(node: Mapping[str, Any], pattern: str) -> Node:
+def _of_pattern(node: Mapping[str, Node], pattern: str) -> Node:
     return node.get("patternProperties", {}).get(pattern, node.get("additionalProperties", True))
 
 
-def _tuple(node: Mapping[str, Any]) -> tuple[Sequence[Node], Node]:
+def _tuple(node: Mapping[str, Node]) -> tuple[Sequence[Node], Node]:
     """Return the schemas of the first items of an array, and the schema of the other items, by old and new drafts."""
     items = node.get("items", True)
     if isinstance(items, list):
@@ -354,7 +357,7 @@ def _dependencies(path: str, read: dict[str, object], written: dict[str, object]
             yield _at(place, "needs other things beside it than before")
 
 
-def _dependent(node: Mapping[str, Any]) -> dict[str, Any]:
+def _dependent(node: Mapping[str, Node]) -> NodeObject:
     return {**node.get("dependencies", {}), **node.get("dependentRequired", {})}
 
 

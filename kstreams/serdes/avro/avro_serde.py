@@ -19,7 +19,7 @@ from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, Sc
 from kstreams.serdes.schemas.schema_columns import SchemaColumns
 
 
-class Avro(SchemaSerde[Any]):
+class Avro(SchemaSerde):
     """Keys or values in Avro, preceded by the id of their schema, in the format of Confluent's serializers.
 
     Parameters

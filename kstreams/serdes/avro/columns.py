@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import holds_itself
 from kstreams.serdes.avro.wire_columns import Places, RecordPieces, Rows
 
@@ -110,7 +110,7 @@ class AvroColumnWriter:
         return pieces.joined()
 
 
-def _record(schema: AvroSchema, node: Any) -> Any:
+def _record(schema: AvroSchema, node: SchemaNode) -> SchemaNode:
     if isinstance(node, list) or node["type"] != "record" or not node["fields"]:
         raise NoColumnsError("only the fields of records are columns")
     return node
@@ -119,7 +119,7 @@ def _record(schema: AvroSchema, node: Any) -> Any:
 # reading
 
 
-def _reader(schema: AvroSchema, node: Any, is_read: bool) -> Read:
+def _reader(schema: AvroSchema, node: SchemaNode, is_read: bool) -> Read:
     if isinstance(node, list):
         return _optional_reader(schema, node, is_read)
     if not is_read:
@@ -130,7 +130,7 @@ def _reader(schema: AvroSchema, node: Any, is_read: bool) -> Read:
     return read
 
 
-def _passing(schema: AvroSchema, node: Any) -> Read:
+def _passing(schema: AvroSchema, node: SchemaNode) -> Read:
     """Return the reader that skips a value."""
     pass_over = _PASSING.get(node["type"])
     if pass_over is None:
@@ -138,7 +138,7 @@ def _passing(schema: AvroSchema, node: Any) -> Read:
     return pass_over(schema, node)
 
 
-def _optional_reader(schema: AvroSchema, branches: list[Any], is_read: bool) -> Read:
+def _optional_reader(schema: AvroSchema, branches: list[SchemaNode], is_read: bool) -> Read:
     null, other = _null_and_other(schema, branches)
     read_other = _reader(schema, other, is_read)
 
@@ -159,7 +159,7 @@ def _optional_reader(schema: AvroSchema, branches: list[Any], is_read: bool) -> 
     return read
 
 
-def _null_and_other(schema: AvroSchema, branches: list[Any]) -> tuple[int, Any]:
+def _null_and_other(schema: AvroSchema, branches: list[SchemaNode]) -> tuple[int, SchemaNode]:
     """Return the index of null in a union with one other type, and that type."""
     nodes = [schema.node(branch) for branch in branches]
     kinds = [None if isinstance(node, list) else node["type"] for node in nodes]
@@ -190,7 +190,7 @@ _READERS: dict[str, Read] = {
 }
 
 
-def _past_record(schema: AvroSchema, node: Any) -> Read:
+def _past_record(schema: AvroSchema, node: SchemaNode) -> Read:
     if holds_itself(schema, node):
         raise NoColumnsError(f"{node['name']} may hold itself")
     past_fields = [_reader(schema, schema.node(field["type"]), False) for field in node["fields"]]
@@ -202,7 +202,7 @@ def _past_record(schema: AvroSchema, node: Any) -> Read:
     return past
 
 
-def _past_symbol(schema: AvroSchema, node: Any) -> Read:
+def _past_symbol(schema: AvroSchema, node: SchemaNode) -> Read:
     def past(rows: Rows) -> None:
         symbols = rows.numbers(bits=32)
         if ((symbols < 0) | (symbols >= len(node["symbols"]))).any():
@@ -211,7 +211,7 @@ def _past_symbol(schema: AvroSchema, node: Any) -> Read:
     return past
 
 
-_PASSING: dict[str, Callable[[AvroSchema, Any], Read]] = {
+_PASSING: dict[str, Callable[[AvroSchema, SchemaNode], Read]] = {
     "null": lambda schema, node: lambda rows: None,
     "int": lambda schema, node: lambda rows: rows.numbers(bits=32),
     "long": lambda schema, node: Rows.numbers,
@@ -229,7 +229,7 @@ _PASSING: dict[str, Callable[[AvroSchema, Any], Read]] = {
 # writing
 
 
-def _writer(schema: AvroSchema, node: Any) -> Write:
+def _writer(schema: AvroSchema, node: SchemaNode) -> Write:
     if isinstance(node, list):
         return _optional_writer(schema, node)
     kind, write = _WRITERS.get(node["type"], (None, None))
@@ -244,7 +244,7 @@ def _writer(schema: AvroSchema, node: Any) -> Write:
     return checked
 
 
-def _optional_writer(schema: AvroSchema, branches: list[Any]) -> Write:
+def _optional_writer(schema: AvroSchema, branches: list[SchemaNode]) -> Write:
     null, other = _null_and_other(schema, branches)
     write_other = _writer(schema, other)
 

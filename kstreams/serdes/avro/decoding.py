@@ -18,7 +18,7 @@ from fastavro._read import read_long  # type: ignore[attr-defined]
 from fastavro._read_py import read_data as read_in_python
 from fastavro.io.binary_decoder import BinaryDecoder
 
-from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself, may_be_empty
 
 ABSENT: Final = object()
@@ -32,11 +32,11 @@ _NUMBERS = ("int", "long", "float", "double")
 class Prepared(NamedTuple):
     """A schema in fastavro's form, with its named types."""
 
-    root: Any
-    names: dict[str, Any]
+    root: SchemaNode
+    names: dict[str, SchemaNode]
 
 
-class Branches(list[Any]):
+class Branches(list[SchemaNode]):
     """The branches of a union, which refuse negative indices."""
 
     def __getitem__(self, number: Any, branch: Callable[[list[Any], Any], Any] = list.__getitem__) -> Any:
@@ -82,18 +82,18 @@ class _Copy:
         self._written = written
         self._counts_from_zero = counts_from_zero
         self._marks_defaults = marks_defaults
-        self._copies: dict[str, Any] = {}
+        self._copies: dict[str, SchemaNode] = {}
         self._open: set[str] = set()
 
     def whole(self) -> Prepared:
         return Prepared(self._of(self._schema.root), self._copies)
 
-    def _of(self, part: Any) -> Any:
+    def _of(self, part: SchemaNode) -> SchemaNode:
         if isinstance(part, list):
             return self._of_union(part)
         return self._of_name(part) if isinstance(part, str) else self._of_node(part)
 
-    def _of_union(self, branches: list[Any]) -> Branches:
+    def _of_union(self, branches: list[SchemaNode]) -> Branches:
         copies = [self._of(branch) for branch in branches]
         is_read = self._counts_from_zero or self._marks_defaults
         if is_read and "string" in copies and "bytes" in copies:
@@ -101,13 +101,13 @@ class _Copy:
             copies[copies.index("bytes")] = _NO_TEXT
         return Branches(sorted(copies, key=_width) if self._marks_defaults else copies)
 
-    def _of_name(self, name: str) -> Any:
+    def _of_name(self, name: str) -> SchemaNode:
         """Return the type of a name, or the name itself within the type."""
         if name in PRIMITIVES or name in self._open:
             return name
         return self._copies[name] if name in self._copies else self._of_node(self._schema.names[name])
 
-    def _of_node(self, node: dict[str, Any]) -> Any:
+    def _of_node(self, node: dict[str, SchemaNode]) -> SchemaNode:
         copy = dict(node)
         name = node.get("name")
         if name is not None:
@@ -124,7 +124,7 @@ class _Copy:
         self._open.discard(str(name))
         return copy
 
-    def _field(self, field: dict[str, Any], by_name: set[str]) -> dict[str, Any]:
+    def _field(self, field: dict[str, SchemaNode], by_name: set[str]) -> dict[str, SchemaNode]:
         """Copy a field. Aliases are dropped if the writer has the field's own name; fastavro would prefer an alias."""
         copy = {**field, "type": self._of(field["type"])}
         if field["name"] in by_name:

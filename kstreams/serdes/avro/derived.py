@@ -14,6 +14,7 @@ from kstreams.errors import SerdeError
 from kstreams.serdes.avro.kinds import MISSING, ClassShape, FieldOfClass, Kind, kind_of
 from kstreams.serdes.avro.logical import AvroDuration
 from kstreams.serdes.avro.mapping import COLLECTIONS
+from kstreams.serdes.avro.schema import SchemaNode
 
 PRECISION = 38
 SCALE = 9
@@ -21,7 +22,7 @@ SCALE = 9
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_LEAVES: Final[dict[Any, Any]] = {
+_LEAVES: Final[dict[object, SchemaNode]] = {
     type(None): "null",
     bool: "boolean",
     int: "long",
@@ -68,10 +69,10 @@ class _Derivation:
 
     def __init__(self, name: str) -> None:
         self._root_name = name
-        self._classes: dict[str, Any] = {}  # by name
+        self._classes: dict[str, SchemaNode] = {}  # by name
         self._written: set[str] = set()
 
-    def of(self, kind: Kind, path: str) -> Any:
+    def of(self, kind: Kind, path: str) -> SchemaNode:
         """Return the schema of a part; `path` is the field in errors."""
         if kind.base in (dt.datetime, decimal.Decimal, dt.timedelta, AvroDuration):
             return self._logical(kind, path)
@@ -89,7 +90,7 @@ class _Derivation:
             )
         return make(kind, path)
 
-    def _special(self, kind: Kind) -> Callable[[Kind, str], Any] | None:
+    def _special(self, kind: Kind) -> Callable[[Kind, str], SchemaNode] | None:
         if kind.base is Union:
             return self._union
         if kind.base is Literal:
@@ -100,7 +101,7 @@ class _Derivation:
             return self._enum
         return self._record if kind.shape is not None else None
 
-    def _logical(self, kind: Kind, path: str) -> Any:
+    def _logical(self, kind: Kind, path: str) -> SchemaNode:
         if kind.base is dt.datetime:
             name = "local-timestamp-micros" if kind.is_naive else "timestamp-micros"
             return {"type": "long", "logicalType": kind.extra.get("logicalType", name)}
@@ -111,7 +112,7 @@ class _Derivation:
         duration = {"type": "fixed", "name": "Duration", "size": 12, "logicalType": "duration"}
         return self._once("Duration", Kind(AvroDuration, AvroDuration), lambda: duration)
 
-    def _union(self, kind: Kind, path: str) -> Any:
+    def _union(self, kind: Kind, path: str) -> SchemaNode:
         """Return a union with null first, since the default of most optional fields is None."""
         members = sorted(kind.arguments, key=lambda member: member.base is not type(None))
         branches = []
@@ -120,41 +121,41 @@ class _Derivation:
             branches += branch if isinstance(branch, list) else [branch]
         return branches
 
-    def _literal(self, kind: Kind, path: str) -> Any:
+    def _literal(self, kind: Kind, path: str) -> SchemaNode:
         kinds = {type(value) for value in kind.hint.__args__} if hasattr(kind.hint, "__args__") else set()
         if kinds in ({str}, {int}):
             return _LEAVES[kinds.pop()]
         raise SerdeError(f"field {path}: {kind} has no counterpart in Avro: only texts or only integers have")
 
-    def _map(self, kind: Kind, path: str) -> Any:
+    def _map(self, kind: Kind, path: str) -> SchemaNode:
         key, value = kind.arguments
         if key.base is not str:
             raise SerdeError(f"field {path}: {kind} has no counterpart in Avro: the keys of its maps are text")
         return {"type": "map", "values": self.of(value, path)}
 
-    def _enum(self, kind: Kind, path: str) -> Any:
+    def _enum(self, kind: Kind, path: str) -> SchemaNode:
         name = self._name(kind)
         return self._once(name, kind, lambda: {"type": "enum", "name": name, "symbols": symbols(kind.base)})
 
-    def _record(self, kind: Kind, path: str) -> Any:
+    def _record(self, kind: Kind, path: str) -> SchemaNode:
         shape = kind.shape
         if shape is None:
             raise SerdeError(f"field {path}: {kind} has no fields")
         name = self._root_name if self._root_name and not path else self._name(kind)
         return self._once(name, kind, lambda: self._of_class(name, shape, path))
 
-    def _of_class(self, name: str, shape: ClassShape, path: str) -> Any:
-        record: dict[str, Any] = {"type": "record", "name": name}
+    def _of_class(self, name: str, shape: ClassShape, path: str) -> SchemaNode:
+        record: dict[str, SchemaNode] = {"type": "record", "name": name}
         record["fields"] = [
             self._field(field, f"{path}.{field.name}" if path else field.name) for field in shape.fields.values()
         ]
         return record
 
-    def _field(self, field: FieldOfClass, path: str) -> Any:
+    def _field(self, field: FieldOfClass, path: str) -> SchemaNode:
         if not _NAME.fullmatch(field.name):
             raise SerdeError(f"field {path}: Avro takes letters, digits and _ in names, and no digit first")
         kind = self.of(field.kind, path)
-        entry: dict[str, Any] = {"name": field.name, "type": kind}
+        entry: dict[str, SchemaNode] = {"name": field.name, "type": kind}
         if "aliases" in field.kind.extra:
             entry["aliases"] = list(field.kind.extra["aliases"])
         default = _json_default(field.default)
@@ -167,7 +168,7 @@ class _Derivation:
         name = str(kind.extra.get("name", kind.base.__name__))
         return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
-    def _once(self, name: str, kind: Kind, make: Callable[[], Any]) -> Any:
+    def _once(self, name: str, kind: Kind, make: Callable[[], SchemaNode]) -> SchemaNode:
         """Return the schema of a named type at its first occurrence, and its name afterwards."""
         named_class = self._classes.setdefault(name, kind.base)
         if named_class is not kind.base:
@@ -202,7 +203,7 @@ def symbols(cls: Any) -> list[str]:
     return values if are_names else [member.name for member in cls]
 
 
-def _json_default(default: object) -> Any:
+def _json_default(default: object) -> SchemaNode:
     """Return the default of a field for the schema; MISSING if JSON cannot represent the default."""
     if default is None or type(default) in (bool, int, str):
         return default
@@ -211,7 +212,7 @@ def _json_default(default: object) -> Any:
     return MISSING
 
 
-def _default_first(kind: object, default: object) -> Any:
+def _default_first(kind: object, default: object) -> SchemaNode:
     """Return a union with the branch of the default first, as Avro requires."""
     if not isinstance(kind, list) or default is None:
         return kind

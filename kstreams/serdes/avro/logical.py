@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kstreams.serdes.avro.misfits import FieldError
+from kstreams.serdes.avro.schema import SchemaNode
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NAIVE_EPOCH = dt.datetime(1970, 1, 1)
@@ -50,7 +51,7 @@ class Logical:
     write: Callable[[Any], Any]
 
 
-def logical_of(node: Any) -> Logical | None:
+def logical_of(node: SchemaNode) -> Logical | None:
     """Return the logical type of a schema; None if there is none, or it is unknown or does not fit its type."""
     make = _KNOWN.get((node["type"], node.get("logicalType")))
     return None if make is None else make(node)
@@ -66,7 +67,7 @@ def _days(value: object) -> int:
     return value.toordinal() - _FIRST_DAY
 
 
-def _time(unit: int) -> Callable[[Any], Logical]:
+def _time(unit: int) -> Callable[[SchemaNode], Logical]:
     """Return the logical type of a time of day in units of `unit` microseconds."""
 
     def read(number: int) -> dt.time:
@@ -83,7 +84,7 @@ def _time(unit: int) -> Callable[[Any], Logical]:
     return lambda node: Logical(dt.time, int, read, write)
 
 
-def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[Any], Logical]:
+def _timestamp(unit: int, epoch: dt.datetime) -> Callable[[SchemaNode], Logical]:
     """Return the logical type of a timestamp in units of `unit` microseconds, aware or naive as the epoch is."""
     is_naive = epoch.tzinfo is None
     since = dt.timedelta
@@ -107,7 +108,7 @@ def _whole(microseconds: int, unit: int, value: object) -> int:
     return number
 
 
-def _decimal(node: Any) -> Logical:
+def _decimal(node: SchemaNode) -> Logical:
     precision = node["precision"]
     scale = node.get("scale", 0)
     size = node.get("size") or (10**precision).bit_length() // 8 + 1
@@ -148,7 +149,7 @@ def _uuid_text(node: object) -> Logical:
     return Logical(uuid.UUID, str, uuid.UUID, lambda value: str(_of_uuid(value)))
 
 
-def _uuid_bytes(node: Any) -> Logical | None:
+def _uuid_bytes(node: SchemaNode) -> Logical | None:
     if node["size"] != 16:
         return None
     return Logical(uuid.UUID, bytes, lambda data: uuid.UUID(bytes=data), lambda value: _of_uuid(value).bytes)
@@ -160,7 +161,7 @@ def _of_uuid(value: object) -> uuid.UUID:
     raise FieldError(f"{value!r} is no UUID")
 
 
-def _duration(node: Any) -> Logical | None:
+def _duration(node: SchemaNode) -> Logical | None:
     if node["size"] != _DURATION.size:
         return None
     return Logical(AvroDuration, bytes, lambda data: AvroDuration(*_DURATION.unpack(data)), _duration_bytes)
@@ -191,7 +192,7 @@ def to_timedelta(value: AvroDuration) -> dt.timedelta:
     return dt.timedelta(days=value.days, milliseconds=value.milliseconds)
 
 
-_KNOWN: Final[dict[tuple[str, Any], Callable[[Any], Logical | None]]] = {
+_KNOWN: Final[dict[tuple[str, Any], Callable[[SchemaNode], Logical | None]]] = {
     ("int", "date"): _date,
     ("int", "time-millis"): _time(1000),
     ("long", "time-micros"): _time(1),

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, Union
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.kinds import PLAIN, Kind
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
-from kstreams.serdes.avro.schema import RECORDS, AvroSchema
+from kstreams.serdes.avro.schema import RECORDS, AvroSchema, SchemaNode
 
 
-def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
+def default_value(schema: AvroSchema, part: SchemaNode, value: Any) -> Any:
     """Convert a default of a schema from JSON. In a union, the first fitting branch counts, and its tag is added.
 
     Raises
@@ -35,17 +35,17 @@ def default_value(schema: AvroSchema, part: Any, value: Any) -> Any:
     return (tag_of(fitting), converted) if isinstance(node, list) else converted
 
 
-def _fits(node: Any, value: Any) -> bool:
+def _fits(node: SchemaNode, value: Any) -> bool:
     if isinstance(value, bool):
         return bool(node["type"] == "boolean")
     return isinstance(value, _CLASSES[node["type"]])
 
 
-def _unchanged(schema: AvroSchema, node: Any, value: Any) -> Any:
+def _unchanged(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
     return value
 
 
-def _record(schema: AvroSchema, node: Any, value: Any) -> Any:
+def _record(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
     """Convert the default of a record. Missing fields take their own defaults."""
     return {
         field["name"]: default_value(schema, field["type"], value.get(field["name"], field.get("default")))
@@ -53,7 +53,7 @@ def _record(schema: AvroSchema, node: Any, value: Any) -> Any:
     }
 
 
-_CONVERSIONS: dict[str, Callable[[AvroSchema, Any, Any], Any]] = {
+_CONVERSIONS: dict[str, Callable[[AvroSchema, SchemaNode, Any], Any]] = {
     "float": lambda schema, node, value: float(value),
     "double": lambda schema, node, value: float(value),
     "bytes": lambda schema, node, value: value.encode("latin-1"),
@@ -104,7 +104,7 @@ def takes_none(kind: Kind) -> bool:
     return kind.is_plain or kind.base is type(None) or (kind.base is Union and any(map(takes_none, kind.arguments)))
 
 
-def member_for(kind: Kind, node: Any) -> Kind | None:
+def member_for(kind: Kind, node: SchemaNode) -> Kind | None:
     """Return the kind, or the fitting member of a union of kinds, for a part of a schema; None if no member fits."""
     if kind.base is not Union:
         return kind
@@ -115,7 +115,7 @@ def member_for(kind: Kind, node: Any) -> Kind | None:
     return members[0] if members else None
 
 
-def fits(kind: Kind, node: Any) -> bool:
+def fits(kind: Kind, node: SchemaNode) -> bool:
     """Return True if values of a part of a schema may be values of a kind."""
     if kind.is_plain:
         return True
@@ -123,7 +123,7 @@ def fits(kind: Kind, node: Any) -> bool:
     return kind.base in _bases(node, logical) or _fits_class(kind, node)
 
 
-def _bases(node: Any, logical: Logical | None) -> tuple[Any, ...]:
+def _bases(node: SchemaNode, logical: Logical | None) -> tuple[Any, ...]:
     """Return the classes of values of a part of a schema."""
     if logical is not None:
         return (logical.cls, dt.timedelta) if logical.cls is AvroDuration else (logical.cls,)
@@ -136,7 +136,7 @@ def _bases(node: Any, logical: Logical | None) -> tuple[Any, ...]:
     )
 
 
-def _fits_class(kind: Kind, node: Any) -> bool:
+def _fits_class(kind: Kind, node: SchemaNode) -> bool:
     if node["type"] == "enum":
         return kind.is_enum
     return node["type"] in RECORDS and kind.shape is not None
@@ -146,7 +146,7 @@ def _name_of(kind: Kind) -> str:
     return str(kind.extra.get("name") or getattr(kind.base, "__name__", ""))
 
 
-def is_direct(kind: Kind, node: Any, logical: Logical | None) -> bool:
+def is_direct(kind: Kind, node: SchemaNode, logical: Logical | None) -> bool:
     """Return True if values of a part of a schema need neither conversion nor check to be values of a kind."""
     return kind.is_plain or (not kind.is_limited and kind.base is (logical.cls if logical else CLASSES[node["type"]]))
 
@@ -166,23 +166,23 @@ def items_of(kind: Kind) -> Kind:
     return kind.arguments[0] if kind.base in COLLECTIONS and kind.arguments else PLAIN
 
 
-def tag_of(node: Any) -> str:
+def tag_of(node: SchemaNode) -> str:
     """Return fastavro's tag of a branch of a union: its name, or its type if it has no name."""
     return str(node.get("name", node["type"]))
 
 
-def named(node: Any) -> str:
+def named(node: SchemaNode) -> str:
     """Return the name of a part of a schema for errors."""
     if isinstance(node, list):
         return "a union"
     return str(node.get("name") or node.get("logicalType") or node["type"])
 
 
-def is_record(node: Any) -> bool:
+def is_record(node: SchemaNode) -> bool:
     """Return True if values of a part of a schema are records."""
     return node["type"] in RECORDS
 
 
-def has_several_records(branches: list[Any]) -> bool:
+def has_several_records(branches: list[SchemaNode]) -> bool:
     """Return True if a union has several records, whose dicts need the name of the record to be told apart."""
     return sum(map(is_record, branches)) > 1

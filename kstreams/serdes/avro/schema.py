@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kstreams.errors import ConfigError, SerdeError
 from kstreams.schemas import Schema, SchemaRegistry
@@ -15,6 +15,9 @@ PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doubl
 COMPLEX: Final = frozenset({"record", "error", "enum", "fixed", "array", "map"})
 RECORDS: Final = frozenset({"record", "error"})
 NAMED: Final = RECORDS | {"enum", "fixed"}
+
+SchemaNode: TypeAlias = Any
+"""A part of a schema in JSON: the name of a type, a list of the branches of a union, or a dict with a `type`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +32,10 @@ class AvroSchema:
         The named types by their full names.
     """
 
-    root: Any
-    names: Mapping[str, dict[str, Any]]
+    root: SchemaNode
+    names: Mapping[str, dict[str, SchemaNode]]
 
-    def node(self, part: Any) -> Any:
+    def node(self, part: SchemaNode) -> SchemaNode:
         """Resolve a part of the schema to a dict whose `type` is a primitive or complex type, or a list of branches."""
         while not isinstance(part, list):
             if isinstance(part, str):
@@ -60,7 +63,7 @@ def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
         If a text is not an Avro schema; the message gives the reason.
     """
     fastavro = require_fastavro()
-    names: dict[str, Any] = {}
+    names: dict[str, SchemaNode] = {}
     try:
         for other in referenced:
             fastavro.parse_schema(_json(other), named_schemas=names)
@@ -75,7 +78,7 @@ def loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
     return parsed(resolved.text, [text for _, text in resolved.imports])
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> SchemaNode:
     return text if text in PRIMITIVES else json.loads(text)
 
 

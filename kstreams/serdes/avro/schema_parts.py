@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
 
 
-def parts_of(node: Any) -> list[Any]:
+def parts_of(node: SchemaNode) -> list[SchemaNode]:
     """Return the direct parts of a part of a schema.
 
     Examples
@@ -22,7 +21,7 @@ def parts_of(node: Any) -> list[Any]:
     return fields or [node[name] for name in ("items", "values") if name in node]
 
 
-def all_parts(schema: AvroSchema, start: object = None) -> Iterator[Any]:
+def all_parts(schema: AvroSchema, start: object = None) -> Iterator[SchemaNode]:
     """Yield a part of a schema and all parts within it, each once; by default those of the whole schema."""
     visited: set[int] = set()
     pending = [schema.root if start is None else start]
@@ -51,7 +50,7 @@ def may_be_empty(schema: AvroSchema, part: object) -> bool:
     return bool(node["type"] == "null" or node.get("size") == 0)
 
 
-def outline(schema: AvroSchema) -> Any:
+def outline(schema: AvroSchema) -> SchemaNode:
     """Return a schema without namespaces, docs, aliases and defaults, which do not change how bytes are read.
 
     Examples
@@ -66,7 +65,7 @@ def outline(schema: AvroSchema) -> Any:
 _DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
 
 
-def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> Any:
+def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> SchemaNode:
     node = schema.node(part)
     if isinstance(node, list):
         return [_outline(schema, branch, defined_names) for branch in node]

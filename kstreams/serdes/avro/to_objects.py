@@ -31,7 +31,7 @@ from kstreams.serdes.avro.mapping import (
     takes_none,
 )
 from kstreams.serdes.avro.misfits import FAILURES, FieldError, UnresolvedError, in_field
-from kstreams.serdes.avro.schema import NAMED, AvroSchema
+from kstreams.serdes.avro.schema import NAMED, AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -45,19 +45,19 @@ def needs_tags(schema: AvroSchema) -> bool:
     return any(_is_ambiguous(schema, node) for node in all_parts(schema) if isinstance(node, list))
 
 
-def _is_ambiguous(schema: AvroSchema, branches: list[Any]) -> bool:
+def _is_ambiguous(schema: AvroSchema, branches: list[SchemaNode]) -> bool:
     nodes = [schema.node(branch) for branch in branches]
     classes = [_decoded_class(node) for node in nodes]
     return any(classes.count(cls) > 1 and node["type"] in NAMED for cls, node in zip(classes, nodes, strict=True))
 
 
-def _decoded_class(node: Any) -> type:
+def _decoded_class(node: SchemaNode) -> type:
     """Return the class of values as fastavro reads them."""
     logical = logical_of(node)
     return logical.cls if logical is not None and _knows(node) else CLASSES[node["type"]]
 
 
-def _knows(node: Any) -> bool:
+def _knows(node: SchemaNode) -> bool:
     """Return True if fastavro itself converts values of a logical type."""
     return f"{node['type']}-{node.get('logicalType')}" in LOGICAL_READERS
 
@@ -83,7 +83,7 @@ class Conversions:
         self._has_logical = any(map(logical_of, parts))
         self._recursive: dict[tuple[int, str], Convert | None] = {}
 
-    def of(self, part: Any, kind: Kind) -> Convert | None:
+    def of(self, part: SchemaNode, kind: Kind) -> Convert | None:
         """Return the conversion to values of a kind.
 
         Raises
@@ -99,7 +99,7 @@ class Conversions:
             return lambda value: _applied(convert, value[1] if type(value) is tuple else value)
         return convert
 
-    def _of_member(self, node: Any, kind: Kind) -> Convert | None:
+    def _of_member(self, node: SchemaNode, kind: Kind) -> Convert | None:
         member = member_for(kind, node)
         if member is None or (node["type"] == "null" and not takes_none(kind)):
             raise UnresolvedError(f"{named(node)} cannot be read as {kind}")
@@ -114,7 +114,7 @@ class Conversions:
         read = self._without_logical(node) if logical is None else self._logical(node, logical)
         return _chained(read, _to_kind(node, kind, logical))
 
-    def _without_logical(self, node: Any) -> Convert | None:
+    def _without_logical(self, node: SchemaNode) -> Convert | None:
         cls = CLASSES[node["type"]]
         check = _of_class(cls) if self._has_logical and cls in (int, str, bytes) else None
         return _chained(check, _of_32_bits if node["type"] == "int" else None)
@@ -127,7 +127,7 @@ class Conversions:
             return None
         return lambda value: logical.read(value) if type(value) is logical.raw else value
 
-    def _enum(self, node: Any, kind: Kind) -> Convert | None:
+    def _enum(self, node: SchemaNode, kind: Kind) -> Convert | None:
         if not kind.is_enum:
             return _to_kind(node, kind, None)
         members = {symbol: enum_member(kind.base, symbol) for symbol in node["symbols"]}
@@ -135,21 +135,21 @@ class Conversions:
 
     # collections
 
-    def _array(self, node: Any, kind: Kind) -> Convert | None:
+    def _array(self, node: SchemaNode, kind: Kind) -> Convert | None:
         of_item = self.of(node["items"], items_of(kind))
         items = None if of_item is None else lambda values: list(map(of_item, values))
         if kind.base in COLLECTIONS and not kind.is_limited:
             return items if kind.base is list else _chained(items, kind.base)
         return _chained(items, _to_kind(node, kind, None))
 
-    def _map(self, node: Any, kind: Kind) -> Convert | None:
+    def _map(self, node: SchemaNode, kind: Kind) -> Convert | None:
         of_item = self.of(node["values"], kind.arguments[1] if is_map(kind) else PLAIN)
         items = None if of_item is None else lambda values: {key: of_item(value) for key, value in values.items()}
         return items if is_map(kind) and not kind.is_limited else _chained(items, _to_kind(node, kind, None))
 
     # unions
 
-    def _union(self, branches: list[Any], kind: Kind) -> Convert | None:
+    def _union(self, branches: list[SchemaNode], kind: Kind) -> Convert | None:
         nodes = [self._schema.node(branch) for branch in branches]
         converters = [self._branch(node, nodes, kind) for node in nodes]
         if not (self._resolves or self._tagged or any(converters)):
@@ -167,7 +167,7 @@ class Conversions:
 
         return choose
 
-    def _branch(self, node: Any, nodes: list[Any], kind: Kind) -> Convert | None:
+    def _branch(self, node: SchemaNode, nodes: list[SchemaNode], kind: Kind) -> Convert | None:
         """Return the conversion of a branch. If the branch does not fit, its conversion raises for every value."""
         try:
             convert = self._of_member(node, kind)
@@ -178,7 +178,7 @@ class Conversions:
             return lambda value: (node["name"], _applied(convert, value))
         return convert
 
-    def _by_class(self, nodes: list[Any], converters: list[Convert | None]) -> dict[type, Convert | None]:
+    def _by_class(self, nodes: list[SchemaNode], converters: list[Convert | None]) -> dict[type, Convert | None]:
         """Return the conversions of values without a tag by class; records are told apart by their fields."""
         by_class: dict[type, Convert | None] = {}
         for node, of_branch in zip(nodes, converters, strict=True):
@@ -204,7 +204,7 @@ class Conversions:
             self._recursive[key] = self._fields(node, kind)
         return lambda value: _applied(self._recursive[key], value)
 
-    def _fields(self, node: Any, kind: Kind) -> Convert | None:
+    def _fields(self, node: SchemaNode, kind: Kind) -> Convert | None:
         shape = kind.shape
         _require_fields(node, shape)
         fields = [field for field in node["fields"] if shape is None or field["name"] in shape.fields]
@@ -218,13 +218,13 @@ class Conversions:
         change = _changing(steps) if steps else None
         return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(converters)))
 
-    def _field(self, field: Any, shape: ClassShape | None) -> Convert | None:
+    def _field(self, field: SchemaNode, shape: ClassShape | None) -> Convert | None:
         try:
             return self.of(field["type"], shape.fields[field["name"]].kind if shape else PLAIN)
         except UnresolvedError as error:
             raise in_field(field["name"], error) from None
 
-    def _default(self, node: Any, field: Any, shape: ClassShape | None) -> Callable[[], Any]:
+    def _default(self, node: SchemaNode, field: SchemaNode, shape: ClassShape | None) -> Callable[[], Any]:
         """Return the function for a field that the writer lacks; the default of the class takes precedence."""
         name = field["name"]
         if shape is not None and shape.fields[name].has_default:
@@ -249,7 +249,7 @@ class _Members:
             raise UnresolvedError(f"{symbol} is no member of {self._kind}") from None
 
 
-_OF_COMPLEX: dict[str, Callable[[Conversions, Any, Kind], Convert | None]] = {
+_OF_COMPLEX: dict[str, Callable[[Conversions, SchemaNode, Kind], Convert | None]] = {
     "enum": Conversions._enum,
     "array": Conversions._array,
     "map": Conversions._map,
@@ -290,7 +290,7 @@ def _of_32_bits(value: int) -> int:
     return value
 
 
-def _exact_decimal(node: Any, logical: Logical) -> Convert:
+def _exact_decimal(node: SchemaNode, logical: Logical) -> Convert:
     """Return a check of decimals: fastavro rounds decimals with too many digits, which changes the exponent."""
     exponent = -node.get("scale", 0)
 
@@ -310,7 +310,7 @@ def _to_raw(logical: Logical) -> Convert:
     return lambda value: logical.write(value) if type(value) is logical.cls else value
 
 
-def _to_kind(node: Any, kind: Kind, logical: Logical | None) -> Convert | None:
+def _to_kind(node: SchemaNode, kind: Kind, logical: Logical | None) -> Convert | None:
     """Return the conversion of a leaf or a collection to a kind."""
     if is_direct(kind, node, logical):
         return None
@@ -322,20 +322,20 @@ def _to_kind(node: Any, kind: Kind, logical: Logical | None) -> Convert | None:
     return lambda value: convert(value, kind.hint)
 
 
-def _may_be_written_as(node: Any, written: Any) -> bool:
+def _may_be_written_as(node: SchemaNode, written: SchemaNode) -> bool:
     """Return True if a record of the writer's schema may be read as a record of the reader's schema."""
     aliases = node.get("aliases", ())
     short = written["name"].rpartition(".")[2]
     return short == node["name"].rpartition(".")[2] or short in aliases or written["name"] in aliases
 
 
-def _has(written: Any, field: Any) -> bool:
+def _has(written: SchemaNode, field: SchemaNode) -> bool:
     """Return True if a record of the writer's schema has a field of the reader's schema."""
     names = field["name"], *field.get("aliases", ())
     return any(other["name"] in names for other in written["fields"])
 
 
-def _require_fields(node: Any, shape: ClassShape | None) -> None:
+def _require_fields(node: SchemaNode, shape: ClassShape | None) -> None:
     names = {field["name"] for field in node["fields"]}
     if shape is None:
         return
@@ -365,7 +365,7 @@ def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Con
     return change
 
 
-def _making(node: Any, shape: ClassShape, names: list[str]) -> Convert | None:
+def _making(node: SchemaNode, shape: ClassShape, names: list[str]) -> Convert | None:
     """Return the function that creates an object from a dict with these fields; fields with defaults may be missing."""
     keywords = {name: shape.fields[name].keyword for name in names}
 

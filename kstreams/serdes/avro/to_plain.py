@@ -29,7 +29,7 @@ from kstreams.serdes.avro.mapping import (
     takes_none,
 )
 from kstreams.serdes.avro.misfits import FAILURES, FieldError, in_field
-from kstreams.serdes.avro.schema import AvroSchema
+from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import holds_itself
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -78,7 +78,7 @@ class PlainValues:
         self.is_uncertain = False
         """True if a value must be read back to know if it fits, since msgspec checks more than classes."""
 
-    def of(self, part: Any, kind: Kind) -> ByClass:
+    def of(self, part: SchemaNode, kind: Kind) -> ByClass:
         """Return the conversions of values of a kind.
 
         Raises
@@ -96,7 +96,7 @@ class PlainValues:
 
     # unions
 
-    def _union(self, nodes: list[Any], kind: Kind) -> ByClass:
+    def _union(self, nodes: list[SchemaNode], kind: Kind) -> ByClass:
         branches = [
             (tag_of(node), self.of(node, kind))
             for node in nodes
@@ -110,7 +110,7 @@ class PlainValues:
 
     # leaves
 
-    def _leaf(self, node: Any, kind: Kind) -> ByClass:
+    def _leaf(self, node: SchemaNode, kind: Kind) -> ByClass:
         logical = logical_of(node)
         if logical is None or is_raw(kind, logical):
             changes = _LEAVES[node["type"]](node)
@@ -122,7 +122,7 @@ class PlainValues:
         table = ByClass(_by_base(named(node), dict.fromkeys(classes, logical.write)), classes)
         return self._certain(node, kind, logical, table)
 
-    def _certain(self, node: Any, kind: Kind, logical: Logical | None, table: ByClass) -> ByClass:
+    def _certain(self, node: SchemaNode, kind: Kind, logical: Logical | None, table: ByClass) -> ByClass:
         """Return the conversions of a leaf if its kind matches the schema; otherwise convert with msgspec first."""
         cls = logical.cls if logical else CLASSES[node["type"]]
         if not kind.is_limited and (kind.is_plain or kind.base is cls or (kind.base, cls) in _CLOSE):
@@ -132,7 +132,7 @@ class PlainValues:
             return table
         return _by_msgspec(table)
 
-    def _enum(self, node: Any, kind: Kind) -> ByClass:
+    def _enum(self, node: SchemaNode, kind: Kind) -> ByClass:
         if not kind.is_enum:
             table = ByClass(_by_base(named(node), {str: _symbol(node)}), [str])
             return self._certain(node, kind, None, table)
@@ -141,12 +141,12 @@ class PlainValues:
 
     # collections
 
-    def _array(self, node: Any, kind: Kind) -> ByClass:
+    def _array(self, node: SchemaNode, kind: Kind) -> ByClass:
         items = self.of(node["items"], items_of(kind))
         cls = kind.base if kind.base in COLLECTIONS else list
         return self._collection(kind, cls, lambda values: [items.of(value) for value in values])
 
-    def _map(self, node: Any, kind: Kind) -> ByClass:
+    def _map(self, node: SchemaNode, kind: Kind) -> ByClass:
         items = self.of(node["values"], kind.arguments[1] if is_map(kind) else PLAIN)
         texts = self.of("string", PLAIN)
 
@@ -174,7 +174,7 @@ class PlainValues:
             converters = self._fields(node, kind)
         return self._recursive[key]
 
-    def _fields(self, node: Any, kind: Kind) -> ByClass:
+    def _fields(self, node: SchemaNode, kind: Kind) -> ByClass:
         shape = kind.shape
         if shape is None and not kind.is_plain:
             self.is_uncertain = True
@@ -182,20 +182,20 @@ class PlainValues:
             return _by_msgspec(table)
         return self._of_dict(node, shape) if shape is None or shape.is_dict else self._of_object(node, shape)
 
-    def _field(self, field: Any, shape: ClassShape | None) -> ByClass:
+    def _field(self, field: SchemaNode, shape: ClassShape | None) -> ByClass:
         name = field["name"]
         try:
             return self.of(field["type"], shape.fields[name].kind if shape and name in shape.fields else PLAIN)
         except FieldError as error:
             raise in_field(name, error) from None
 
-    def _default(self, field: Any) -> Any:
+    def _default(self, field: SchemaNode) -> Any:
         """Return the default of a field that the class lacks."""
         if "default" not in field:
             raise FieldError("it is in the schema and not in the class, and has no default", field["name"])
         return default_value(self._schema, field["type"], field["default"])
 
-    def _of_object(self, node: Any, shape: ClassShape) -> ByClass:
+    def _of_object(self, node: SchemaNode, shape: ClassShape) -> ByClass:
         present = [field for field in node["fields"] if field["name"] in shape.fields]
         defaults = {field["name"]: self._default(field) for field in node["fields"] if field not in present}
         fields = [(field["name"], self._field(field, shape)) for field in present]
@@ -216,7 +216,7 @@ class PlainValues:
 
         return _exactly(shape.cls, change)
 
-    def _of_dict(self, node: Any, shape: ClassShape | None) -> ByClass:
+    def _of_dict(self, node: SchemaNode, shape: ClassShape | None) -> ByClass:
         fields = [(field["name"], self._field(field, shape)) for field in node["fields"]]
         names = frozenset(name for name, _ in fields)
         defaults = {
@@ -245,7 +245,7 @@ class PlainValues:
         return ByClass(_by_base("dict", {dict: change}), [dict])
 
 
-_OF_COMPLEX: Final[dict[str, Callable[[PlainValues, Any, Kind], ByClass]]] = {
+_OF_COMPLEX: Final[dict[str, Callable[[PlainValues, SchemaNode, Kind], ByClass]]] = {
     "enum": PlainValues._enum,
     "array": PlainValues._array,
     "map": PlainValues._map,
@@ -393,7 +393,7 @@ def _of_size(size: int) -> Change:
     return check
 
 
-def _symbol(node: Any) -> Change:
+def _symbol(node: SchemaNode) -> Change:
     symbols = frozenset(node["symbols"])
 
     def check(value: str) -> str:
@@ -404,7 +404,7 @@ def _symbol(node: Any) -> Change:
     return check
 
 
-def _member(symbols: dict[Any, str], node: Any) -> Change:
+def _member(symbols: dict[Any, str], node: SchemaNode) -> Change:
     def symbol_of(member: Any) -> str:
         if member not in symbols:
             raise FieldError(f"{member!r} is no symbol of {node['name']}")
@@ -413,7 +413,7 @@ def _member(symbols: dict[Any, str], node: Any) -> Change:
     return symbol_of
 
 
-_LEAVES: Final[dict[str, Callable[[Any], dict[type, Change | None]]]] = {
+_LEAVES: Final[dict[str, Callable[[SchemaNode], dict[type, Change | None]]]] = {
     "null": lambda node: {type(None): None},
     "boolean": lambda node: {bool: None},
     "int": lambda node: {int: _int_of(32)},
@@ -437,7 +437,7 @@ def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
-def _others_hold_defaults(node: Any, shape: ClassShape) -> Callable[[Any], None]:
+def _others_hold_defaults(node: SchemaNode, shape: ClassShape) -> Callable[[Any], None]:
     """Return the check of fields that the schema lacks: values other than their defaults would be lost."""
     names = {field["name"] for field in node["fields"]}
     unnamed_fields = [field for field in shape.fields.values() if field.name not in names]

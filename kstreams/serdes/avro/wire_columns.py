@@ -6,16 +6,16 @@ This module handles only types with columns, and leaves unusual records to fasta
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
 
-Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Places: TypeAlias = "np.typing.NDArray[np.int64]"
 """A position in the data, or a length, for each row."""
-Octets: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+Octets: TypeAlias = "np.typing.NDArray[np.uint8]"
 
 _SEVEN = np.uint64(7)
 

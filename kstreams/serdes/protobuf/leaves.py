@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.message import Message
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
@@ -149,10 +150,10 @@ def _wrapped(inner: Leaf | None) -> Leaf | None:
         return None
     read, write = inner
 
-    def read_value(message: Any) -> Any:
+    def read_value(message: Message) -> Any:
         return message.value if read is None else read(message.value)
 
-    def write_value(value: Any, message: Any) -> None:
+    def write_value(value: Any, message: Message) -> None:
         message.value = value if write is None else write(value)
 
     return Leaf(read_value, write_value)

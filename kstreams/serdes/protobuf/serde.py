@@ -55,7 +55,7 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
     return SchemaReader(one, many)
 
 
-class Protobuf(SchemaSerde[Any]):
+class Protobuf(SchemaSerde):
     """Protobuf messages preceded by the id of their schema, as Confluent's serializers write them.
 
     Parameters

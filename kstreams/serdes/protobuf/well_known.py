@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from google.protobuf.message import Message
+
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MILLION = 1_000_000
@@ -18,14 +20,14 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 _LARGEST_SCALE = 2**31 - 1
 
 
-def read_timestamp(message: Any) -> datetime.datetime:
+def read_timestamp(message: Message) -> datetime.datetime:
     """Return a `google.protobuf.Timestamp` in UTC. Nanoseconds are cut to microseconds."""
     if not 0 <= message.nanos < _NANOS:
         raise ValueError(f"a Timestamp has 0 to 999,999,999 nanoseconds, not {message.nanos}")
     return _EPOCH + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
-def write_timestamp(value: datetime.datetime, message: Any) -> None:
+def write_timestamp(value: datetime.datetime, message: Message) -> None:
     if value.utcoffset() is None:
         raise ValueError(f"{value!r} has no time zone, and a Timestamp is a moment: write it with one, such as UTC")
     since = value - _EPOCH
@@ -33,7 +35,7 @@ def write_timestamp(value: datetime.datetime, message: Any) -> None:
     message.nanos = since.microseconds * 1000
 
 
-def read_duration(message: Any) -> datetime.timedelta:
+def read_duration(message: Message) -> datetime.timedelta:
     """Return a `google.protobuf.Duration`. Nanoseconds are cut to microseconds."""
     seconds = message.seconds
     nanos = message.nanos
@@ -43,7 +45,7 @@ def read_duration(message: Any) -> datetime.timedelta:
     return datetime.timedelta(seconds=seconds, microseconds=micros)
 
 
-def write_duration(value: datetime.timedelta, message: Any) -> None:
+def write_duration(value: datetime.timedelta, message: Message) -> None:
     micros = value // _MICROSECOND
     sign = -1 if micros < 0 else 1
     seconds, remainder = divmod(abs(micros), _MILLION)
@@ -53,11 +55,11 @@ def write_duration(value: datetime.timedelta, message: Any) -> None:
     message.nanos = sign * remainder * 1000
 
 
-def read_date(message: Any) -> datetime.date:
+def read_date(message: Message) -> datetime.date:
     return datetime.date(message.year, message.month, message.day)
 
 
-def write_date(value: datetime.date, message: Any) -> None:
+def write_date(value: datetime.date, message: Message) -> None:
     if isinstance(value, datetime.datetime):
         raise ValueError(f"{value!r} is more than a date: take its date()")
     message.year = value.year
@@ -65,12 +67,12 @@ def write_date(value: datetime.date, message: Any) -> None:
     message.day = value.day
 
 
-def read_time(message: Any) -> datetime.time:
+def read_time(message: Message) -> datetime.time:
     """Return a `google.type.TimeOfDay`. Nanoseconds are cut to microseconds."""
     return datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1000)
 
 
-def write_time(value: datetime.time, message: Any) -> None:
+def write_time(value: datetime.time, message: Message) -> None:
     if value.tzinfo is not None:
         raise ValueError(f"{value!r} has a time zone, which a TimeOfDay has not")
     message.hours = value.hour
@@ -79,13 +81,13 @@ def write_time(value: datetime.time, message: Any) -> None:
     message.nanos = value.microsecond * 1000
 
 
-def read_decimal(message: Any) -> decimal.Decimal:
+def read_decimal(message: Message) -> decimal.Decimal:
     """Return a `confluent.type.Decimal`: an unscaled integer, big endian, and a scale."""
     unscaled = decimal.Decimal(int.from_bytes(message.value, "big", signed=True))
     return unscaled.scaleb(-message.scale, _EXACT)
 
 
-def write_decimal(value: decimal.Decimal, message: Any) -> None:
+def write_decimal(value: decimal.Decimal, message: Message) -> None:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or abs(exponent) > _LARGEST_SCALE:
         raise ValueError(f"{value!r} is no number that a confluent.type.Decimal holds")
@@ -98,18 +100,18 @@ def write_decimal(value: decimal.Decimal, message: Any) -> None:
     message.scale = -exponent
 
 
-def read_json(message: Any) -> Any:
+def read_json(message: Message) -> Any:
     """Return the value of a `google.protobuf.Value`, whose numbers are floats."""
     kind = message.WhichOneof("kind")
     return None if kind is None else _READ_JSON[kind](getattr(message, kind))
 
 
-def read_json_object(message: Any) -> dict[str, Any]:
+def read_json_object(message: Message) -> dict[str, Any]:
     """Return a `google.protobuf.Struct` as a dict."""
     return {name: read_json(value) for name, value in message.fields.items()}
 
 
-def read_json_list(message: Any) -> list[Any]:
+def read_json_list(message: Message) -> list[Any]:
     """Return a `google.protobuf.ListValue` as a list."""
     return list(map(read_json, message.values))
 
@@ -135,37 +137,37 @@ def write_json(value: object, message: object) -> None:
     write(value, message)
 
 
-def write_json_object(value: dict[str, Any], message: Any) -> None:
+def write_json_object(value: dict[str, Any], message: Message) -> None:
     message.SetInParent()
     for name, part in value.items():
         write_json(part, message.fields[name])
 
 
-def write_json_list(value: list[Any], message: Any) -> None:
+def write_json_list(value: list[Any], message: Message) -> None:
     message.SetInParent()
     for part in value:
         write_json(part, message.values.add())
 
 
-def _write_null(value: None, message: Any) -> None:
+def _write_null(value: None, message: Message) -> None:
     message.null_value = 0
 
 
-def _write_number(value: float, message: Any) -> None:
+def _write_number(value: float, message: Message) -> None:
     if value != float(value) and not math.isnan(value):
         raise ValueError(f"{value} is no 64-bit float, which is what a google.protobuf.Value holds")
     message.number_value = value
 
 
-def _write_text(value: str, message: Any) -> None:
+def _write_text(value: str, message: Message) -> None:
     message.string_value = value
 
 
-def _write_bool(value: bool, message: Any) -> None:
+def _write_bool(value: bool, message: Message) -> None:
     message.bool_value = value
 
 
-_WRITE_JSON: dict[type, Callable[[Any, Any], None]] = {
+_WRITE_JSON: dict[type, Callable[[Any, Message], None]] = {
     type(None): _write_null,
     bool: _write_bool,
     int: _write_number,

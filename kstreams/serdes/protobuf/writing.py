@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.message import Message
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
@@ -36,7 +37,7 @@ class Writing:
         True if each value of exactly the classes of the type is either read back equal or refused.
     """
 
-    fill: Callable[[Any, Any], None]
+    fill: Callable[[Any, Message], None]
     place_of: Callable[[BaseException], str]
     is_exact: bool
 

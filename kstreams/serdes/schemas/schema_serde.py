@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from copy import copy
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 
 from kstreams.errors import RegistryError, RegistryUnavailableError
-from kstreams.serdes.base import Serde, SerdeUse
+from kstreams.serdes.base import Serde, SerdeUse, T
 from kstreams.serdes.schemas.frame import (
     by_frame,
     first_rows,
@@ -24,8 +24,6 @@ from kstreams.serdes.schemas.options import SchemaOptions
 from kstreams.serdes.schemas.topic_schemas import NoSchemas, RegistrationPreview, SchemaFormat, Schemas, TopicSchemas
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _FEW = 64  # up to this number of rows, Python is faster than Arrow
 

@@ -123,7 +123,7 @@ class LiveKeyValueStore(LiveStore):
         """`all` in descending order."""
         return self._scan(b"", None, reverse=True)
 
-    def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> Iterator[tuple[Any, Any]]:
+    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
         """(key, value) whose serialized key begins with `prefix`, written by `serde` (the store's own when None)."""
         if prefix is None:
             raise StateError(f"store {self.name!r} takes no null prefix: all() gives all rows")

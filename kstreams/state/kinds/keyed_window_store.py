@@ -41,15 +41,15 @@ class KeyedWindowStore(RowsByKeyStore):
             return [(place[0], group[place]) for place in places]
         return [(place[0], public(group[place])) for place in places]
 
-    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """All keys, from <= start <= to, in the order of the store (see `scan_order`); operators do not ask it."""
         return self.fetch_range(None, None, from_ms, to_ms)
 
-    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """`fetch_all` in the opposite order."""
         return self.backward_fetch_range(None, None, from_ms, to_ms)
 
-    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         first_ms = max(from_ms, self._limit_ms() + 1)
         is_wanted = self._lies_between(low, high)
@@ -57,16 +57,16 @@ class KeyedWindowStore(RowsByKeyStore):
 
     def backward_fetch_range(
         self, low: object, high: object, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """`fetch_range` in the opposite order."""
         return iter(list(self.fetch_range(low, high, from_ms, to_ms))[::-1])
 
-    def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Everything that is kept, in the order of `fetch_all`; a caching store shows what has expired too."""
         hidden_ms = self._hidden_ms()
         return self._sorted([row for row in self._kept() if row[1][0] > hidden_ms])
 
-    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         """`all` in the opposite order."""
         return iter(list(self.all())[::-1])
 
@@ -74,13 +74,13 @@ class KeyedWindowStore(RowsByKeyStore):
         """`all` hides windows that start here or before."""
         return self._limit_ms()
 
-    def _sorted(self, rows: list[tuple[Any, RowPosition, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
+    def _sorted(self, rows: list[tuple[Any, RowPosition, Any]]) -> Iterator[tuple[Windowed, Any]]:
         to_bytes = self._keys.to_bytes
         in_order = scan_order(self.builder)
         for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
             yield self._shown(key, start_ms, value)
 
-    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed[Any], Any]:
+    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed, Any]:
         window = Window(start_ms, start_ms + (self.builder.window_size_ms or 0))
         return Windowed(self._public_key(key), window), self._public(value)
 

@@ -28,7 +28,7 @@ class LiveSessionStore(RowsByKeyStore):
         super().__init__(builder, family, budget)
         self._record_ms: dict[tuple[Any, RowPosition], int] = {}  # of rows that changed since they were handed out last
 
-    def put(self, session: Windowed[Any], value: Any, record_ms: int | None = None) -> None:
+    def put(self, session: Windowed, value: Any, record_ms: int | None = None) -> None:
         """Set the value of a session; None removes it. Nothing happens when the session has expired.
 
         A None for what is not there lets no time pass: a cache of Kafka Streams does not tell the store behind it. The
@@ -58,7 +58,7 @@ class LiveSessionStore(RowsByKeyStore):
         self._record_ms = {}
         return changes
 
-    def remove(self, session: Windowed[Any]) -> None:
+    def remove(self, session: Windowed) -> None:
         """Remove a session."""
         self.put(session, None)
 
@@ -70,25 +70,25 @@ class LiveSessionStore(RowsByKeyStore):
             return None
         return self._public(self._groups.peek(self._key(key)).get((end_ms, start_ms)))
 
-    def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of a key, ordered by (end, start)."""
         return self.find_sessions(key, 0, self.observed_ms)
 
-    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """`fetch` in descending order."""
         return self.backward_find_sessions(key, 0, self.observed_ms)
 
-    def fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open, as `find_sessions_range`."""
         return self.find_sessions_range(low, high, 0, self.observed_ms)
 
-    def backward_fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed, Any]]:
         """`fetch_range` in descending order."""
         return self.backward_find_sessions_range(low, high, 0, self.observed_ms)
 
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool = False
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms, ordered by (end, start).
 
         In memory the latest start of an end comes first. `with_expired`: also those that have expired but are not gone
@@ -98,7 +98,7 @@ class LiveSessionStore(RowsByKeyStore):
 
     def touched(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
-    ) -> list[tuple[Windowed[Any], Any]]:
+    ) -> list[tuple[Windowed, Any]]:
         """`find_sessions` as a list."""
         if key is None:
             raise self._keys.missing()
@@ -127,19 +127,19 @@ class LiveSessionStore(RowsByKeyStore):
             return earliest_end_ms
         return max(earliest_end_ms, 1 + (self._gone_ms(self.observed_ms) if with_expired else limit_ms))
 
-    def has_expired(self, session: Windowed[Any]) -> bool:
+    def has_expired(self, session: Windowed) -> bool:
         """Whether nobody finds a session any more because it ended too long ago."""
         return bool(session[1][1] <= self.observed_ms - self._retention_ms)
 
     def backward_find_sessions(
         self, key: object, earliest_end_ms: int, latest_start_ms: int
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """`find_sessions` in descending order."""
         return iter(list(self.find_sessions(key, earliest_end_ms, latest_start_ms))[::-1])
 
     def find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """As `find_sessions`, of the keys from `low` to `high`, in the order of the store (see `scan_order`)."""
         is_wanted = self._lies_between(low, high)
         to_bytes = self._keys.to_bytes
@@ -151,11 +151,11 @@ class LiveSessionStore(RowsByKeyStore):
 
     def backward_find_sessions_range(
         self, low: object, high: object, earliest_end_ms: int, latest_start_ms: int
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """`find_sessions_range` in descending order."""
         return iter(list(self.find_sessions_range(low, high, earliest_end_ms, latest_start_ms))[::-1])
 
-    def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed[Any], Any]]:
+    def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed, Any]]:
         """All sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key).
 
         The first call makes an index by time, which stays in memory from then on.
@@ -164,20 +164,20 @@ class LiveSessionStore(RowsByKeyStore):
         first_ms = hidden_ms + 1 if after_ms is None else max(hidden_ms, after_ms) + 1
         return self._between(first_ms, latest_end_ms)
 
-    def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed, Any]]:
         return self._found(self._groups.between(first_end_ms, last_end_ms))
 
-    def _found(self, rows: list[tuple[Any, RowPosition]]) -> Iterator[tuple[Windowed[Any], Any]]:
+    def _found(self, rows: list[tuple[Any, RowPosition]]) -> Iterator[tuple[Windowed, Any]]:
         for key, (end_ms, start_ms) in rows:
             value = self._groups.peek(key).get((end_ms, start_ms))
             if value is not None:
                 yield Windowed(self._public_key(key), Window(start_ms, end_ms)), self._public(value)
 
-    def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Everything that is kept, ordered by (end, start, serialized key); a caching store shows expired rows too."""
         first_ms, last_ms = self._times()
         return self._between(first_ms if self.builder.caches else self._limit_ms() + 1, last_ms)
 
-    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         """`all` in descending order."""
         return iter(list(self.all())[::-1])

@@ -97,7 +97,7 @@ class SparseWindowStore(KeyedWindowStore):
             return {place[0]: group[place] for place in places}
         return {place[0]: public(group[place]) for place in places}
 
-    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together.
 
         The first call makes an index by time, which stays in memory from then on.
@@ -283,33 +283,33 @@ class LiveWindowStore(LiveStore):
                 starts_of.setdefault(key, []).append(start_ms)
         return starts_of
 
-    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together."""
         return self._in_start_order(max(from_ms, self._limit_ms() + 1), to_ms, (b"", None), reverse=False)
 
-    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """All keys, from <= start <= to, in the order of the store: see `scan_order`."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms)
 
-    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """`fetch_all` in descending order."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, reverse=True)
 
-    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high))
 
     def backward_fetch_range(
         self, low: object, high: object, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         """`fetch_range` in descending order."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
 
-    def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Everything that is kept, in the order of `fetch_all`; a caching store shows what has expired too."""
         return self._scan(self._hidden_ms() + 1, self.observed_ms)
 
-    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         """`all` in descending order."""
         return self._scan(self._hidden_ms() + 1, self.observed_ms, reverse=True)
 
@@ -319,20 +319,20 @@ class LiveWindowStore(LiveStore):
 
     def _scan(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         in_store_order = self._in_segment_order if scans_by_segment(self.builder) else self._in_start_order
         return in_store_order(from_ms, to_ms, span, reverse)
 
     def _in_start_order(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         for start_ms in self._known_starts(from_ms, to_ms, reverse):
             for key, value in self._frame_rows(start_ms, span, reverse):
                 yield self._shown(key, start_ms, value)
 
     def _in_segment_order(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
-    ) -> Iterator[tuple[Windowed[Any], Any]]:
+    ) -> Iterator[tuple[Windowed, Any]]:
         length_ms = segment_ms(self.builder) or 1
         in_order = scan_order(self.builder)
         to_bytes = self._keys.to_bytes
@@ -352,7 +352,7 @@ class LiveWindowStore(LiveStore):
         frame = self._frames.get(start_ms)
         return iter(()) if frame is None else frame.scan(*span, reverse)
 
-    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed[Any], Any]:
+    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed, Any]:
         key_of = self._keys.public
         value_of = self._values.public
         window = Window(start_ms, start_ms + self._size_ms)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +40,7 @@ def integers(column: pa.Array) -> pa.Array:
     return pa.array(data.view(_BIG_ENDIAN).astype(np.int64))
 
 
-def contents(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def contents(column: pa.Array) -> np.typing.NDArray[np.uint8]:
     """The bytes of all rows, one after the other; for columns fresh from a kernel, which begin at offset 0."""
     data = column.buffers()[2]
     return np.frombuffer(data if data is not None else b"", np.uint8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +45,7 @@ def last_of_each(keys: pa.Array) -> pa.Array:
     return order.filter(pa.array(is_last)).cast(pa.int64())
 
 
-def _as_numbers(keys: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]] | None:
+def _as_numbers(keys: pa.Array) -> np.typing.NDArray[np.uint64] | None:
     """Per key: its bytes behind what all have in common, then how many; None when these are more than 7."""
     shared = _shared_prefix(keys)
     lengths = np.asarray(pc.binary_length(keys), dtype=np.int64) - shared

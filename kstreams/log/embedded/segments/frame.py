@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -194,10 +194,10 @@ def _check_sizes(header: FrameHeader) -> None:
         raise BadFrameError(f"{header.records} records from offset {header.base_offset} to {header.next_offset}")
 
 
-def _offsets(header: FrameHeader, records: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _offsets(header: FrameHeader, records: pa.RecordBatch) -> np.typing.NDArray[np.int64]:
     if not header.flags & HAS_OFFSETS:
         return np.arange(header.base_offset, header.next_offset, dtype=np.int64)
-    deltas: np.ndarray[Any, np.dtype[np.int64]] = records.column(records.num_columns - 1).to_numpy()
+    deltas: np.typing.NDArray[np.int64] = records.column(records.num_columns - 1).to_numpy()
     if len(deltas) and (deltas[0] < 0 or deltas[-1] >= header.next_offset - header.base_offset):
         raise BadFrameError("a record lies outside the offsets of its frame")
     return deltas + header.base_offset

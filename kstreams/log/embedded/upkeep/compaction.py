@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ _EMPTY = {
     "timestamps": pa.nulls(0, pa.int64()),
 }
 
-Offsets = np.ndarray[Any, np.dtype[np.int64]]
+Offsets: TypeAlias = "np.typing.NDArray[np.int64]"
 
 
 class InactiveSegment(NamedTuple):
@@ -244,7 +244,7 @@ class _Rewriter:
         self._horizon_ms = 0
 
 
-def _filter(batch: Batch, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
+def _filter(batch: Batch, keep: np.typing.NDArray[np.bool_]) -> Batch:
     mask = pa.array(keep)
     return Batch(
         batch.source,

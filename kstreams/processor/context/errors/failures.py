@@ -247,14 +247,12 @@ class Failures:
         if self._is_over(self._processing, context, record, error):
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
 
-    def deserialization(self, context: ErrorHandlerContext, record: Record[Any, Any], error: SerdeError) -> None:
+    def deserialization(self, context: ErrorHandlerContext, record: Record, error: SerdeError) -> None:
         """Handle an input record that does not decode. Raises the error if the task is to end."""
         if self._is_over(self._deserialization, context, record, error):
             raise error
 
-    def invalid_time(
-        self, context: ErrorHandlerContext, record: Record[Any, Any], error: InvalidTimestampError
-    ) -> None:
+    def invalid_time(self, context: ErrorHandlerContext, record: Record, error: InvalidTimestampError) -> None:
         """Handle an input record with an invalid time.
 
         Raises

@@ -170,8 +170,8 @@ class SubscriptionSendOperator(ClosureOperator):
     """
 
     foreign_key: Callable[[Any, Any], Any]
-    key_serde: Serde[Any]
-    row_serde: Serde[Any]
+    key_serde: Serde
+    row_serde: Serde
     left: bool
     join: str
     versioned: bool = False
@@ -340,7 +340,7 @@ class ForeignTableJoinOperator(ClosureOperator):
     """
 
     store: str
-    foreign_key: Serde[Any]
+    foreign_key: Serde
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

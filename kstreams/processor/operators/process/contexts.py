@@ -116,7 +116,7 @@ class TaskProcessingContext(ProcessingContext):
         return children[name]
 
 
-class TaskProcessorContext(TaskProcessingContext, ProcessorContext[Any, Any]):
+class TaskProcessorContext(TaskProcessingContext, ProcessorContext):
     """What a `Processor` is given."""
 
     __slots__ = ()
@@ -125,7 +125,7 @@ class TaskProcessorContext(TaskProcessingContext, ProcessorContext[Any, Any]):
         self._pass_on(record, child)
 
 
-class TaskFixedKeyProcessorContext(TaskProcessingContext, FixedKeyProcessorContext[Any, Any]):
+class TaskFixedKeyProcessorContext(TaskProcessingContext, FixedKeyProcessorContext):
     """What a `FixedKeyProcessor` is given."""
 
     __slots__ = ()

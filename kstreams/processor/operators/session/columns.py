@@ -112,7 +112,7 @@ class SessionTarget:
         return state
 
     def _write(self, runs: list[SessionRun], times: Integers) -> None:
-        changes: list[tuple[int, Windowed[Any], Any, Any]] = []
+        changes: list[tuple[int, Windowed, Any, Any]] = []
         for run in runs:
             removed = zip(run.removals, run.touched, strict=True)
             changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]

@@ -117,7 +117,7 @@ class SessionAggregateOperator(ClosureOperator):
 
         return process
 
-    def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
+    def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed, Any, Any], None]:
         """What follows a change of the store, given what the session held before."""
         emit = live.emit
         current = context.current
@@ -125,10 +125,10 @@ class SessionAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             return _note_nothing
 
-        def note(session: Windowed[Any], new: object, old: object) -> None:
+        def note(session: Windowed, new: object, old: object) -> None:
             emit(session, new, old, session[1][1], current.headers)
 
-        def note_cached(session: Windowed[Any], new: object, old: object) -> None:
+        def note_cached(session: Windowed, new: object, old: object) -> None:
             """The cache takes the old value from below, where an expired session is not found."""
             emit(session, new, None if old is None or expired(session) else old, session[1][1], current.headers)
 
@@ -148,7 +148,7 @@ class SessionAggregateOperator(ClosureOperator):
         live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + closes_after_ms + 1)
 
 
-def _note_nothing(session: Windowed[Any], new: object, old: object) -> None:
+def _note_nothing(session: Windowed, new: object, old: object) -> None:
     return None
 
 
@@ -184,7 +184,7 @@ class SessionStoreView(TableView):
     def bind(self, context: OperatorContext) -> ValueGetter:
         fetch = context.state_store(self.store).fetch_session
 
-        def look_up(key: Windowed[Any]) -> Any:
+        def look_up(key: Windowed) -> Any:
             start_ms, end_ms = key.window
             value = fetch(key.key, start_ms, end_ms)
             return None if value is None else ValueAndTimestamp(value, end_ms)

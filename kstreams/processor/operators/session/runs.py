@@ -44,7 +44,7 @@ class SessionRun:
     state: Any = None
 
     @property
-    def session(self) -> Windowed[Any]:
+    def session(self) -> Windowed:
         return Windowed(self.key, self.window)
 
 

@@ -36,7 +36,7 @@ class GroupRowsOperator(ClosureOperator):
 
     function: Callable[[Any, Any], tuple[Any, Any]]
     versioned: bool = False
-    key: Serde[Any] | None = None
+    key: Serde | None = None
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         function = self.function

@@ -23,7 +23,7 @@ from kstreams.record import ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SlidingWindows
 from kstreams.windows.sliding import placements
 
-Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, Any], None]
+Place = Callable[[Any, Any, int, int, ValueAndTimestamp | None, Any], None]
 """`place(key, value, timestamp, start, row, old)`: take a record into a window that begins with a row, and was old."""
 
 

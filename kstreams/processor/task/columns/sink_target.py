@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
@@ -82,7 +81,7 @@ class SinkTarget:
         return _encoded(self._value, selected.of(self._view.value))
 
 
-def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+def _encoded(serde: Serde, column: pa.Array) -> pa.Array:
     if column.type == serde.arrow_type:
         return serde.encode_column(column)
     return serde.encode_rows(column.to_pylist())

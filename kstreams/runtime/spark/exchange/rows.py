@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 
-Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Longs: TypeAlias = np.typing.NDArray[np.int64]
 
 SCHEMA = (
     "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "

@@ -82,5 +82,5 @@ def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
     return key_columns
 
 
-def _encoded(kind: Any, serde: Serde[Any], column: pa.Array) -> pa.Array:
+def _encoded(kind: Any, serde: Serde, column: pa.Array) -> pa.Array:
     return serde.encode_rows(convert(column.to_pylist(), list[kind | None], strict=False))

@@ -95,8 +95,8 @@ def _encoded(feed: Feed, partitions: int) -> Callable[[Iterable[pa.RecordBatch]]
 def _records(
     batch: pa.RecordBatch,
     form: tuple[Any, bool],
-    key_serde: Serde[Any],
-    value_serde: Serde[Any],
+    key_serde: Serde,
+    value_serde: Serde,
     partitions: int,
     own: int,
 ) -> pa.RecordBatch:

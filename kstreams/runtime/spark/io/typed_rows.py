@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,7 +15,7 @@ from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.serdes import Serde
 
-Serdes = tuple[Serde[Any] | None, Serde[Any] | None]
+Serdes = tuple[Serde | None, Serde | None]
 """The serdes of keys and values; None for columns of bytes."""
 
 BYTES: Serdes = (None, None)

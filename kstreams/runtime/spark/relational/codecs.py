@@ -6,7 +6,7 @@ Whatever way a value goes, its bytes mean the same: bytes that are no value of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ SQL_TYPES = {
 """Spark's type for each Arrow type."""
 
 
-def decoded(serde: Serde[Any], column: Column) -> Column:
+def decoded(serde: Serde, column: Column) -> Column:
     """Return a serialized column as a typed column."""
     codec = _CATALYST.get(type(serde))
     if codec is None:
@@ -37,7 +37,7 @@ def decoded(serde: Serde[Any], column: Column) -> Column:
     return codec.decoded(column)
 
 
-def decoded_whole(serde: Serde[Any], column: Column) -> Column:
+def decoded_whole(serde: Serde, column: Column) -> Column:
     """Decode also types that no expression reads, such as structs and windowed keys; bytes if Arrow has no type."""
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -46,7 +46,7 @@ def decoded_whole(serde: Serde[Any], column: Column) -> Column:
     return column if pa.types.is_binary(kind) else arrow_call(returned, typed_column, (serde,), column)
 
 
-def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
+def encoded(serde: Serde, column: Column, kind: str) -> Column:
     """Serialize a column of a Spark type."""
     codec = _CATALYST.get(type(serde))
     if codec is None or not is_typed(serde, kind):
@@ -54,12 +54,12 @@ def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
     return codec.encoded(column)
 
 
-def in_catalyst(serde: Serde[Any]) -> bool:
+def in_catalyst(serde: Serde) -> bool:
     """Return True if Spark itself can decode and encode the values of a serde."""
     return type(serde) in _CATALYST
 
 
-def is_typed(serde: Serde[Any], kind: str) -> bool:
+def is_typed(serde: Serde, kind: str) -> bool:
     """Return True if values of a Spark type need no conversion to be values of the serde."""
     return serde.arrow_type is not None and SQL_TYPES.get(serde.arrow_type) == kind
 
@@ -115,12 +115,12 @@ _CATALYST: dict[type, _Codec] = {
 """The codecs by serde; all other serdes work in Arrow."""
 
 
-def _decoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+def _decoded(serde: Serde, column: pa.Array) -> pa.Array:
     try:
         return serde.decode_column(column)
     except pa.ArrowException:
         return pa.array(serde.decode_rows(column), serde.arrow_type)  # the rows tell which value it is
 
 
-def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+def _encoded(serde: Serde, column: pa.Array) -> pa.Array:
     return serde.encode_column(column)

@@ -49,19 +49,19 @@ class Frame:
     """
 
     rows: DataFrame
-    key: Serde[Any]
-    value: Serde[Any]
+    key: Serde
+    value: Serde
     leaves: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, rows: DataFrame, key: Serde[Any], value: Serde[Any]) -> Frame:
+    def read(cls, rows: DataFrame, key: Serde, value: Serde) -> Frame:
         """Create the frame of a source, which may have typed columns next to the bytes."""
         named = {leaf: name for name in rows.columns if (leaf := _shown(name)) is not None}
         return cls(rows, key, value, named)
 
     def typed(self, side: str) -> Column:
         """Return the keys or values as a typed column; bytes if Spark has no such type."""
-        serde: Serde[Any] = getattr(self, side)
+        serde: Serde = getattr(self, side)
         if f"ks.{side}" in self.leaves:
             return F.col(self.leaves[f"ks.{side}"])
         return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_whole(serde, F.col(side))
@@ -86,7 +86,7 @@ class Frame:
         computed = nw.from_native(frame.rows).with_columns(*named.values())
         return replace(frame, rows=computed.to_native())
 
-    def with_new(self, new: Mapping[str, tuple[Expr, Serde[Any]]], where: Column | None = None) -> Frame:
+    def with_new(self, new: Mapping[str, tuple[Expr, Serde]], where: Column | None = None) -> Frame:
         """Return the rows with the results of expressions as `key`, as `value` or as both; all read the original row.
 
         `where` says which rows they hold for; the others get null.
@@ -100,11 +100,11 @@ class Frame:
             frame = frame._with_side(side, serde, kinds[f"_new_{side}"])
         return frame
 
-    def with_typed(self, side: str, typed_column: Column, serde: Serde[Any], kind: str) -> Frame:
+    def with_typed(self, side: str, typed_column: Column, serde: Serde, kind: str) -> Frame:
         """Return the rows with a column of a Spark type as `key` or `value`."""
         return replace(self, rows=self.rows.withColumn(f"_new_{side}", typed_column))._with_side(side, serde, kind)
 
-    def _with_side(self, side: str, serde: Serde[Any], kind: str) -> Frame:
+    def _with_side(self, side: str, serde: Serde, kind: str) -> Frame:
         """Serialize the new column of a side."""
         name = f"_new_{side}"
         encoded_column = encoded(serde, F.col(name), kind)
@@ -113,12 +113,12 @@ class Frame:
             frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
         return frame
 
-    def with_key(self, key: Column, serde: Serde[Any]) -> Frame:
+    def with_key(self, key: Column, serde: Serde) -> Frame:
         """Return the rows with new keys."""
         remaining = {leaf: name for leaf, name in self.leaves.items() if leaf != "ks.key"}
         return replace(self, rows=self.rows.withColumn("key", key), key=serde, leaves=remaining)
 
-    def with_value(self, value: Column, serde: Serde[Any]) -> Frame:
+    def with_value(self, value: Column, serde: Serde) -> Frame:
         """Return the rows with new values."""
         remaining = {leaf: name for leaf, name in self.leaves.items() if leaf in ("ks.key", "ks.timestamp")}
         return replace(self, rows=self.rows.withColumn("value", value), value=serde, leaves=remaining)

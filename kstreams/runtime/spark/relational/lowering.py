@@ -107,11 +107,11 @@ class RelationalLowering:
         """Return the output types of a node."""
         return self.typed.types[node.name]
 
-    def serde(self, node: Node, side: str) -> Serde[Any]:
+    def serde(self, node: Node, side: str) -> Serde:
         """Return the serde of a node's keys or values."""
         return serde_of(getattr(self.types(node), side).kind)
 
-    def value_serde(self, node: Node, purpose: str) -> Serde[Any]:
+    def value_serde(self, node: Node, purpose: str) -> Serde:
         """Return the serde of a node's values."""
         return self.serde(node, "value")
 
@@ -127,7 +127,7 @@ class RelationalLowering:
         right = self.input_types(node, 1)
         return as_join_function(node, node.joiner, left, right, self.types(node)), True
 
-    def function(self, node: Node, function: Any, reads: tuple[Serde[Any] | TypedColumn, ...]) -> UserFunction:
+    def function(self, node: Node, function: Any, reads: tuple[Serde | TypedColumn, ...]) -> UserFunction:
         """Return a Python function of the user for a node."""
         return UserFunction(function, node.name, node.declared_at, reads, self._topics)
 

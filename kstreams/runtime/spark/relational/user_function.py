@@ -46,7 +46,7 @@ PLACE = ("origin", "offset")
 class TypedColumn(NamedTuple):
     """The replacement of a serde for a column that is typed already."""
 
-    serde: Serde[Any]
+    serde: Serde
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
         """Return the values of a typed column."""
@@ -75,7 +75,7 @@ class UserFunction(NamedTuple):
     function: Callable[..., Any]
     name: str
     declared_at: str
-    reads: tuple[Serde[Any] | TypedColumn, ...]
+    reads: tuple[Serde | TypedColumn, ...]
     topics: tuple[str, ...]
 
     def results(self, *columns: pa.Array) -> list[Any]:

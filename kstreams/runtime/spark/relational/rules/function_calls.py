@@ -26,17 +26,17 @@ class Argument(NamedTuple):
     """A column, and the decoder of a function's argument."""
 
     column: Column
-    reads: Serde[Any] | TypedColumn
+    reads: Serde | TypedColumn
 
     @classmethod
-    def of(cls, serde: Serde[Any], column: Column) -> Argument:
+    def of(cls, serde: Serde, column: Column) -> Argument:
         """Create the argument of a serialized column."""
         return cls(decoded(serde, column), TypedColumn(serde)) if in_catalyst(serde) else cls(column, serde)
 
     @classmethod
     def of_side(cls, frame: Frame, side: str) -> Argument:
         """Create the argument of the keys or the values of a frame."""
-        serde: Serde[Any] = getattr(frame, side)
+        serde: Serde = getattr(frame, side)
         return cls(frame.typed(side), TypedColumn(serde)) if in_catalyst(serde) else cls(F.col(side), serde)
 
 
@@ -71,12 +71,12 @@ class FunctionCall(NamedTuple):
         """Return `work(function, *arguments, *arrays)`, which takes whole Arrow arrays, as a column of a Spark type."""
         return arrow_call(returned, work, (self.function, *arguments), *self.columns)
 
-    def serialized(self, serde: Serde[Any]) -> Column:
+    def serialized(self, serde: Serde) -> Column:
         """Return the serialized result of the function for each row."""
         return self.column("binary", _serialized, serde)
 
 
-def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) -> Frame:
+def with_result(frame: Frame, side: str, serde: Serde, call: FunctionCall) -> Frame:
     """Return the rows with the result of a function as key or value, typed if Spark can encode it."""
     if serde.arrow_type is not None and in_catalyst(serde):
         kind = SQL_TYPES[serde.arrow_type]
@@ -85,11 +85,11 @@ def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) 
     return frame.with_key(result, serde) if side == "key" else frame.with_value(result, serde)
 
 
-def _serialized(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+def _serialized(function: UserFunction, serde: Serde, *columns: pa.Array) -> pa.Array:
     return serde.encode_rows(function.results(*columns))
 
 
-def _typed(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+def _typed(function: UserFunction, serde: Serde, *columns: pa.Array) -> pa.Array:
     results = function.results(*columns)
     if set(map(type, results)) <= {serde.type, NoneType}:
         with suppress(pa.ArrowException, OverflowError, UnicodeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
@@ -56,7 +56,7 @@ class _Lookup(NamedTuple):
     joiner: UserFunction
     with_key: bool
     left: bool
-    result: Serde[Any]
+    result: Serde
 
 
 def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:

@@ -17,7 +17,7 @@ class RecordAggregation(NamedTuple):
 
     lowered: Lowered
     step: UserFunction
-    result: Serde[Any]
+    result: Serde
 
     @classmethod
     def of(cls, node: g.StreamAggregate | g.WindowedAggregate, build: RelationalLowering) -> RecordAggregation:

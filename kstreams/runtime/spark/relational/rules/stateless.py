@@ -158,23 +158,21 @@ def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
     return pa.array([bool(holds) for holds in function.results(*columns)], pa.bool_())
 
 
-def _map_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
+def _map_pairs(function: UserFunction, serdes: tuple[Serde, Serde], *columns: pa.Array) -> pa.Array:
     return _struct(function.paired().results(*columns), serdes)
 
 
-def _flat_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
+def _flat_pairs(function: UserFunction, serdes: tuple[Serde, Serde], *columns: pa.Array) -> pa.Array:
     lists = function.paired_lists().results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
-def _flat_values(
-    function: UserFunction, serde: Serde[Any], gave_text: Callable[[], None], *columns: pa.Array
-) -> pa.Array:
+def _flat_values(function: UserFunction, serde: Serde, gave_text: Callable[[], None], *columns: pa.Array) -> pa.Array:
     lists = function.listed(gave_text).results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), serde.encode_rows([value for values in lists for value in values]))
 
 
-def _struct(pairs: list[Any], serdes: tuple[Serde[Any], Serde[Any]]) -> pa.Array:
+def _struct(pairs: list[Any], serdes: tuple[Serde, Serde]) -> pa.Array:
     columns = zip(*pairs, strict=True) if pairs else ((), ())
     encoded_ = [serde.encode_rows(list(column)) for serde, column in zip(serdes, columns, strict=True)]
     return pa.StructArray.from_arrays(encoded_, ["key", "value"])
@@ -187,7 +185,7 @@ def _ends(lists: list[list[Any]]) -> pa.Array:
     return pa.array(ends, pa.int32())
 
 
-def _again(old: Serde[Any], new: Serde[Any], column: pa.Array) -> pa.Array:
+def _again(old: Serde, new: Serde, column: pa.Array) -> pa.Array:
     return new.encode_rows(old.decode_rows(column))
 
 

@@ -92,7 +92,7 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
     return Frame.read(rows, key, value)
 
 
-def _typed_key(serde: Serde[Any], form: WindowForm) -> list[Column]:
+def _typed_key(serde: Serde, form: WindowForm) -> list[Column]:
     """Return the key and its window as columns, if Spark has a type for the key."""
     if not isinstance(serde, WindowedSerde) or serde.inner.arrow_type not in SQL_TYPES:
         return []
@@ -102,7 +102,7 @@ def _typed_key(serde: Serde[Any], form: WindowForm) -> list[Column]:
     return [F.struct(key, *named).alias(leaf_column("key"))]
 
 
-def _value(aggregation: Aggregation, serde: Serde[Any], slots: list[Column]) -> Column:
+def _value(aggregation: Aggregation, serde: Serde, slots: list[Column]) -> Column:
     if aggregation.is_count:
         return encoded(serde, slots[0], "bigint")
     return arrow_call("binary", _result, (aggregation, serde), *slots)
@@ -145,7 +145,7 @@ def _session_key(start: Column) -> Column:
     return F.concat(F.col("key"), bytes_of_int(F.col("timestamp")), bytes_of_int(start))
 
 
-def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa.Array:
+def _result(aggregation: Aggregation, serde: Serde, *slots: pa.Array) -> pa.Array:
     initial = aggregation.initial()
     states = zip(*(slot.to_pylist() for slot in slots), strict=True)
     filled = (tuple(_of(aggregate, empty) for aggregate, empty in zip(state, initial, strict=True)) for state in states)
