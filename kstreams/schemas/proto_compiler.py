@@ -53,7 +53,7 @@ def compiled_texts(
         for name, text in texts.items():
             file = root / name
             if not file.resolve().is_relative_to(root):
-                raise RegistryError(f"{name!r} is not a path of an import")
+                raise RegistryError(f"{name!r} is no path of an import")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return compiled_file(root, path, imported)

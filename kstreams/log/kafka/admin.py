@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
@@ -15,9 +16,11 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     ConfigSource,
+    ConsumerGroupDescription,
     NewPartitions,
     NewTopic,
 )
+from confluent_kafka.admin import MemberDescription as ClientMember
 
 from kstreams.config.key import Key
 from kstreams.errors import ConfigError, LogError, TopicExistsError
@@ -51,6 +54,8 @@ _STATES = {
     ConsumerGroupState.DEAD: "Dead",
     ConsumerGroupState.EMPTY: "Empty",
 }
+
+T = TypeVar("T")
 
 
 class KafkaAdmin:
@@ -203,7 +208,7 @@ class KafkaAdmin:
         if not groups:
             return {}
 
-        def request(admin: AdminClient) -> Any:
+        def request(admin: AdminClient) -> dict[str, ConsumerGroupDescription | None]:
             futures = admin.describe_consumer_groups(list(groups), request_timeout=TIMEOUT_S)
             return {group: _unless_absent(future) for group, future in futures.items()}
 
@@ -229,7 +234,7 @@ class KafkaAdmin:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _requested(self, failure: str, request: Callable[[AdminClient], Any]) -> Any:
+    def _requested(self, failure: str, request: Callable[[AdminClient], T]) -> T:
         """Return the result of a request about groups, which is retried while a coordinator moves or starts."""
         admin = self._connection.admin
         try:
@@ -303,7 +308,7 @@ class LazySettings(Mapping[str, str]):
         return len(self._read()[self._topic])
 
 
-def _metadata(place: Any) -> str:
+def _metadata(place: Place) -> str:
     """Return the metadata of a committed offset; empty if the client cannot read it.
 
     The client expects a zero byte at the end of the text, which only it writes. It reads beyond the text of other
@@ -315,11 +320,11 @@ def _metadata(place: Any) -> str:
         return ""
 
 
-def _result(future: Any) -> Any:
+def _result(future: Future[T]) -> T:
     return future.result(timeout=TIMEOUT_S + 5)
 
 
-def _unless_absent(future: Any) -> Any:
+def _unless_absent(future: Future[T]) -> T | None:
     """Return the result of a request about a group; None if the group does not exist."""
     try:
         return _result(future)
@@ -330,7 +335,7 @@ def _unless_absent(future: Any) -> Any:
         raise
 
 
-def _description(group: str, description: Any) -> GroupDescription:
+def _description(group: str, description: ConsumerGroupDescription | None) -> GroupDescription:
     if description is None:
         return GroupDescription(group, "Dead", None, "", ())
     members = tuple(
@@ -340,11 +345,11 @@ def _description(group: str, description: Any) -> GroupDescription:
     return GroupDescription(group, _STATES[description.state], None, description.partition_assignor, members)
 
 
-def _assigned(member: Any) -> tuple[TopicPartition, ...]:
+def _assigned(member: ClientMember) -> tuple[TopicPartition, ...]:
     return tuple(sorted(TopicPartition(place.topic, place.partition) for place in member.assignment.topic_partitions))
 
 
-def _shown(entries: Mapping[str, Any]) -> dict[str, str]:
+def _shown(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
     """Return the settings that are set on a topic itself, and its clean-up policy."""
     return {
         name: str(entry.value)

@@ -237,7 +237,7 @@ class Connection:
             self._groups.clear()
             self._admin = None
 
-    def _on_error(self, error: Any) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         """Log an error that a client reports of its connections."""
         if error.code() in _LOGIN_ERRORS:
             self._refusal = error.str()
@@ -293,7 +293,7 @@ class Connection:
         )
 
 
-def client_partitions(client: Any, topic: str, timeout: float) -> int:
+def client_partitions(client: GroupClient, topic: str, timeout: float) -> int:
     """Return the number of partitions of a topic as a client reads it; 0 without an answer in time."""
     try:
         return len(client.list_topics(topic, timeout).topics[topic].partitions)

@@ -221,10 +221,10 @@ class KafkaConsumer:
             self._fetching.discard(source)
             self._client.incremental_unassign([Place(*source)])
 
-    def _messages(self, most: int, timeout: float) -> list[Any]:
+    def _messages(self, most: int, timeout: float) -> list[Message]:
         count = min(most, _MAX_MESSAGES)
         try:
-            messages: list[Any] = self._client.consume(count, 0)
+            messages: list[Message] = self._client.consume(count, 0)
             if not messages and timeout > 0:
                 first = self._first_message(timeout)  # `consume` would wait until it has `count` messages
                 messages = [] if first is None else [first, *self._client.consume(count - 1, 0)]
@@ -232,7 +232,7 @@ class KafkaConsumer:
             raise error_of("Reading failed", error) from None
         return messages
 
-    def _first_message(self, timeout: float) -> Any:
+    def _first_message(self, timeout: float) -> Message | None:
         """Return the next message; None after `timeout`. The client cannot be woken, so it waits in short parts."""
         until = monotonic() + timeout
         while (seconds := until - monotonic()) > 0 and not self._wakeup.is_set():
@@ -244,7 +244,7 @@ class KafkaConsumer:
         """Let the `poll` that waits, or the next one that would wait, return at once; callable from any thread."""
         self._wakeup.set()
 
-    def _take_messages(self, messages: list[Any]) -> list[Batch]:
+    def _take_messages(self, messages: list[Message]) -> list[Batch]:
         """Return the rows that `poll` may return; rows of paused partitions are buffered, events are handled."""
         records, events = split_events(messages)
         batches = []
@@ -298,7 +298,7 @@ class KafkaConsumer:
         batches = self._buffered.get(source)
         return self._next_buffered(source, int(batches[0].offsets.searchsorted(end))) if batches else None
 
-    def _take_event(self, event: Any) -> None:
+    def _take_event(self, event: Message) -> None:
         """Note the end of a partition, or an error."""
         source = TopicPartition(event.topic(), event.partition())
         error = event.error()
@@ -329,19 +329,19 @@ class KafkaConsumer:
         return TopicPartition(*source)
 
 
-def batches_of(messages: Sequence[Any]) -> list[Batch]:
+def batches_of(messages: Sequence[Message]) -> list[Batch]:
     """Return messages without errors as one batch per partition, in the order of offsets."""
     if len(set(map(Message.partition, messages))) == len(set(map(Message.topic, messages))) == 1:
         return [_batch(TopicPartition(messages[0].topic(), messages[0].partition()), messages)]
     sources = list(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True))
-    by_partition: dict[tuple[str, int], list[Any]] = {}
+    by_partition: dict[tuple[str, int], list[Message]] = {}
     changes = compress(range(1, len(sources)), map(ne, sources[1:], sources))
     for start, stop in pairwise((0, *changes, len(sources))):
         by_partition.setdefault(sources[start], []).extend(messages[start:stop])
     return [_batch(TopicPartition(topic, number), part) for (topic, number), part in by_partition.items()]
 
 
-def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def split_events(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """Divide messages into records, and events: errors and ends of partitions."""
     if not any(map(Message.error, messages)):
         return list(messages), []
@@ -349,7 +349,7 @@ def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return list(compress(messages, [error is None for error in errors])), list(compress(messages, errors))
 
 
-def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
+def _batch(source: TopicPartition, messages: Sequence[Message]) -> Batch:
     count = len(messages)
     headers = list(map(Message.headers, messages))
     return Batch(
@@ -362,7 +362,7 @@ def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
     )
 
 
-def _offsets(messages: Sequence[Any]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _offsets(messages: Sequence[Message]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the offsets of messages, which ascend, mostly without a gap."""
     first = messages[0].offset()
     last = messages[-1].offset()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from confluent_kafka import KafkaError, KafkaException
 
 from kstreams.errors import FencedError, LogError, TopicExistsError, UnknownTopicError
@@ -57,7 +55,7 @@ def has_failed_for_good(error: BaseException) -> bool:
     return reason is not None and reason.code() == KafkaError._FATAL
 
 
-def reason_of(error: BaseException) -> Any:
+def reason_of(error: BaseException) -> KafkaError | None:
     """Return the KafkaError in an exception or its causes, else None. `flush` may wrap it in a SystemError."""
     cause: BaseException | None = error
     while cause is not None:
@@ -67,7 +65,7 @@ def reason_of(error: BaseException) -> Any:
     return None
 
 
-def log_error(failure: str, reason: Any) -> LogError:
+def log_error(failure: str, reason: KafkaError) -> LogError:
     """Return the error to raise for a KafkaError.
 
     Parameters

@@ -14,7 +14,8 @@ from time import monotonic
 from typing import Any
 
 from confluent_kafka import Consumer as Client
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
 
 from kstreams.errors import ConfigError, LogError
 from kstreams.kernel.batch import TopicPartition
@@ -151,7 +152,7 @@ class KafkaMembership:
         else:
             self._client.unsubscribe()
 
-    def _poll(self, timeout: float) -> Any:
+    def _poll(self, timeout: float) -> Message | None:
         try:
             return self._client.poll(timeout)
         except KafkaException as error:
@@ -165,7 +166,7 @@ class KafkaMembership:
         self._call_listener(assigned, self._listeners.assigned)
         self._raise_listener_error()
 
-    def _on_assign(self, client: Any, partitions: list[Any]) -> None:
+    def _on_assign(self, client: Client, partitions: list[Place]) -> None:
         if self._is_cooperative:
             client.incremental_assign(partitions)
         else:
@@ -173,13 +174,13 @@ class KafkaMembership:
         client.pause(partitions)
         self._assigned.update(_sources(partitions))
 
-    def _on_revoke(self, client: Any, partitions: list[Any]) -> None:
+    def _on_revoke(self, client: Client, partitions: list[Place]) -> None:
         if self._current_metadata().member:
             self._revoke(_sources(partitions), self._listeners.revoked)
         else:  # it did not revoke them in time
             self._on_lost(client, partitions)
 
-    def _on_lost(self, client: Any, partitions: list[Any]) -> None:
+    def _on_lost(self, client: Client, partitions: list[Place]) -> None:
         self._revoke(_sources(partitions), self._listeners.lost or self._listeners.revoked)
 
     def _revoke(self, sources: set[TopicPartition], listener: PartitionsListener | None) -> None:
@@ -201,7 +202,7 @@ class KafkaMembership:
             errors, self._listener_errors = self._listener_errors, []
             raise errors[0]
 
-    def _handle_error(self, error: Any) -> None:
+    def _handle_error(self, error: KafkaError) -> None:
         """Handle an error of the group that the client reports."""
         group = self._settings["group.id"]
         if error.code() == KafkaError._FATAL:
@@ -213,7 +214,7 @@ class KafkaMembership:
         if error.code() not in _REPORTED_BY_READER:
             _logger.warning("The group %s: %s (%s)", group, error.str(), error.name())
 
-    def _member_error(self, error: Any) -> LogError:
+    def _member_error(self, error: KafkaError) -> LogError:
         """Return the error of a client that has failed for good; the reason is only in its text."""
         group = self._settings["group.id"]
         instance = self._settings["group.instance.id"]
@@ -326,9 +327,9 @@ def client_of_reader(config: Mapping[str, Any], settings: Mapping[str, Any]) -> 
     return reader_settings | {"auto.offset.reset": client_reset}
 
 
-def _member_client(settings: dict[str, Any]) -> Any:
+def _member_client(settings: dict[str, Any]) -> Client:
     return Client({**settings, **_FIXED_SETTINGS})
 
 
-def _sources(partitions: list[Any]) -> set[TopicPartition]:
+def _sources(partitions: list[Place]) -> set[TopicPartition]:
     return {TopicPartition(place.topic, place.partition) for place in partitions}

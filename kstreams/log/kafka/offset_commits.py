@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
 
+from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
@@ -63,7 +63,7 @@ def client_offsets(offsets: Offsets) -> list[Place]:
     ]
 
 
-def commit_offsets(connection: Connection, client: Any, offsets: Offsets) -> BaseException | None:
+def commit_offsets(connection: Connection, client: Client, offsets: Offsets) -> BaseException | None:
     """Commit by a client for its group; retries while a coordinator moves.
 
     Returns the error of a commit that the cluster has refused, for `commit_refused`.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import repeat
 from operator import index, length_hint
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as Client
 
 from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
@@ -40,6 +40,8 @@ _PRODUCER_DEFAULTS = {
 }
 _LONGEST_LINGER_MS = 60_000  # for -1 (until the batch is full, or `flush`), which Kafka's client does not have
 _POLL_S = 0.1
+_Report: TypeAlias = "Callable[[KafkaError | None, Message], None] | None"
+"""The callback of a row that the client calls with its delivery."""
 RECORD_FORMAT = record_checks.RecordFormat(
     record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False
 )
@@ -292,7 +294,7 @@ class KafkaProducer:
             self._unflushed.clear()
         self._unflushed[topic] += size
 
-    def _produce_all(self, source: TopicPartition, columns: tuple[list[Any], ...], report: Any) -> None:
+    def _produce_all(self, source: TopicPartition, columns: tuple[list[Any], ...], report: _Report) -> None:
         """Hand rows to the client from C (`map`), which halves the cost of a row."""
         values, keys, times, headers = columns
         produce = self._client.produce
@@ -317,7 +319,15 @@ class KafkaProducer:
                 )
 
     def _produce(
-        self, topic: str, value: Any, key: Any, partition: int, report: Any, *, time: int, headers: Any
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        report: _Report,
+        *,
+        time: int,
+        headers: object,
     ) -> None:
         until = 0.0
         while True:
@@ -355,7 +365,7 @@ class PartitionCounts:
         Age after which a number is read again.
     """
 
-    def __init__(self, client: Any, connection: Connection, max_age_s: float) -> None:
+    def __init__(self, client: Client, connection: Connection, max_age_s: float) -> None:
         self._client = client
         self._connection = connection
         self._max_age_s = max_age_s
@@ -436,7 +446,7 @@ class Deliveries:
         self.error = self.error or error
         self.transaction_error = self.transaction_error or error
 
-    def report(self, error: Any, message: Any, pending: PendingDelivery | None = None) -> None:
+    def report(self, error: KafkaError | None, message: Message, pending: PendingDelivery | None = None) -> None:
         """Take the client's delivery report of one record."""
         failure = None
         if error is not None:
@@ -468,5 +478,5 @@ def _columns(batch: Batch) -> tuple[list[Any], ...]:
         keys, values = (column.cast(pa.binary()).to_pylist() for column in columns[:2])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
-    headers: Any = [None] * count if batch.headers is None else list(map(list, batch.header_rows()))
+    headers: list[Any] = [None] * count if batch.headers is None else list(map(list, batch.header_rows()))
     return values, keys, np.asarray(batch.timestamps).tolist(), headers

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 from confluent_kafka import KafkaException
+from confluent_kafka import Producer as Client
 
 from kstreams.errors import LogError, UncertainCommitError
 from kstreams.log.api import GroupMetadata
@@ -35,7 +35,7 @@ class Transactions:
     connection : Connection
     """
 
-    def __init__(self, client: Any, name: str, timeout_s: float, connection: Connection) -> None:
+    def __init__(self, client: Client, name: str, timeout_s: float, connection: Connection) -> None:
         self._client = client
         self._name = name
         self._timeout_s = timeout_s
@@ -99,7 +99,7 @@ class Transactions:
     def _call(
         self,
         name: str,
-        call: Callable[[float], Any],
+        call: Callable[[float], object],
         timeout_s: float | None = None,
         failure: Callable[[BaseException], LogError] | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class Transactions:
             if monotonic() > until:
                 raise self.no_answer(name, str(error)) from None
 
-    def _call_in_thread(self, name: str, call: Callable[[float], Any], timeout: float) -> Exception | None:
+    def _call_in_thread(self, name: str, call: Callable[[float], object], timeout: float) -> Exception | None:
         """Call in a new thread, which is abandoned if the call does not return; return the error of the call."""
         outcomes: list[Exception | None] = []
 
