@@ -39,7 +39,7 @@ class Types(NamedTuple):
     value: TypeOf
 
 
-def required_serde(type_of: TypeOf, node: Node, side: str, purpose: str) -> Serde[Any]:
+def required_serde(type_of: TypeOf, node: Node, side: str, purpose: str) -> Serde:
     """Return the serde of a type that must be known.
 
     Parameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 from kstreams.kernel.source_line import operator_at
 from kstreams.serdes import Serde
 
-Typing: TypeAlias = type | Serde[Any] | None
+Typing: TypeAlias = type | Serde | None
 """The declaration of a key or value: a type, a serde, or None."""
 
 T = TypeVar("T")
