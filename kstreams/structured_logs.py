@@ -117,12 +117,12 @@ class JsonLines(_ApplicationLines):
             return self.masked(self.formatException(record.exc_info))
         return None if record.exc_text is None else self.masked(record.exc_text)
 
-    def _extra(self, record: logging.LogRecord) -> Any:
+    def _extra(self, record: logging.LogRecord) -> object:
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         return msgspec.Raw(self.masked(_json(extra)).encode()) if extra else None
 
 
-def _json(fields: Mapping[str, Any]) -> str:
+def _json(fields: Mapping[str, object]) -> str:
     """Return a JSON object; values that JSON cannot represent, such as surrogates and cycles, become strings."""
     return _encode({name: _value(value) for name, value in fields.items()}).decode()
 

@@ -66,7 +66,7 @@ class TopicHome(Protocol):
 class LogFiles(Protocol):
     """The maintenance of topics in files: the commands of `kstreams log`."""
 
-    def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, Any]]:
+    def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, object]]:
         """Yield every frame as a dictionary; UnknownTopicError for a topic that does not exist."""
         ...
 
@@ -97,7 +97,7 @@ class CleaningFigures(Protocol):
     @property
     def bytes(self) -> int: ...
 
-    def _asdict(self) -> dict[str, Any]: ...
+    def _asdict(self) -> dict[str, object]: ...
 
 
 def _embedded(folder: str) -> TopicHome:

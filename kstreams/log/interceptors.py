@@ -82,7 +82,7 @@ class ConsumerInterceptor:
         """Called when the consumer is closed."""
 
 
-def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, Any]], Producer]) -> Producer:
+def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, object]], Producer]) -> Producer:
     """Create a producer with the interceptors in its settings.
 
     Parameters
@@ -99,7 +99,7 @@ def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, 
     return cast("Producer", InterceptedProducer(create(settings), interceptors, only_errors=only_errors))
 
 
-def consumer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, Any]], Consumer]) -> Consumer:
+def consumer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, object]], Consumer]) -> Consumer:
     """Create a consumer with the interceptors in its settings, as `producer_with`."""
     settings, interceptors = _split_settings(config)
     consumer = create(settings)
@@ -267,7 +267,7 @@ class InterceptedConsumer:
             _guarded(interceptor.on_commit, offsets, None)
 
 
-def _split_settings(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Any]]:
+def _split_settings(config: Mapping[str, Any] | None) -> tuple[dict[str, object], list[object]]:
     settings = dict(config or {})
     references = settings.pop(INTERCEPTORS, None) or ()
     if isinstance(references, str):

@@ -107,7 +107,7 @@ def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None
     return values
 
 
-def read_setting(owner: str, key: Key, value: object) -> Any:
+def read_setting(owner: str, key: Key, value: object) -> object:
     """Return the checked value of one setting; ConfigError for an illegal value."""
     try:
         return key.kind.read(value)

@@ -95,7 +95,7 @@ def _written(node: object, *, sort: bool) -> str:
     return json.dumps(node, sort_keys=sort, separators=(",", ":"), ensure_ascii=False)
 
 
-def _ordered(node: object, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
+def _ordered(node: object, order: tuple[str, ...] = _TYPE_ORDER) -> object:
     """Sort the attributes of an Avro schema in Avro's order, and unwrap primitive types."""
     if isinstance(node, list):
         return [_ordered(item, order) for item in node]
@@ -108,7 +108,7 @@ def _ordered(node: object, order: tuple[str, ...] = _TYPE_ORDER) -> Any:
     return {name: _part(name, node[name]) for name in names}
 
 
-def _part(attribute: str, value: object) -> Any:
+def _part(attribute: str, value: object) -> object:
     if attribute == "fields":
         return _ordered(value, _FIELD_ORDER)
     return _ordered(value) if attribute in _WITH_TYPES else value
@@ -117,7 +117,7 @@ def _part(attribute: str, value: object) -> Any:
 _WITH_TYPES = ("type", "fields", "items", "values")
 
 
-def _named_fully(node: object, namespace: str) -> Any:
+def _named_fully(node: object, namespace: str) -> object:
     """Qualify every name of an Avro schema, and remove the attribute `namespace`."""
     if isinstance(node, list):
         return [_named_fully(item, namespace) for item in node]

@@ -215,7 +215,7 @@ def of_topic_within(serde: Serde, attribute: str, use: SerdeUse) -> Any:
     return bound_copy
 
 
-def without_none(kind: object) -> Any:
+def without_none(kind: object) -> object:
     """Return `T` for `T | None`, and any other type unchanged.
 
     Examples

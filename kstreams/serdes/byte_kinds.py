@@ -47,7 +47,7 @@ def in_base64(data: bytes) -> dict[str, str]:
     return {"base64": base64.b64encode(data).decode()}
 
 
-def from_text(serde: Serde, text: str) -> Any:
+def from_text(serde: Serde, text: str) -> object:
     """Return the value of a line of text. A value of several parts is written as JSON.
 
     Examples
@@ -76,7 +76,7 @@ def _is_untyped(serde: Serde) -> bool:
     return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _IN_PARTS
 
 
-def _of_any_text(text: str) -> Any:
+def _of_any_text(text: str) -> object:
     """Read JSON, or take the text as a string without quotes."""
     try:
         return decode_json(text)
@@ -84,7 +84,7 @@ def _of_any_text(text: str) -> Any:
         return text
 
 
-def _of_plain_text(serde: Serde, text: str) -> Any:
+def _of_plain_text(serde: Serde, text: str) -> object:
     try:
         return convert(text, serde.type, strict=False)
     except msgspec.ValidationError:
@@ -120,7 +120,7 @@ def _change(serde: Any, value: Any) -> Change:
     return Change(new, old, value.get("is_latest", True))
 
 
-_IN_PARTS: dict[type[Any], Callable[[Any, Any], Any]] = {
+_IN_PARTS: dict[type[object], Callable[[object, object], object]] = {
     TimeWindowedSerde: _windowed,
     SessionWindowedSerde: _windowed,
     WindowRowSerde: _windowed,
@@ -235,7 +235,7 @@ def encode_json(value: object, kind: str) -> bytes | None:
     return serde.serialize(from_json(serde, value))
 
 
-def _guess(data: bytes | None) -> Any:
+def _guess(data: bytes | None) -> object:
     if data is None:
         return None
     if data[:1] in (b"{", b"["):

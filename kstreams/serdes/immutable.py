@@ -37,7 +37,7 @@ def is_immutable(kind: object) -> bool:
         return False
 
 
-def _immutable(kind: object, within: frozenset[Any]) -> bool:
+def _immutable(kind: object, within: frozenset[object]) -> bool:
     if kind in _LEAVES or kind in within:  # for a recursive type, its other parts decide
         return True
     origin = typing.get_origin(kind)
@@ -50,11 +50,11 @@ def _immutable(kind: object, within: frozenset[Any]) -> bool:
     return isinstance(kind, type) and _immutable_class(kind, within | {kind})
 
 
-def _all_immutable(kinds: Iterable[Any], within: frozenset[Any]) -> bool:
+def _all_immutable(kinds: Iterable[Any], within: frozenset[object]) -> bool:
     return all(kind is Ellipsis or _immutable(kind, within) for kind in kinds)
 
 
-def _immutable_class(kind: type, within: frozenset[Any]) -> bool:
+def _immutable_class(kind: type, within: frozenset[object]) -> bool:
     if issubclass(kind, enum.Enum):
         return True
     frozen = (

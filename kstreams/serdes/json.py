@@ -72,7 +72,7 @@ class JsonSerde(TypedSerde):
         return type(self) is JsonSerde
 
 
-def _spread(rows: list[Any], column: pa.Array) -> list[Any]:
+def _spread(rows: list[Any], column: pa.Array) -> list[object]:
     """Return a list of the column's length: the rows in order, and None where the column is null."""
     remaining_rows = iter(rows)
     return [next(remaining_rows) if is_valid else None for is_valid in column.is_valid().to_pylist()]

@@ -20,7 +20,7 @@ _NEWLINE = ord("\n")
 _MOST_BYTES = 2**31 - 1
 
 
-def of_lines(decoder: Any, column: pa.Array) -> list[Any]:
+def of_lines(decoder: Any, column: pa.Array) -> list[object]:
     """Decode a binary array without nulls.
 
     Raises

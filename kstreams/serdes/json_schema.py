@@ -53,7 +53,7 @@ def derived_schema(serde: Serde) -> dict[str, Any]:
     return {"$schema": _DIALECT, **named}
 
 
-def _of_msgspec(kind: object) -> dict[str, Any]:
+def _of_msgspec(kind: object) -> dict[str, object]:
     """Return the schema of a class with its fields at the top level, where msgspec has a reference to a definition."""
     type_info(kind)  # msgspec must inspect a type in one thread at a time
     try:
@@ -110,7 +110,7 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
     return check
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str) -> object:
     """Parse the text of a schema. Raises SerdeError if it is not JSON."""
     try:
         return decode_json(text)
@@ -118,7 +118,7 @@ def parsed(text: str) -> Any:
         raise SerdeError(f"the schema is no JSON: {error}") from error
 
 
-def _resources(schema: Schema, registry: SchemaRegistry) -> Any:
+def _resources(schema: Schema, registry: SchemaRegistry) -> object:
     """Return the resources that a schema may refer to. Nothing is fetched from other places."""
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
@@ -260,7 +260,7 @@ class JsonSchema(SchemaSerde):
 
         return SchemaWriter.of(checked)
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         return self._text, self.type, self._validates, self.options
 
     def __eq__(self, other: object) -> bool:

@@ -41,7 +41,7 @@ def json_forms(builtins: object) -> Iterator[bytes]:
         yield json.dumps(builtins, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def with_texts(value: object) -> Any:
+def with_texts(value: object) -> object:
     """Return a value with strings in place of NaN and infinities, or the value itself if it holds none.
 
     Examples
@@ -74,7 +74,7 @@ def _quoted(value: Any) -> Any:
     return [_quoted(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def read_non_finite(data: bytes, kind: object) -> Any:
+def read_non_finite(data: bytes, kind: object) -> object:
     """Read JSON with NaN or infinities, as bare tokens, or as strings where the type is `float`.
 
     Raises
@@ -93,7 +93,7 @@ def read_non_finite(data: bytes, kind: object) -> Any:
     return convert(_revived(type_info(kind), builtins), kind, str_keys=True)
 
 
-def with_numbers(kind: object) -> Callable[[Any], Any]:
+def with_numbers(kind: object) -> Callable[[object], object]:
     """Return the function that undoes `with_texts` for a type. For an unknown type, it changes nothing.
 
     Examples
@@ -108,18 +108,18 @@ def with_numbers(kind: object) -> Callable[[Any], Any]:
 
 
 @singledispatch
-def _revived(info: object, value: object) -> Any:
+def _revived(info: object, value: object) -> object:
     """Return a piece of JSON with numbers in place of strings where the type is `float`."""
     return value
 
 
 @_revived.register
-def _(info: inspect.FloatType, value: object) -> Any:
+def _(info: inspect.FloatType, value: object) -> object:
     return _NUMBERS.get(value, value) if isinstance(value, str) else value
 
 
 @_revived.register
-def _(info: inspect.UnionType, value: object) -> Any:
+def _(info: inspect.UnionType, value: object) -> object:
     """Keep a string if the union has `str` as a member."""
     if isinstance(value, str) and any(isinstance(member, inspect.StrType) for member in info.types):
         return value
@@ -137,30 +137,30 @@ for _info in (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.
 
 
 @_revived.register
-def _(info: inspect.TupleType, value: object) -> Any:
+def _(info: inspect.TupleType, value: object) -> object:
     return _in_order(info.item_types, value)
 
 
 @_revived.register
-def _(info: inspect.NamedTupleType, value: object) -> Any:
+def _(info: inspect.NamedTupleType, value: object) -> object:
     return _in_order([field.type for field in info.fields], value)
 
 
-def _in_order(kinds: Any, value: Any) -> Any:
+def _in_order(kinds: Any, value: Any) -> object:
     if not isinstance(value, list) or len(value) > len(kinds):
         return value
     return list(map(_revived, kinds, value))
 
 
 @_revived.register
-def _(info: inspect.DictType, value: object) -> Any:
+def _(info: inspect.DictType, value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {key: _revived(info.value_type, part) for key, part in value.items()}
 
 
 @_revived.register
-def _(info: inspect.StructType, value: object) -> Any:
+def _(info: inspect.StructType, value: object) -> object:
     if info.array_like:
         return _in_order([field.type for field in info.fields], value)
     if info.tag_field is not None and isinstance(value, dict) and value.get(info.tag_field) != info.tag:
@@ -169,16 +169,16 @@ def _(info: inspect.StructType, value: object) -> Any:
 
 
 @_revived.register
-def _(info: inspect.DataclassType, value: object) -> Any:
+def _(info: inspect.DataclassType, value: object) -> object:
     return _named({field.encode_name: field.type for field in info.fields}, value)
 
 
 @_revived.register
-def _(info: inspect.TypedDictType, value: object) -> Any:
+def _(info: inspect.TypedDictType, value: object) -> object:
     return _named({field.encode_name: field.type for field in info.fields}, value)
 
 
-def _named(kinds: dict[str, Any], value: object) -> Any:
+def _named(kinds: dict[str, Any], value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {name: _revived(kinds[name], part) if name in kinds else part for name, part in value.items()}

@@ -67,7 +67,7 @@ class PydanticSerde(Serde):
             raise SerdeError(f"{value!r} holds NaN or infinities, and would be read back without them")
         return data  # a model may exclude fields from its JSON
 
-    def _builtins(self, value: object) -> Any:
+    def _builtins(self, value: object) -> object:
         """Return a value as dicts, lists, strings and numbers, with NaN, which pydantic's own JSON turns into null."""
         return msgspec.to_builtins(self._adapter.dump_python(value, by_alias=True), str_keys=True, enc_hook=str)
 

@@ -16,7 +16,7 @@ def _never(serde: object) -> bool:
     return False
 
 
-def _no_arguments(serde: object) -> tuple[Any, ...]:
+def _no_arguments(serde: object) -> tuple[object, ...]:
     return ()
 
 
@@ -66,7 +66,7 @@ class SerdeKind:
 _NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _UNKNOWN = SerdeKind(serde=Serde)
 _BY_CLASS: dict[type, SerdeKind] = {}
-_BY_TYPE: dict[Any, Serde] = {}
+_BY_TYPE: dict[object, Serde] = {}
 _BY_NAME: dict[str, SerdeKind] = {}
 _ELSEWHERE = {"protobuf": "kstreams.serdes.protobuf"}
 """Kinds that are registered when their module is imported first, since they need an optional library."""

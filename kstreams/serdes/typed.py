@@ -35,7 +35,7 @@ def same_value(written: object, read: object) -> bool:
     return _comparison(type(written))(written, read)
 
 
-def _comparison(kind: type) -> Callable[[Any, Any], bool]:
+def _comparison(kind: type) -> Callable[[object, object], bool]:
     for base, compare in _BY_BASE.items():
         if issubclass(kind, base):
             return compare
@@ -82,7 +82,7 @@ def _sets(written: Any, read: Any) -> bool:
     return bool(written == read) or sorted(map(repr, written)) == sorted(map(repr, read))
 
 
-_BY_BASE: dict[type, Callable[[Any, Any], bool]] = {
+_BY_BASE: dict[type, Callable[[object, object], bool]] = {
     list: _sequences,
     tuple: _sequences,
     dict: _dicts,
@@ -114,7 +114,7 @@ def _is_data(kind: type) -> bool:
     return issubclass(kind, _READ) or any(issubclass(read, kind) for read in _READ)
 
 
-def _within(info: object) -> Iterator[Any]:
+def _within(info: object) -> Iterator[object]:
     """Yield the parts of a type, each once, since types may be recursive."""
     visited = set()
     pending = [info]

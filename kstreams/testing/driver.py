@@ -104,12 +104,12 @@ class ValuesOnly:
         read = getattr(self._store, method)
         return lambda *where: self._answer(read(*where))
 
-    def _answer(self, value: object) -> Any:
+    def _answer(self, value: object) -> object:
         """Return the result of a read: a value, an iterator of entries, or a number."""
         view = self._row_view
         return ((key, view(row)) for key, row in value) if isinstance(value, Iterator) else view(value)
 
-    def _row_view(self, row: object) -> Any:
+    def _row_view(self, row: object) -> object:
         bare = without_headers(row)
         return bare.value if isinstance(bare, ValueAndTimestamp) else bare
 
@@ -119,7 +119,7 @@ class WithoutHeaders(ValuesOnly):
 
     _hidden_part = "headers"
 
-    def _row_view(self, row: object) -> Any:
+    def _row_view(self, row: object) -> object:
         return without_headers(row)
 
 

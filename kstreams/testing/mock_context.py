@@ -74,7 +74,7 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         self._state_dir = state_dir
         self._forwards: list[CapturedForward] = []
         self._punctuators: list[CapturedPunctuator] = []
-        self._stores: dict[str, Any] = {}
+        self._stores: dict[str, object] = {}
         self._sensors: dict[tuple[str, str], Sensor] = {}
         self._metadata: RecordMetadata | None = None
         self._stream_time_ms = -1

@@ -86,7 +86,7 @@ class EmbeddedFiles:
 
     folder: Path
 
-    def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, Any]]:
+    def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, object]]:
         """Yield every frame as a dictionary; UnknownTopicError for a topic that does not exist."""
         if topic is not None and all(source.topic != topic for _, source in partition_folders(self.folder)):
             raise UnknownTopicError(f"there is no topic {topic!r} in {self.folder}")

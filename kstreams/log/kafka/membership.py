@@ -303,7 +303,7 @@ def read_member_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def client_of_member(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def client_of_member(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings of the client that is the member."""
     member_settings = {name: settings[name] for name in _MEMBER_KEYS if settings[name] is not None}
     age_ms = member_settings.pop("metadata.max.age.ms")

@@ -478,5 +478,5 @@ def _columns(batch: Batch) -> tuple[list[Any], ...]:
         keys, values = (column.cast(pa.binary()).to_pylist() for column in columns[:2])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
-    headers: list[Any] = [None] * count if batch.headers is None else list(map(list, batch.header_rows()))
+    headers: list[object] = [None] * count if batch.headers is None else list(map(list, batch.header_rows()))
     return values, keys, np.asarray(batch.timestamps).tolist(), headers

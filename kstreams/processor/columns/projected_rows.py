@@ -37,7 +37,7 @@ class _Structs:
         except Exception as error:
             raise SerdeError(f"{self._class!r} cannot be built: {error}") from error
 
-    def _objects(self, columns: list[list[Any]]) -> list[Any]:
+    def _objects(self, columns: list[list[Any]]) -> list[object]:
         if self._by_position:
             return list(map(self._class, *columns))
         return [self._class(**dict(zip(self._names, row, strict=True))) for row in zip(*columns, strict=True)]
@@ -83,8 +83,8 @@ class ProjectedRows:
         return _objects(self._view.value, self._value_structs, selected)
 
 
-def _objects(struct: Expr, structs: _Structs | None, selected: SelectedRows) -> list[Any]:
+def _objects(struct: Expr, structs: _Structs | None, selected: SelectedRows) -> list[object]:
     if structs is not None:
         return structs.built(selected)
-    objects: list[Any] = selected.of(struct).to_pylist()
+    objects: list[object] = selected.of(struct).to_pylist()
     return objects

@@ -7,7 +7,6 @@ Expressions have no effects and never fail, so evaluating them before a filter t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr, Operation, Schema, key, literal, struct_class, value
@@ -40,8 +39,8 @@ class SourceProjection:
     where: Expr | None = None
     key: Expr = key
     value: Expr = value
-    key_class: Any = None
-    value_class: Any = None
+    key_class: object = None
+    value_class: object = None
     dropped: tuple[Expr, ...] = ()
     lookups: tuple[Lookup, ...] = ()
 
@@ -94,7 +93,7 @@ class SourceProjection:
             lookups=(*self.lookups, Lookup(name, place, where)),
         )
 
-    def _class_of(self, value: Expr, declared: object) -> Any:
+    def _class_of(self, value: Expr, declared: object) -> object:
         """Return the class of a key or value: of its `ks.struct`, of the key or value it passes on, or as declared."""
         before = {Operation.KEY: self.key_class, Operation.VALUE: self.value_class}.get(value.operation)
         if value.operation is Operation.STRUCT:

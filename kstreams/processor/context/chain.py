@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kstreams.processor.topology.operator import Forward, Operator
 
-OnError: TypeAlias = Callable[[Exception, Any, Any, int], None]
+OnError: TypeAlias = Callable[[Exception, object, object, int], None]
 """`on_error(error, key, value, timestamp)` of the step that failed; the later steps of the chain are skipped."""
 
 _GUARDED = """\

@@ -55,7 +55,7 @@ class CurrentRecord:
         self.reached = self._reached = reached
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
-        self.emitted_key: Any = None
+        self.emitted_key: object = None
 
     # place
 

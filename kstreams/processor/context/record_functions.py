@@ -29,7 +29,7 @@ class RecordFunction(ABC):
     def bind(self, current: CurrentRecord) -> Callable[..., Any]:
         """Return the function for one task, with the parameters that other functions of its operator have."""
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> object:
         """Call the function with the current record as the last argument."""
         *other_arguments, current = arguments
         return self.bind(current)(*other_arguments)
@@ -94,7 +94,7 @@ def with_current(part: T, current: CurrentRecord) -> T:
     return replace(part, **changed) if changed else part
 
 
-def _bound(value: object, current: CurrentRecord) -> Any:
+def _bound(value: object, current: CurrentRecord) -> object:
     if isinstance(value, RecordFunction):
         return value.bind(current)
     if isinstance(value, tuple) and any(isinstance(element, RecordFunction) for element in value):

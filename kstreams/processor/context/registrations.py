@@ -51,7 +51,7 @@ class Registrations:
         self._shared: dict[str, Any] = {}
         self.column_handles = ColumnHandles()
         self.follows_stream_time = False
-        self.held_back: dict[str, DelayedResults[Any]] = {}
+        self.held_back: dict[str, DelayedResults[object]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
         self.at_idle: list[tuple[str, Callable[[int], bool]]] = []

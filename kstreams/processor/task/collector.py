@@ -48,7 +48,7 @@ def send_partitioned(
     collector.send(topic, rows, rows.partitions_in(collector.partitions(topic), chosen, task_partition))
 
 
-def chosen_partitions(partitioner: Callable[..., Any], topic: str, count: int, rows: SinkRows) -> Partitions:
+def chosen_partitions(partitioner: Callable[..., object], topic: str, count: int, rows: SinkRows) -> Partitions:
     """Call a partitioner for every row.
 
     It returns a partition, None for the default partitioner, or several partitions: the row is copied to each.

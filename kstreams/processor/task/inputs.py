@@ -40,7 +40,7 @@ _CURE = (
 )
 
 
-DecodedRows: TypeAlias = tuple[list[Any], list[Any]]
+DecodedRows: TypeAlias = tuple[list[object], list[object]]
 """Keys and values of records as objects."""
 
 

@@ -35,7 +35,7 @@ class Interrupt:
     __slots__ = ("_guarded", "is_set")
 
     def __init__(self) -> None:
-        self._guarded: tuple[list[Any], ...] = ()
+        self._guarded: tuple[list[object], ...] = ()
         self.is_set = False
 
     def guard(self, *records: list[object]) -> None:

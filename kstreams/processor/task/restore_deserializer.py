@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -30,7 +28,7 @@ class RestoreDeserializer:
     clock : Clock
     """
 
-    def __init__(self, source: SourceNode, default_extractor: Any, clock: Clock) -> None:
+    def __init__(self, source: SourceNode, default_extractor: object, clock: Clock) -> None:
         default = extractor_of(default_extractor)
         self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
         self._key = source.key or BytesSerde()

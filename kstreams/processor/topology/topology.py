@@ -178,7 +178,7 @@ class Topology:
         *parents: str,
         key: object,
         value: object,
-        partitioner: Callable[..., Any] | None = None,
+        partitioner: Callable[..., object] | None = None,
     ) -> Topology:
         """Write to a topic, or to the topic that `topic(key, value, RecordContext)` names."""
         self.add(SinkNode(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
@@ -394,7 +394,7 @@ class Topology:
         return describe(self.sub_topologies)
 
 
-def _parts(topology: Topology) -> Iterator[Any]:
+def _parts(topology: Topology) -> Iterator[object]:
     """Yield all parts that may hold serdes."""
     return chain(topology._nodes.values(), topology._stores.values(), topology._feeds.values())
 

@@ -138,7 +138,7 @@ class Avro(SchemaSerde):
             return None
         return SchemaColumns(self._schemas, types).encode
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         return self._text, self._class, self.options
 
     def __eq__(self, other: object) -> bool:
@@ -167,7 +167,7 @@ def _schema_text(schema: str | Path | None) -> str | None:
         ) from None
 
 
-def _plain_type(text: str | None) -> Any:
+def _plain_type(text: str | None) -> object:
     """Return the type of the values of a schema without a class."""
     schema = None if text is None else json.loads(text)
     if isinstance(schema, str):

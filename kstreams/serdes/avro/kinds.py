@@ -172,7 +172,7 @@ def _literal(hint: object, arguments: tuple[Any, ...]) -> Kind:
     return Kind(hint, Literal, is_limited=True)
 
 
-_CONCRETE: dict[Any, Any] = {
+_CONCRETE: dict[object, object] = {
     **dict.fromkeys((typing.get_origin(typing.Sequence[int]), typing.get_origin(typing.Collection[int])), list),
     typing.get_origin(typing.Mapping[str, int]): dict,
 }
@@ -192,7 +192,7 @@ def _annotated(hint: object, arguments: tuple[Any, ...]) -> Kind:
     return Kind(hint, inner.base, inner.arguments, extra, is_limited, is_naive)
 
 
-_OF_FORM: dict[Any, Callable[[Any, tuple[Any, ...]], Kind]] = {
+_OF_FORM: dict[object, Callable[[object, tuple[object, ...]], Kind]] = {
     Annotated: _annotated,
     Union: _union,
     types.UnionType: _union,
@@ -216,7 +216,7 @@ def _of_field(name: str, hint: object) -> Kind:
         raise SerdeError(f"field {name}: {error}") from None
 
 
-def _hints(cls: Any) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, object]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
     except NameError as error:

@@ -87,7 +87,7 @@ class AvroReader:
             raise NoColumnsError("records are read by another schema than they were written with")
         return AvroColumnReader(self._written, self._start, fields).columns
 
-    def _values(self, rows: list[bytes]) -> list[Any]:
+    def _values(self, rows: list[bytes]) -> list[object]:
         stream = BytesIO(b"".join((*rows, _PADDING)))
         values: list[Any] = []
         end = 0

@@ -347,7 +347,7 @@ def _require_fields(node: SchemaNode, shape: ClassShape | None) -> None:
 def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Convert:
     """Return the function that fills and converts the fields of a dict in place."""
 
-    def change(datum: dict[str, Any]) -> dict[str, Any]:
+    def change(datum: dict[str, object]) -> dict[str, Any]:
         name = ""
         try:
             for name, of_field, default in steps:
@@ -369,7 +369,7 @@ def _making(node: SchemaNode, shape: ClassShape, names: list[str]) -> Convert | 
     """Return the function that creates an object from a dict with these fields; fields with defaults may be missing."""
     keywords = {name: shape.fields[name].keyword for name in names}
 
-    def by_keywords(datum: dict[str, Any]) -> Any:
+    def by_keywords(datum: dict[str, object]) -> Any:
         return shape.make(**{keyword: datum[name] for name, keyword in keywords.items() if name in datum})
 
     def bare(datum: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from kstreams.serdes.avro.schema import AvroSchema
 from kstreams.serdes.avro.to_plain import PlainValues
 from kstreams.serdes.typed import same_value
 
-_NO_OPTIONS: dict[str, Any] = {}
+_NO_OPTIONS: dict[str, object] = {}
 
 
 class AvroWriter:

@@ -59,10 +59,10 @@ class MessageShape:
     fields: tuple[ClassField, ...]
     are_keys: bool = False
     places: tuple[str, ...] = ()
-    of_dict: Callable[[dict[str, Any]], Any] | None = None
+    of_dict: Callable[[dict[str, object]], object] | None = None
 
 
-def _no_default() -> Any:
+def _no_default() -> object:
     raise LookupError("a required field has no default")
 
 
@@ -110,7 +110,7 @@ def _field(field: Any) -> ClassField:
 
 def _default_of(field: Any) -> Callable[[], Any]:
     if field.default_factory is not msgspec.NODEFAULT:
-        factory: Callable[[], Any] = field.default_factory
+        factory: Callable[[], object] = field.default_factory
         return factory
     return _no_default if field.default is msgspec.NODEFAULT else partial(_constant, field.default)
 

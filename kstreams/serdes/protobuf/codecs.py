@@ -86,7 +86,7 @@ def value_encoder(message: Descriptor, kind: object) -> Encode:
     return encode
 
 
-def _plainness(kind: object) -> Callable[[Any], bool]:
+def _plainness(kind: object) -> Callable[[object], bool]:
     """Return the test for values of exactly the classes of a type. If msgspec does not know the type, none passes."""
     try:
         return plain_check(kind).one

@@ -208,7 +208,7 @@ class DerivedMessages:
         return value_decoder(written, kind)
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
-        encoders: dict[Any, Encode] = {}
+        encoders: dict[object, Encode] = {}
         for name, kind in self._classes.items():
             message = messages.named(name)
             encoders[kind] = _framed(value_encoder(message, kind), message, frame)
@@ -308,7 +308,7 @@ class CompiledMessage:
         message = messages.named(self._message.full_name)
         return _framed(value_encoder(message, self._kind()), message, frame)
 
-    def _kind(self) -> Any:
+    def _kind(self) -> object:
         return Any if self.type is None else self.type
 
     def __reduce__(self) -> Any:

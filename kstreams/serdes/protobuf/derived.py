@@ -20,7 +20,7 @@ from kstreams.serdes.protobuf.names import is_identifier, snake_case
 
 _F = FieldDescriptorProto
 
-_SCALARS: dict[type, Any] = {
+_SCALARS: dict[type, object] = {
     inspect.BoolType: _F.TYPE_BOOL,
     inspect.IntType: _F.TYPE_INT64,
     inspect.FloatType: _F.TYPE_DOUBLE,
@@ -73,7 +73,7 @@ def derived_file(info: object, package: str = "", name: str = "") -> FileDescrip
     return _File(package).of_classes([info], name)
 
 
-def derived_file_of(infos: Sequence[Any], package: str = "") -> FileDescriptorProto:
+def derived_file_of(infos: Sequence[object], package: str = "") -> FileDescriptorProto:
     """Return the file of several classes, with their messages first."""
     return _File(package).of_classes(infos, "")
 
@@ -89,7 +89,7 @@ class _File:
         self.enums: dict[str, EnumDescriptorProto] = {}
         self.imports: set[str] = set()
 
-    def of_classes(self, infos: Sequence[Any], name: str) -> FileDescriptorProto:
+    def of_classes(self, infos: Sequence[object], name: str) -> FileDescriptorProto:
         shapes = [_shape_of(info) for info in infos]
         for shape in shapes:
             self.names[shape.cls] = name or shape.cls.__name__
@@ -240,7 +240,7 @@ class _Fields:
         return f"{self.shape.cls.__name__}.{name}"
 
 
-_LITERALS: dict[type, Any] = {str: _F.TYPE_STRING, int: _F.TYPE_INT64}
+_LITERALS: dict[type, object] = {str: _F.TYPE_STRING, int: _F.TYPE_INT64}
 
 
 def _numbered(cls: Any) -> list[tuple[Any, int]]:

@@ -296,7 +296,7 @@ def _enum_as_name_or_number(enum: EnumDescriptor, info: object) -> Leaf:
     return Leaf(read, write)
 
 
-_OF_ENUMS: dict[type, Callable[[EnumDescriptor, Any], Leaf | None]] = {
+_OF_ENUMS: dict[type, Callable[[EnumDescriptor, object], Leaf | None]] = {
     inspect.EnumType: _enum_by_name,
     inspect.LiteralType: _enum_as_literal,
     inspect.StrType: _enum_as_text,

@@ -242,7 +242,7 @@ def mismatch(field: FieldDescriptor, info: object) -> SerdeError:
     return SerdeError(f"the field {field.full_name} is {many}{kind_of(field)}, and not {shown(info)}")
 
 
-def _absent(name: str) -> Any:
+def _absent(name: str) -> object:
     raise ValueError(f"the record has no {name}, and the class no default for it")
 
 

@@ -83,7 +83,7 @@ class _Field:
 
 
 def _dataclass_fields(kind: Any) -> list[_Field]:
-    def msgspec_default(value: object) -> Any:
+    def msgspec_default(value: object) -> object:
         return msgspec.NODEFAULT if value is dataclasses.MISSING else value
 
     return [

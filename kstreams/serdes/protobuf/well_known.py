@@ -100,18 +100,18 @@ def write_decimal(value: decimal.Decimal, message: Message) -> None:
     message.scale = -exponent
 
 
-def read_json(message: Message) -> Any:
+def read_json(message: Message) -> object:
     """Return the value of a `google.protobuf.Value`, whose numbers are floats."""
     kind = message.WhichOneof("kind")
     return None if kind is None else _READ_JSON[kind](getattr(message, kind))
 
 
-def read_json_object(message: Message) -> dict[str, Any]:
+def read_json_object(message: Message) -> dict[str, object]:
     """Return a `google.protobuf.Struct` as a dict."""
     return {name: read_json(value) for name, value in message.fields.items()}
 
 
-def read_json_list(message: Message) -> list[Any]:
+def read_json_list(message: Message) -> list[object]:
     """Return a `google.protobuf.ListValue` as a list."""
     return list(map(read_json, message.values))
 
@@ -120,7 +120,7 @@ def _as_it_is(value: object) -> Any:
     return value
 
 
-_READ_JSON: dict[str, Callable[[Any], Any]] = {
+_READ_JSON: dict[str, Callable[[object], object]] = {
     "null_value": lambda value: None,
     "number_value": _as_it_is,
     "string_value": _as_it_is,

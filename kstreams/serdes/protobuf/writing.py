@@ -37,7 +37,7 @@ class Writing:
         True if each value of exactly the classes of the type is either read back equal or refused.
     """
 
-    fill: Callable[[Any, Message], None]
+    fill: Callable[[object, Message], None]
     place_of: Callable[[BaseException], str]
     is_exact: bool
 
@@ -220,7 +220,7 @@ class _WritingSource(CompiledSource):
 
     def _oneof(self, oneof: OneofDescriptor, info: object) -> Lines:
         """Return the lines that write a oneof by the class of the value."""
-        writers: dict[type, Any] = {}
+        writers: dict[type, object] = {}
         name = self.bound(writers)
         for member in members(oneof, info):
             kind = self.bound(member.kind)

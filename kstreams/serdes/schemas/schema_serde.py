@@ -54,7 +54,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         bound._schemas = TopicSchemas(self, use)
         return bound
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave out readers and writers, which are created again from the settings of the topic."""
         return {**vars(self), "_schemas": self._schemas.portable_use()}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.segments.frame import FrameHeader
@@ -14,7 +13,7 @@ from kstreams.log.embedded.segments.partition import segment_bases
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 from kstreams.log.embedded.upkeep.consistency import partition_folders
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 
 def dump(folder: str | Path, *, records: bool = True, topic: str | None = None) -> Iterator[Json]:

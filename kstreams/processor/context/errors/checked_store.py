@@ -46,7 +46,7 @@ class CheckedStore:
 
         write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
 
-        def check_and_write(*arguments: object) -> Any:
+        def check_and_write(*arguments: object) -> object:
             key, value = written(*arguments)
             if key is not None:
                 write_key(key)

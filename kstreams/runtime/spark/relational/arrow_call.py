@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def arrow_call(
-    returned: str, work: Callable[..., pa.Array], fixed_arguments: tuple[Any, ...], *columns: Column
+    returned: str, work: Callable[..., pa.Array], fixed_arguments: tuple[object, ...], *columns: Column
 ) -> Column:
     """Compute a column in Python, whole Arrow arrays at a time, and once for each row.
 

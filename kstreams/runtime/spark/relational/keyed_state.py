@@ -115,7 +115,7 @@ def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
 
 def _through_key(
     packed: bytes, delay_ms: int | None
-) -> Callable[[Any, Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
+) -> Callable[[object, Iterable[pd.DataFrame], object], Iterator[pd.DataFrame]]:
     def run(key: Any, frames: Iterable[pd.DataFrame], group_state: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd
 

@@ -94,7 +94,7 @@ class UserFunction(NamedTuple):
             raise self._failed(error, origins[len(values)].as_py(), offsets[len(values)].as_py()) from error
         return values
 
-    def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: object) -> Any:
+    def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: object) -> object:
         """Return the result for serialized arguments, and further plain arguments; `place` is as in `PLACE`."""
         decoded = [
             None if raw is None else serde.deserialize(raw) for serde, raw in zip(self.reads, arguments, strict=True)

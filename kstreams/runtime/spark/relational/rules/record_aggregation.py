@@ -31,7 +31,7 @@ class RecordAggregation(NamedTuple):
         """Return the initial aggregate."""
         return self.lowered.aggregator.initial()
 
-    def aggregated(self, record: KeyRecord, aggregate: object) -> Any:
+    def aggregated(self, record: KeyRecord, aggregate: object) -> object:
         """Apply a record to an aggregate."""
         time = (record.timestamp,) if self.lowered.aggregator.timed else ()
         return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
@@ -47,6 +47,6 @@ class RecordAggregation(NamedTuple):
         """Serialize an aggregate for the next step."""
         return self.lowered.state.serialize(aggregate)
 
-    def restored(self, saved: bytes) -> Any:
+    def restored(self, saved: bytes) -> object:
         """Deserialize an aggregate of the step before."""
         return self.lowered.state.deserialize(saved)

@@ -52,10 +52,10 @@ def _keyed(frame: Frame) -> Frame:
     return frame.where(F.col("key").isNotNull())
 
 
-def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_rows(function: Callable[..., Any]) -> Callable[..., object]:
     """Return a function of the user that is not called for rows without a value."""
 
-    def of_row(*arguments: object) -> Any:
+    def of_row(*arguments: object) -> object:
         return None if arguments[-1] is None else function(*arguments)
 
     return of_row

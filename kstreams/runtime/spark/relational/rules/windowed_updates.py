@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -45,7 +45,7 @@ class _Aggregation(NamedTuple):
     closes_after_ms: int
     windowed_key: Callable[[bytes, Window], bytes]
 
-    def united(self, record: KeyRecord, aggregates: Iterable[Any]) -> Any:
+    def united(self, record: KeyRecord, aggregates: Iterable[object]) -> object:
         """Return the aggregate of the sessions that a record merges."""
         aggregate = self.of_records.initial()
         merge = self.merge
@@ -88,7 +88,7 @@ class _Windows(KeyedState):
         self._seen_ms = seen_ms
         rows = [] if saved.state is None else _decode(saved.state)
         self._rows = {Window(start, end): (state, timestamp) for start, end, state, timestamp in rows}
-        self._changed: dict[Window, tuple[Any, int]] = {}
+        self._changed: dict[Window, tuple[object, int]] = {}
 
     def due(self, *, is_over: bool) -> list[KeyRecord]:
         """Delete closed windows, and return them if only final results are emitted."""
@@ -119,7 +119,7 @@ class _Windows(KeyedState):
     def _is_closed(self, place: Window) -> bool:
         return place.end_ms + self._aggregation.closes_after_ms <= self._seen_ms
 
-    def _take_out(self, place: Window) -> tuple[Any, int] | None:
+    def _take_out(self, place: Window) -> tuple[object, int] | None:
         """Remove a window, and return its aggregate and the time of the aggregate."""
         if place in self._rows:
             state, timestamp = self._rows.pop(place)
