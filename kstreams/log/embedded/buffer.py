@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +78,7 @@ class BufferedRows:
         for row, callback in self.callbacks.items():
             callback.delivery = Delivery(TopicPartition(topic, self.partitions.get(row, -1)), -1, 1, error)
 
-    def chosen_partitions(self, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
+    def chosen_partitions(self, sticky: int, keys: pa.Array) -> np.typing.NDArray[np.int64]:
         """Return the partition of every row: the one it was sent to, else by its key, else the sticky partition."""
         partitions = partitions_of(keys, self.facts.partitions)
         partitions[partitions < 0] = sticky
@@ -235,7 +234,7 @@ class SendBuffer:
         return self._callbacks.popleft().on_delivery, delivery
 
 
-def _callbacks_at(rows: BufferedRows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, DeliveryCallback]]:
+def _callbacks_at(rows: BufferedRows, places: np.typing.NDArray[np.int64]) -> list[tuple[int, DeliveryCallback]]:
     if not rows.callbacks:
         return []
     return [(i, rows.callbacks[place]) for i, place in enumerate(places.tolist()) if place in rows.callbacks]

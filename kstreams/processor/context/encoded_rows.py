@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from kstreams.log.partitioning import partitions_of
 BY_KEY = -1
 """An entry in an array of partitions: the row goes to the partition of its key."""
 
-Partitions = np.ndarray[Any, np.dtype[Any]]
+Partitions: TypeAlias = "np.typing.NDArray[np.int64]"
 """The partition of each row."""
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -249,7 +249,7 @@ class TopicInput:
     def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
         return ErrorHandlerContext.of_row(batch, row, self.source.name, self._task_id)
 
-    def _only(self, batch: Batch, is_valid: np.ndarray[Any, Any], report: Callable[[int], None]) -> Batch:
+    def _only(self, batch: Batch, is_valid: np.typing.NDArray[np.bool_], report: Callable[[int], None]) -> Batch:
         """Return some rows of a batch; `report` is called with each other row when the task reaches it."""
         self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~is_valid)]
         self._skipped.sort(key=itemgetter(0))

@@ -17,6 +17,7 @@ from kstreams.runtime.spark.relational.functions import F
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.state import GroupState
 
 
 class KeyRecord(NamedTuple):
@@ -115,8 +116,8 @@ def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
 
 def _through_key(
     packed: bytes, delay_ms: int | None
-) -> Callable[[object, Iterable[pd.DataFrame], object], Iterator[pd.DataFrame]]:
-    def run(key: Any, frames: Iterable[pd.DataFrame], group_state: Any) -> Iterator[pd.DataFrame]:
+) -> Callable[[object, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+    def run(key: Any, frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         from kstreams.runtime.spark.cluster.shipping import unpack
@@ -133,13 +134,13 @@ def _through_key(
     return run
 
 
-def _latest_ms(group_state: Any, delay_ms: int | None) -> int:
+def _latest_ms(group_state: GroupState, delay_ms: int | None) -> int:
     """Return the greatest time of all records in the steps before."""
     watermark_ms = 0 if delay_ms is None else group_state.getCurrentWatermarkMs()
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _store(group_state: Any, saved: SavedState, delay_ms: int | None) -> None:
+def _store(group_state: GroupState, saved: SavedState, delay_ms: int | None) -> None:
     """Store the state of a key in Spark until the watermark has passed its time."""
     if saved.state is None:
         if group_state.exists:
