@@ -124,7 +124,7 @@ class ServerRegistry(SchemaRegistry):
             self._client = SchemaRegistryClient(client_settings(config))
         except (ValueError, TypeError, OSError) as error:
             text = masked(str(error), config)
-            raise ConfigError(f"the client of the schema registry {self._url} cannot be created: {text}") from None
+            raise ConfigError(f"the client of the schema registry {self._url} cannot be made: {text}") from None
         self._clock = clock or SystemClock()
         self._latest_ttl_ms = latest_ttl_ms(config)
         self._mutex = threading.Lock()
