@@ -7,7 +7,7 @@ from kstreams.own_files import damage
 if _damage := damage():
 
     def main() -> int:
-        """Say why no command can run."""
+        """Print why no command can run."""
         sys.stderr.write(f"kstreams: {_damage}\n")
         return 1
 

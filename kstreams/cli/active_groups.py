@@ -1,4 +1,4 @@
-"""What is not to be changed while somebody reads for a group."""
+"""`require_inactive`: refuses changes to a group that has members or a running application."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from kstreams.log.homes import TopicHome
 
 
 def require_inactive(home: TopicHome, group: GroupDescription, refusal: str) -> None:
-    """Raise LogError while somebody reads for a group.
+    """Raise LogError if a group has members, or if its application runs on this machine.
 
-    Members are seen at every home. A run that ends with its input has none: it holds a lock, where the home keeps files
-    on this machine.
+    A run with `--once` or `--until-end` is no member of the group. It holds a lock, if the home has files on this
+    machine.
 
     Parameters
     ----------
     home : TopicHome
     group : GroupDescription
     refusal : str
-        Begins the sentence, which goes on with who is to be stopped.
+        The beginning of the message, which then names what has to be stopped.
     """
     if group.members:
         raise LogError(f"{refusal}: stop its {len(group.members)} members first")

@@ -1,4 +1,4 @@
-"""What the instances of an application do, as rows: from answers of `/v1/activity` and their differences."""
+"""The activity of an application's instances as rows, from responses of `/v1/activity` and their differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Instance = Mapping[str, Any]
 
 
 class Rates:
-    """Records per second, by kind (`read`, `written`, `dropped`) and by what counts them.
+    """Records per second, by kind (`read`, `written`, `dropped`) and by source, topic or operator.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Rates:
         self._before: dict[tuple[Any, ...], tuple[int, float]] = {}
 
     def of(self, instances: Iterable[Instance]) -> dict[tuple[str, str], float]:
-        """Since the call before; what is counted for the first time has no rate yet."""
+        """Return the rates since the previous call. A new counter has the rate 0."""
         now: dict[tuple[Any, ...], tuple[int, float]] = {}
         totals: defaultdict[tuple[str, str], float] = defaultdict(float)
         for instance in instances:
@@ -41,14 +41,14 @@ class Rates:
                 seconds = instance["seconds"]
                 now[key] = (count, seconds)
                 before, since = self._before.get(key, (count, seconds))
-                passed = max(0, count - before) / (seconds - since) if seconds > since else 0.0
-                totals[counter["kind"], counter["of"]] += passed
+                rate = max(0, count - before) / (seconds - since) if seconds > since else 0.0
+                totals[counter["kind"], counter["of"]] += rate
         self._before = now
         return dict(totals)
 
 
 class Totals:
-    """Counters that do not fall: what a task has counted stays counted when it goes elsewhere and begins at 0 there.
+    """Counters that never fall: a task that moves begins at 0, and its earlier counts are retained.
 
     Examples
     --------
@@ -65,37 +65,37 @@ class Totals:
 
     def __init__(self) -> None:
         self._last: dict[tuple[Any, ...], int] = {}
-        self._left: Counter[tuple[str, str, str]] = Counter()
+        self._restarted: Counter[tuple[str, str, str]] = Counter()
 
     def of(self, instances: Sequence[Instance]) -> list[Instance]:
-        """The same instances; the first one also tells what was counted by tasks that count it no longer."""
-        counters_left = self._left_after(instances)
-        gone = [
+        """Return the instances. The first one also has the counts of tasks that have moved or ended."""
+        former_counts = [
             {"kind": kind, "of": of, "by": "", "count": count, "reason": reason}
-            for (kind, of, reason), count in counters_left.items()
+            for (kind, of, reason), count in self._former_counts(instances).items()
             if count
         ]
-        first = [{**instance, "counts": [*instance["counts"], *gone]} for instance in instances[:1]]
+        first = [{**instance, "counts": [*instance["counts"], *former_counts]} for instance in instances[:1]]
         return [*first, *instances[1:]]
 
-    def _left_after(self, instances: Iterable[Instance]) -> Counter[tuple[str, str, str]]:
+    def _former_counts(self, instances: Iterable[Instance]) -> Counter[tuple[str, str, str]]:
+        """Return the counts of tasks that are not among the instances, or that have begun again."""
         now = set[tuple[Any, ...]]()
         for instance in instances:
             for count in instance["counts"]:
-                counted = (count["kind"], count["of"], count["reason"])
-                key = (instance["instance"], instance["pid"], count["by"], *counted)
+                counter = (count["kind"], count["of"], count["reason"])
+                key = (instance["instance"], instance["pid"], count["by"], *counter)
                 if count["count"] < self._last.get(key, 0):  # the task has come back
-                    self._left[counted] += self._last[key]
+                    self._restarted[counter] += self._last[key]
                 self._last[key] = count["count"]
                 now.add(key)
-        remaining = self._left.copy()
+        counts = self._restarted.copy()
         for key in self._last.keys() - now:
-            remaining[key[3:]] += self._last[key]
-        return remaining
+            counts[key[3:]] += self._last[key]
+        return counts
 
 
 def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> dict[str, Rows]:
-    """Instances, sources, topics, drops, tasks, stores and restores."""
+    """Return the tables of instances, sources, topics, dropped records, tasks, stores and restores."""
     return {
         "instances": [_instance(instance) for instance in instances],
         "sources": _counted(instances, rates, "read", "source"),
@@ -111,8 +111,13 @@ def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]
 
 def _instance(instance: Instance) -> dict[str, object]:
     tasks = sum(len(thread["tasks"]) for thread in instance["threads"])
-    who = {name: instance[name] for name in ("instance", "pid", "state")}
-    return {**who, "threads": len(instance["threads"]), "tasks": tasks, "failed_threads": instance["failed_threads"]}
+    identity = {name: instance[name] for name in ("instance", "pid", "state")}
+    return {
+        **identity,
+        "threads": len(instance["threads"]),
+        "tasks": tasks,
+        "failed_threads": instance["failed_threads"],
+    }
 
 
 def _sums(instances: Iterable[Instance], kind: str) -> Counter[str]:
@@ -138,9 +143,9 @@ def _topics(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float
     for row in _counted(instances, rates, "repartitioned", "topic"):
         name = next((topic for topic in lags if topic.endswith(f"-{row['topic']}")), row["topic"])
         written[name] = row
-    none = {"per_second": None, "records": None}
+    unknown = {"per_second": None, "records": None}
     return [
-        {"topic": topic, "lag": lags.get(topic), **{**none, **written.get(topic, {}), "topic": topic}}
+        {"topic": topic, "lag": lags.get(topic), **{**unknown, **written.get(topic, {}), "topic": topic}}
         for topic in sorted({*lags, *written})
     ]
 
@@ -175,9 +180,9 @@ def _tasks(instance: Instance) -> Rows:
 
 def _stores(instances: Iterable[Instance]) -> Rows:
     rows = Counter[str]()
-    used = Counter[str]()
+    sizes = Counter[str]()
     for instance in instances:
         for figures in instance["stores"]:
             rows[figures["store"]] += figures["rows"]
-            used[figures["store"]] += figures["bytes"]
-    return [{"store": store, "rows": rows[store], "bytes": used[store]} for store in sorted(rows)]
+            sizes[figures["store"]] += figures["bytes"]
+    return [{"store": store, "rows": rows[store], "bytes": sizes[store]} for store in sorted(rows)]

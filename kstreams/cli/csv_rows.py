@@ -1,4 +1,4 @@
-"""`CsvRows`: the rows of a CSV file with a header, with the type of each column."""
+"""`CsvRows`: the rows of CSV files with a header, with typed columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from kstreams.errors import KStreamsError
 
@@ -15,11 +15,11 @@ _SAMPLE = 1_000
 _LONGEST_FIELD = 1 << 27
 _OTHER_DELIMITERS = (";", "\t", "|")
 
-Read = Callable[[str], Any]
+Read = Callable[[str], object]
 
 
 class Row(NamedTuple):
-    """A row: its line in the file, its cells as they stand there, and as values, both by column."""
+    """A row: its line in the file, and by column its cells as texts and as values."""
 
     line: int
     cells: dict[str, str]
@@ -36,26 +36,26 @@ _TYPES: dict[str, tuple[re.Pattern[str], Read]] = {
     "bool": (re.compile("true|false", re.IGNORECASE), _bool),
     "str": (re.compile(r".*", re.DOTALL), str),
 }
-"""The types of columns: which cells are of one, and how they are read. The first that fits all cells is taken."""
+"""The types of columns: the pattern of the cells, and the function that reads them. The first that fits is used."""
 
 
 class CsvRows:
     """The rows of several files that have the same header.
 
-    A column is `int`, `float`, `bool` or `str`, as the first thousand rows show, unless it is named. An empty cell is
-    null, or in a column of texts the empty text.
+    The first thousand rows determine the type of each column, unless the caller sets it: `int`, `float`, `bool` or
+    `str`. An empty cell is null, or an empty text in a column of texts.
 
     Parameters
     ----------
     files : iterable of binary file
     delimiter : str
     types : mapping of str to str
-        Of columns whose type is named.
+        The types that the caller sets, by column.
 
     Raises
     ------
     KStreamsError
-        When the first file has no header, or not the columns that are named.
+        If the first file has no header, or lacks a column of `types`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class CsvRows:
             values = {name: self._value(line, name, cells[name], *readers[name]) for name in self.columns}
             yield Row(line, cells, values)
 
-    def _value(self, line: int, name: str, cell: str, pattern: re.Pattern[str], read: Read) -> Any:
+    def _value(self, line: int, name: str, cell: str, pattern: re.Pattern[str], read: Read) -> object:
         kind = self.types[name]
         if not cell and kind != "str":
             return None
@@ -107,7 +107,7 @@ class CsvRows:
                 ) from None
             finally:
                 if not file.closed:
-                    text.detach()  # who opened the file closes it
+                    text.detach()  # the caller closes the file
 
     def _take_header(self, header: Sequence[str]) -> None:
         names = [name.strip() for name in header]
@@ -124,14 +124,14 @@ class CsvRows:
 
 
 def require_columns(named: Iterable[str], columns: Sequence[str]) -> None:
-    """Raise KStreamsError for a column that the header does not have."""
+    """Raise KStreamsError if the header lacks one of the columns."""
     for name in named:
         if name not in columns:
             raise KStreamsError(f"there is no column {name!r}; the header has: {', '.join(columns)}")
 
 
 def checked_type(name: str) -> str:
-    """The type of a column; raises KStreamsError for one that there is not."""
+    """Return the type of a column. Raises KStreamsError for an unknown type."""
     if name not in _TYPES:
         raise KStreamsError(f"{name!r} is no type of a column: use one of {', '.join(_TYPES)}")
     return name

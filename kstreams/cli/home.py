@@ -10,12 +10,12 @@ from kstreams.log.homes import LogFiles, TopicHome, home_at, home_of
 
 
 def home_named(folder: Path | None, *, create: bool = False) -> TopicHome:
-    """The home in the given folder, else that of the environment or of `kstreams.toml`, else the default.
+    """Return the home in a folder, or the home of the environment, of `kstreams.toml` or the default if it is None.
 
     Raises
     ------
     LogError
-        When it does not exist and is not to be created: reading from a mistyped folder must not make an empty log.
+        If it does not exist, unless `create`: reading from a mistyped folder must not create an empty log.
     """
     from kstreams.config import Config
 
@@ -25,20 +25,20 @@ def home_named(folder: Path | None, *, create: bool = False) -> TopicHome:
 
 
 def open_home(folder: Path | None, *, create: bool = False) -> Log:
-    """The same home, opened."""
+    """Open the home that `home_named` returns."""
     home = home_named(folder, create=create)
     return opened(home)
 
 
 def opened(home: TopicHome) -> Log:
-    """A home, opened with the settings of the environment and of `kstreams.toml`: security, among others."""
+    """Open a home with the settings of the environment and of `kstreams.toml`, such as those for security."""
     from kstreams.config import Config
 
     return home.open(Config.load())
 
 
 def files_of(home: TopicHome) -> LogFiles:
-    """The maintenance of a home's files; LogError when it keeps none on this machine."""
+    """Return the maintenance of a home's files. Raises LogError if it has none on this machine."""
     if home.files is None:
         raise LogError(f"{home} keeps no files on this machine: `kstreams log` is for the embedded log")
     return home.files

@@ -1,4 +1,4 @@
-"""The lines of a command on standard error: log lines and what it tells its user, in the form that was asked for."""
+"""The lines of a command on standard error: log lines and messages, in the form of `logging.format`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogFormat(StrEnum):
 
 
 class _ErrorOutput:
-    """Where log lines go, and whether what is told is one of them."""
+    """The handler of log lines, and the form of messages."""
 
     def __init__(self) -> None:
         self.handler: logging.Handler | None = None
@@ -39,9 +39,9 @@ _lines = _ErrorOutput()
 
 
 def begin(debug: bool) -> None:
-    """Brief lines: our warnings, and what the user's own loggers say; with `debug` all, and longer ones.
+    """Write brief lines: warnings of kstreams, and lines of the user's own loggers. With `debug`, write all lines.
 
-    Handlers that there are already stay as they are.
+    Existing handlers are not changed.
     """
     root = logging.getLogger()
     _lines.is_debug = debug
@@ -60,9 +60,9 @@ def begin(debug: bool) -> None:
 
 
 def _yielding(handler: logging.Handler, configure: Callable[..., None]) -> Callable[..., None]:
-    """`logging.basicConfig` for who configures `logging` in an application: our handler does not stand in the way.
+    """Return `logging.basicConfig` that removes our handler, so that an application may configure `logging`.
 
-    `logging.info` and the like call it without arguments, where there is no handler.
+    `logging.info` and similar functions call it without arguments; then the handler stays.
     """
 
     def basic_config(**settings: object) -> None:
@@ -74,7 +74,7 @@ def _yielding(handler: logging.Handler, configure: Callable[..., None]) -> Calla
 
 
 def structure(config: Config) -> None:
-    """From now on the form and the level that these settings ask for."""
+    """Use the form and the level of these settings from now on."""
     from kstreams.structured_logs import LINE_FORMATS
 
     root = logging.getLogger()
@@ -92,17 +92,17 @@ def structure(config: Config) -> None:
 
 
 def are_json() -> bool:
-    """Whether each line is a JSON object, and nothing may stand before it."""
+    """Return whether each line is a JSON object, and nothing else may be written."""
     return _lines.is_json
 
 
 def are_kept() -> bool:
-    """Whether lines are those of a log, in which no secret may stand."""
+    """Return whether the lines are structured log lines, which must contain no secret."""
     return _lines.is_structured
 
 
 def tell(text: str) -> None:
-    """Tell the user something; a log line, where lines have a structure."""
+    """Write a message to the user, as a log line if lines are structured."""
     if _lines.is_structured:
         logger.info("%s", text)
     else:
@@ -110,7 +110,7 @@ def tell(text: str) -> None:
 
 
 def fail(text: str, error: BaseException) -> None:
-    """Say what has ended the command; the stack trace goes where it has a field of its own."""
+    """Write the error that ended the command. JSON lines have a field for the stack trace."""
     if _lines.is_structured:
         logger.error("%s", text, exc_info=error if _lines.is_json else None)
     else:
@@ -118,12 +118,12 @@ def fail(text: str, error: BaseException) -> None:
 
 
 def stream() -> TextIO:
-    """Where progress is written: standard error, or the log."""
-    return _Told() if _lines.is_structured else sys.stderr
+    """Return the stream for progress: standard error, or the log."""
+    return _LogStream() if _lines.is_structured else sys.stderr
 
 
-class _Told(io.StringIO):
-    """Each text that is written is a log line."""
+class _LogStream(io.StringIO):
+    """A stream that writes each text as a log line."""
 
     def write(self, text: str, /) -> int:
         logger.info("%s", text.strip())

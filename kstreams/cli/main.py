@@ -1,4 +1,4 @@
-"""`main`: runs one command and turns errors into one sentence and an exit status."""
+"""`main`: runs one command, and prints an error as one sentence with an exit status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; default: those of the process. `--debug` may stand anywhere before a `--`.
+        Without the name of the program. Default: the arguments of the process. `--debug` may stand anywhere before
+        `--`.
 
     Returns
     -------
@@ -52,12 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     lines.begin(debug)
     with _termination() as terminated:
-        status = _run(words) if debug else _spoken(words)
+        status = _run(words) if debug else _run_with_sentence(words)
     return TERMINATED if terminated.is_set() and status == INTERRUPTED else status
 
 
 def sentence(error: BaseException) -> str:
-    """The text of an error for a user, on one line where it is ours.
+    """Return the text of an error for a user.
 
     Examples
     --------
@@ -74,8 +75,8 @@ def sentence(error: BaseException) -> str:
     return f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)"
 
 
-def _spoken(arguments: list[str]) -> int:
-    """Run a command; an error is printed as one sentence."""
+def _run_with_sentence(arguments: list[str]) -> int:
+    """Run a command, and print an error as one sentence."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -93,7 +94,7 @@ def _run(arguments: list[str]) -> int:
         application()(args=arguments, prog_name="kstreams")
     except SystemExit as done:
         if isinstance(done.__context__, BrokenPipeError) and reader_is_gone(sys.__stdout__ or sys.stdout):
-            return 0  # who read the output has had enough of it
+            return 0  # the reader of the output, such as `head`, has ended
         status = _status(done.code)
         if status:
             return status
@@ -108,7 +109,7 @@ def _status(code: object) -> int:
 
 @contextmanager
 def _termination() -> Iterator[threading.Event]:
-    """SIGTERM ends a command as Ctrl-C does, so that what is open is closed; the event distinguishes the two."""
+    """Let SIGTERM end a command as Ctrl-C does, which closes open files. The event is set after SIGTERM."""
     terminated = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield terminated
@@ -127,5 +128,5 @@ def _termination() -> Iterator[threading.Event]:
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    ours = [argument for argument in arguments[:end] if argument != "--debug"]
-    return ours + arguments[end:], len(ours) < end
+    others = [argument for argument in arguments[:end] if argument != "--debug"]
+    return others + arguments[end:], len(others) < end

@@ -1,4 +1,4 @@
-"""An option that may stand alone or be followed by an address: Typer knows options of one of these kinds only."""
+"""`ServingCommand`: a command whose option `--serve` has an optional value, which Typer does not support."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"((\[[^\]]*\]|[^:\s]*):)?\d+")
 
 
 class ServingCommand(TyperCommand):
-    """A command whose option `--serve` takes `ANY_PORT` where no address follows it."""
+    """A command whose option `--serve` has the value `ANY_PORT` if no address follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         parsed: list[str] = super().parse_args(ctx, with_addresses(args))
@@ -21,7 +21,7 @@ class ServingCommand(TyperCommand):
 
 
 def with_addresses(arguments: list[str]) -> list[str]:
-    """The arguments of a command, each `--serve` with its address.
+    """Return the arguments of a command, with an address after each `--serve`.
 
     Examples
     --------

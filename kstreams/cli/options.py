@@ -12,7 +12,7 @@ from kstreams.errors import SerdeError
 
 
 class EngineName(StrEnum):
-    """What runs a topology."""
+    """The engine that runs a topology."""
 
     NATIVE = "native"
     SPARK = "spark"
@@ -72,7 +72,7 @@ ValueType = Annotated[
 ]  # fmt: skip
 
 
-def _noted(name: str | None) -> str | None:
+def _named_type(name: str | None) -> str | None:
     from kstreams.serdes import serde_named, type_name
 
     try:
@@ -82,12 +82,12 @@ def _noted(name: str | None) -> str | None:
 
 
 NotedKeyType = Annotated[
-    str | None, typer.Option("--key-type", metavar="TYPE", callback=_noted, help="The same for keys.")
+    str | None, typer.Option("--key-type", metavar="TYPE", callback=_named_type, help="The same for keys.")
 ]
 NotedValueType = Annotated[
     str | None,
     typer.Option(
-        "--value-type", metavar="TYPE", callback=_noted,
+        "--value-type", metavar="TYPE", callback=_named_type,
         help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`, `avro`, `protobuf`, "
         "`json-schema`.",
     ),

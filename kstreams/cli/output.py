@@ -1,4 +1,4 @@
-"""How commands print: JSON lines when asked, a table on a terminal, tab-separated text into a pipe."""
+"""The output of commands: JSON lines with `--json`, a table on a terminal, tab-separated text into a pipe."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
-from typing import Any, TextIO
+from typing import TextIO
 
 import msgspec
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and a noun, in the plural but for one.
+    """Return a number with a noun in the singular or plural.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def size(number: float) -> str:
-    """So many bytes.
+    """Return a number of bytes in a readable unit.
 
     Examples
     --------
@@ -42,11 +42,13 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 
-_encode = msgspec.json.Encoder(enc_hook=str).encode  # lines of the user's code, say, are shown as text
+_encode = msgspec.json.Encoder(
+    enc_hook=str
+).encode  # other objects, such as lines of the user's code, are shown as text
 
 
 def json_line(value: object) -> str:
-    """One JSON object and a newline.
+    """Return a JSON object and a newline.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def json_line(value: object) -> str:
     return _encode(value).decode() + "\n"
 
 
-def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str = "") -> None:
+def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool, title: str = "") -> None:
     """Print rows that all have the same keys.
 
     Parameters
@@ -64,9 +66,9 @@ def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str =
     rows : iterable of mapping
         The keys of the first row become the headings.
     as_json : bool
-        One JSON object a line instead.
+        True to print one JSON object per line.
     title : str
-        Stands over the table on a terminal.
+        The title of the table on a terminal.
     """
     if as_json:
         sys.stdout.writelines(map(json_line, rows))
@@ -78,7 +80,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str =
 
 
 def reader_is_gone(stream: TextIO) -> bool:
-    """Whether a stream is a pipe that nobody reads any more: then a write would fail, but there may be none to come.
+    """Return whether a stream is a pipe whose reader has closed it, without a write.
 
     Examples
     --------
@@ -100,12 +102,12 @@ def reader_is_gone(stream: TextIO) -> bool:
 
 
 def end_output() -> None:
-    """Write out what standard output still holds; where that fails, nothing is tried again when Python ends."""
+    """Flush standard output. If that fails, redirect it, so that Python does not flush it again at its end."""
     try:
         sys.stdout.flush()
     except OSError:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        with open(os.devnull, "w") as null_device:
+            os.dup2(null_device.fileno(), sys.stdout.fileno())
         raise
 
 

@@ -1,4 +1,4 @@
-"""The progress line of a running application, on standard error: replaced in place on a terminal, else now and then."""
+"""`ProgressLine`: the progress of a running application on standard error, in one line on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE_EVERY_MS = 5_000
 
 
 class Extent(Protocol):
-    """How much a store holds, roughly."""
+    """The estimated size of a store."""
 
     @property
     def rows(self) -> int: ...
@@ -24,7 +24,7 @@ class Extent(Protocol):
 
 
 class Counts(Protocol):
-    """The counters that an engine reports of a run, since its start."""
+    """The counters of a run since its start, which an engine reports."""
 
     @property
     def records_in(self) -> int: ...
@@ -41,29 +41,29 @@ class Counts(Protocol):
 
 
 class ProgressLine:
-    """Shows how many records went in and out, how fast, and how many are still to come.
+    """Shows the records read and written, the rate, and the lag.
 
     Parameters
     ----------
     stream : text file
-        Standard error; a terminal gets one line that changes, anything else a line each five seconds, unless nothing
-        has changed.
+        Default: standard error. A terminal has one line that changes; other streams get a line every five seconds, if
+        a counter has changed.
     clock : Clock
-        Where the rate's time comes from.
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Clock | None = None) -> None:
         self.stream = stream or sys.stderr
         self.clock = clock or SystemClock()
-        self.start_ms = self.shown_ms = self.clock.uptime_ms()
+        self.start_ms = self.clock.uptime_ms()
+        self.shown_ms = self.start_ms
         self.shown_in = 0
         self.in_place = self.stream.isatty()
-        self.seen: Counts | None = None
+        self.latest: Counts | None = None
         self.printed: tuple[str, int] | None = None
 
     def show(self, progress: Counts) -> None:
-        """Tell where the application stands; cheap enough for every second."""
-        self.seen = progress
+        """Show the counters. The caller may call it every second."""
+        self.latest = progress
         now_ms = self.clock.uptime_ms()
         if not self.in_place and now_ms - self.shown_ms < LINE_EVERY_MS:
             return
@@ -72,32 +72,32 @@ class ProgressLine:
         self.shown_in = progress.records_in
         state = _counts(progress), progress.lag
         if self.in_place or state != self.printed:
-            self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}{_reached(progress)}")
+            self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}{_stream_time(progress)}")
         self.printed = state
 
     def finish(self) -> None:
-        """The closing line, and one for each reason that dropped records and each store; nothing if none was shown."""
-        if self.seen is None:
+        """Write the last line, and lines for dropped records and stores, if counters were shown."""
+        if self.latest is None:
             return
         seconds = (self.clock.uptime_ms() - self.start_ms) / 1000
-        self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s" + ("\n" if self.in_place else ""))
+        self._write(f"done: {_counts(self.latest)}, {seconds:.1f} s" + ("\n" if self.in_place else ""))
         self.in_place = False
-        for (operator, reason), count in sorted(self.seen.dropped.items()):
+        for (operator, reason), count in sorted(self.latest.dropped.items()):
             self._write(f"  {count:,} dropped by {operator}: {reason}")
-        for store, extent in sorted(self.seen.stores.items()):
+        for store, extent in sorted(self.latest.stores.items()):
             self._write(f"  {store} holds about {counted(extent.rows, 'row')}, {size(extent.bytes)}")
 
     def _write(self, text: str) -> None:
         try:
             self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
             self.stream.flush()
-        except OSError:  # nobody reads it any more: no reason to stop the application
+        except OSError:  # the reader has ended: the application goes on
             self.in_place = False
             self.stream = io.StringIO()
 
 
-def _reached(progress: Counts) -> str:
-    """How far the slowest task is in time."""
+def _stream_time(progress: Counts) -> str:
+    """Return the stream time of the slowest task as text."""
     if progress.stream_time < 0:
         return ""
     return f", at {datetime.fromtimestamp(progress.stream_time / 1000, UTC):%Y-%m-%d %H:%M:%S}"

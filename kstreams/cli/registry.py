@@ -26,15 +26,16 @@ RegistryUrl = Annotated[
 
 @contextmanager
 def open_registry(url: str | None, folder: Path | None, *, create: bool = False) -> Iterator[SchemaRegistry]:
-    """The registry of this URL or of the log in this folder, else that of the configuration, else that of its log.
+    """Open the registry of a URL or of a log's folder, or else the registry of the configuration or of its log.
 
     Parameters
     ----------
     url : str or None
     folder : Path or None
-        Of an embedded log, for `local:`.
+        The folder of an embedded log, for `local:`.
     create : bool
-        Make an embedded log that is not there; else LogError, so that a mistyped folder does not become an empty log.
+        True to create a missing embedded log. Otherwise it is a LogError, so that a mistyped folder does not become an
+        empty log.
     """
     from kstreams.config import Config
     from kstreams.log.schema_registries import LOCAL, has_registry, registry_of
@@ -53,10 +54,10 @@ def open_registry(url: str | None, folder: Path | None, *, create: bool = False)
 
 @contextmanager
 def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[SerdeUse | None, SerdeUse | None]]:
-    """What the keys and values of a topic are read and written with: the registry as `open_registry` has it.
+    """Return the serde uses of a topic's keys and values, with the registry that `open_registry` returns.
 
-    Nothing is asked, or opened, before a schema is needed. None where no registry is configured, and the home of the
-    topic is no embedded log.
+    The registry is opened when the first schema is needed. The uses are None if no registry is configured, and the home
+    of the topic is no embedded log.
     """
     from kstreams.config import Config
     from kstreams.log.schema_registries import LOCAL, has_registry, topic_uses
@@ -69,6 +70,8 @@ def uses_of(topic: str, home: TopicHome, folder: Path | None) -> Iterator[tuple[
         return
     if url == LOCAL and log is not None:
         url = f"{LOCAL}{log.absolute()}"
-    config = config.replace({"schema.registry.url": url, "task.timeout.ms": 0})  # who sits before it may try again
+    config = config.replace(
+        {"schema.registry.url": url, "task.timeout.ms": 0}
+    )  # the user at the terminal may run the command again
     with topic_uses(topic, config) as uses:
         yield uses

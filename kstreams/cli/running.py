@@ -1,4 +1,4 @@
-"""`RunningApplication`: an application that answers queries on this machine, found in its state directory."""
+"""`RunningApplication`: an application that serves queries on this machine, found by its state directory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.2
 _ANSWER_S = 15.0
-_SILENCE_S = 60.0  # of a watch: without news it says so four times as often
+_SILENCE_S = 60.0  # for a watch: the server sends a sign of life four times as often
 
 
 class RunningApplication:
-    """Asks the instances of one application.
+    """A client of the instances of one application.
 
     Parameters
     ----------
     config : Config
-        With its id and state directory.
+        With `application.id` and `state.dir`.
     instances : list of Instance
         At least one.
     """
@@ -48,7 +48,7 @@ class RunningApplication:
     def rows(
         self, store: str, key: str | None, parameters: Mapping[str, str], limit: int | None
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a store, page after page; up to `limit`, None for all."""
+        """Yield the rows of a store, page by page. `limit` is the greatest number of rows, or None."""
         target = rows_of(store, key)
         remaining = limit
         cursor: dict[str, str] = {}
@@ -62,12 +62,12 @@ class RunningApplication:
             cursor = {"cursor": page["next"]}
 
     def ask(self, target: str, parameters: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The answer of any instance; while tasks move, it is asked again for some seconds.
+        """Return the response of any instance. While tasks move, the request is sent again for some seconds.
 
         Raises
         ------
         StateError
-            When there is none.
+            If no instance answers.
         """
         until = monotonic() + _PATIENCE_S
         while True:
@@ -82,17 +82,17 @@ class RunningApplication:
             sleep(_PAUSE_S)
 
     def ask_all(self, target: str) -> list[dict[str, Any]]:
-        """The answer of each instance; without those that do not answer."""
+        """Return the responses of the instances that answer."""
         answers = [self._answer(instance, target, {}) for instance in self.instances]
         return [answer for status, answer in answers if status == 200]
 
     def watch(self, store: str, parameters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """The events of rows as they change; where an instance goes, another begins again with the rows as they are.
+        """Yield the changes of rows. If an instance ends, the changes of another one follow, from its present rows on.
 
         Raises
         ------
         StateError
-            When an instance refuses, or none has answered for some seconds.
+            If an instance refuses the request, or no instance has answered for some seconds.
         """
         pending = [(self, instance) for instance in self.instances]
         until = monotonic() + _PATIENCE_S
@@ -115,10 +115,10 @@ class RunningApplication:
         raise StateError(f"no instance answers any more: {reason}")
 
     def _events(self, instance: Instance, store: str, parameters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Those of one instance, until it goes; none where it has no answer now."""
+        """Yield the events of one instance until it ends. There are none if it cannot answer now."""
         name = ""
         target = f"/v1/stores/{quote(store, safe='')}/watch"
-        with self._asked(instance, target, parameters, _SILENCE_S) as answer:
+        with self._requested(instance, target, parameters, _SILENCE_S) as answer:
             if answer.status not in (200, 503):
                 raise StateError(decode_json(answer.read())["error"])
             for line in answer if answer.status == 200 else ():
@@ -129,12 +129,12 @@ class RunningApplication:
 
     def _answer(self, instance: Instance, target: str, parameters: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         try:
-            with self._asked(instance, target, parameters, _ANSWER_S) as answer:
+            with self._requested(instance, target, parameters, _ANSWER_S) as answer:
                 return answer.status, decode_json(answer.read())
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             return 503, {"error": f"{instance.address} does not answer: {error}"}
 
-    def _asked(
+    def _requested(
         self, instance: Instance, target: str, parameters: Mapping[str, str], seconds: float
     ) -> AbstractContextManager[http.client.HTTPResponse]:
         from kstreams.runtime.native.stores.metadata import HostInfo
@@ -146,7 +146,7 @@ class RunningApplication:
 
 
 def rows_of(store: str, key: str | None) -> str:
-    """The route of the rows of a store, or of one key.
+    """Return the route of the rows of a store, or of one key.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def rows_of(store: str, key: str | None) -> str:
 
 
 def settings_of_application(application_id: str | None, app: str | None, state_dir: Path | None) -> Config:
-    """The settings by which an application is found: its file's, else those of the environment and `kstreams.toml`."""
+    """Return the settings of an application's file, or of the environment and `kstreams.toml` if there is no file."""
     settings = {"application.id": application_id, "state.dir": state_dir}
     named = {key: value for key, value in settings.items() if value is not None}
     if app is not None:
@@ -169,12 +169,12 @@ def settings_of_application(application_id: str | None, app: str | None, state_d
 
 
 def running(config: Config) -> RunningApplication | None:
-    """The application of these settings, or the only one in their state directory; None when none answers.
+    """Return the running application of these settings, or the only one in `state.dir`. None if none answers.
 
     Raises
     ------
     StateError
-        When there are several, and the settings name none.
+        If several applications answer, and the settings have no `application.id`.
     """
     from kstreams.server.instances import running_below
 
@@ -191,12 +191,12 @@ def running(config: Config) -> RunningApplication | None:
 
 
 def with_state(config: Config) -> Config:
-    """The settings with the id of the application that has left stores in their state directory.
+    """Return the settings with the id of the application whose stores are in `state.dir`.
 
     Raises
     ------
     StateError
-        When there is none, or there are several and the settings name none.
+        If there is no such application, or if there are several and the settings have no `application.id`.
     """
     application_id = config.explicit.get("application.id")
     folder = Path(config["state.dir"])
@@ -214,7 +214,7 @@ def with_state(config: Config) -> Config:
 
 
 def require_running(config: Config) -> RunningApplication:
-    """The same; raises StateError when none answers."""
+    """Return the running application of these settings. Raises StateError if none answers."""
     application = running(config)
     if application is None:
         name = config.explicit.get("application.id")

@@ -1,4 +1,4 @@
-"""`topic_encoders`: how lines and objects become keys and values, with schemas in a registry where there are some."""
+"""`topic_encoders`: encoders of lines and JSON as keys and values, by types or by schemas of a registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.serdes.topic_decoders import KIND_OF_TYPE
 
 
 class Encoders(NamedTuple):
-    """How keys or values are written.
+    """The encoders of keys or values.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Encoders(NamedTuple):
 
 
 class LineFormat(NamedTuple):
-    """How values are written with one schema."""
+    """The serde of one schema, and the conversion of JSON into its values."""
 
     serde: Serde[object]
     of_json: Callable[[Any], Any]
@@ -40,21 +40,21 @@ class LineFormat(NamedTuple):
 
 
 def topic_encoders(kind: str, use: SerdeUse | None, subject: str | None = None) -> Encoders:
-    """How keys or values of a topic are written.
+    """Return the encoders of the keys or values of a topic.
 
     Parameters
     ----------
     kind : str
-        As `checked_kind` takes it; `avro`, `protobuf` and `json-schema` write with the newest version of a subject.
+        A kind of `checked_kind`. `avro`, `protobuf` and `json-schema` use the newest version of a subject.
     use : SerdeUse or None
         The topic with its registry.
     subject : str, optional
-        `TOPIC-value` unless given, for keys `TOPIC-key`.
+        Default: `TOPIC-key` or `TOPIC-value`.
 
     Raises
     ------
     SerdeError
-        When there is no registry, the subject is not there, or its schema is of another type.
+        If there is no registry or no such subject, or if its schema is of another type.
 
     Examples
     --------
@@ -73,16 +73,16 @@ def _by_schema(kind: str, use: SerdeUse | None, subject: str | None) -> Encoders
     if use is None:
         raise SerdeError(f"{kind} is written with a schema registry: set schema.registry.url")
     subject = subject or topic_name(use.topic, use.is_key, "")
-    chosen = _newest(use, subject)
-    if KIND_OF_TYPE[chosen.schema.type] != kind:
-        raise SerdeError(f"the schema of {subject} is not for {kind}: write with {KIND_OF_TYPE[chosen.schema.type]}")
-    form = _FORMATS[kind](chosen, use)
-    write = form.serde.of_topic(use).serialize
+    newest = _newest(use, subject)
+    if KIND_OF_TYPE[newest.schema.type] != kind:
+        raise SerdeError(f"the schema of {subject} is not for {kind}: write with {KIND_OF_TYPE[newest.schema.type]}")
+    line_format = _FORMATS[kind](newest, use)
+    write = line_format.serde.of_topic(use).serialize
 
     def of_json(value: object) -> bytes | None:
-        return None if value is None else write(form.of_json(value))
+        return None if value is None else write(line_format.of_json(value))
 
-    return Encoders(lambda line: write(form.of_json(_read(line, form.is_text))), of_json)
+    return Encoders(lambda line: write(line_format.of_json(_read(line, line_format.is_text))), of_json)
 
 
 def _newest(use: SerdeUse, subject: str) -> RegisteredSchema:
@@ -96,7 +96,7 @@ def _newest(use: SerdeUse, subject: str) -> RegisteredSchema:
 
 
 def _read(line: bytes, is_text: bool) -> Any:
-    """A line as JSON; a text may stand there without quotes."""
+    """Parse a line as JSON. If the schema is of texts, the quotes are optional."""
     if is_text and line[:1] != b'"':
         return line.decode()
     try:
@@ -105,28 +105,28 @@ def _read(line: bytes, is_text: bool) -> Any:
         raise SerdeError(f"{line.decode(errors='replace')!r} is no JSON: {error}") from None
 
 
-def _avro(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
+def _avro(registered: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.avro_values import AvroValues
     from kstreams.serdes.avro import Avro
     from kstreams.serdes.avro.schema import loaded
 
-    values = AvroValues(loaded(chosen.schema, use.registry()))
-    return LineFormat(Avro(use_schema_id=chosen.id, schema_id=PREFIX), values.of_json, values.is_text)
+    values = AvroValues(loaded(registered.schema, use.registry()))
+    return LineFormat(Avro(use_schema_id=registered.id, schema_id=PREFIX), values.of_json, values.is_text)
 
 
-def _protobuf(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
+def _protobuf(registered: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.cli.from_json.protobuf_values import of_message
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
 
-    message = MessagesOfSchema.of(chosen, use.registry()).named(None)
-    return LineFormat(Protobuf(use_schema_id=chosen.id, schema_id=PREFIX), lambda value: of_message(message, value))
+    message = MessagesOfSchema.of(registered, use.registry()).named(None)
+    return LineFormat(Protobuf(use_schema_id=registered.id, schema_id=PREFIX), lambda value: of_message(message, value))
 
 
-def _json_schema(chosen: RegisteredSchema, use: SerdeUse) -> LineFormat:
+def _json_schema(registered: RegisteredSchema, use: SerdeUse) -> LineFormat:
     from kstreams.serdes.json_schema import JsonSchema
 
-    return LineFormat(JsonSchema(use_schema_id=chosen.id, schema_id=PREFIX, validate=True), lambda value: value)
+    return LineFormat(JsonSchema(use_schema_id=registered.id, schema_id=PREFIX, validate=True), lambda value: value)
 
 
 _FORMATS: Final[dict[str, Callable[[RegisteredSchema, SerdeUse], LineFormat]]] = {

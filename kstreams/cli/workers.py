@@ -1,4 +1,4 @@
-"""`Workers`: the processes of `kstreams run --workers N`, supervised: one that dies is started again."""
+"""`Workers`: supervises the processes of `kstreams run --workers N`, and starts a process again that fails."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kstreams.errors import KStreamsError
 
 logger = logging.getLogger(__name__)
 
-_LOOK_S = 0.05
-_QUICK_S = 10.0  # a worker that fails sooner than this after its start will fail again
+_POLL_S = 0.05
+_QUICK_S = 10.0  # a worker that fails within this time after its start will probably fail again
 _MOST_QUICK = 3
 _PAUSE_S = 1.0
 
 
 class Workers:
-    """Processes that run the same command; each is a member of the application's group.
+    """Processes that run the same command. Each is a member of the application's group.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ class Workers:
         self._workers = {number: _Worker(self._command, number) for number in range(1, count + 1)}
 
     def run(self, stop: threading.Event) -> None:
-        """Supervise until `stop` is set or all have ended by themselves; then stop all, which commit.
+        """Supervise the processes until `stop` is set or all have ended. Then stop them, so that they commit.
 
         Raises
         ------
         KStreamsError
-            When a worker fails again and again soon after its start.
+            If a worker fails several times soon after its start.
         """
         try:
-            while not stop.wait(_LOOK_S):
+            while not stop.wait(_POLL_S):
                 if all([worker.has_ended() for worker in self._workers.values()]):
                     return
         finally:
@@ -56,7 +56,7 @@ class Workers:
 
 
 class _Worker:
-    """One of the processes, and those that take its place."""
+    """A process, and the processes that replace it."""
 
     def __init__(self, command: Sequence[str], number: int) -> None:
         self._command = command
@@ -65,7 +65,7 @@ class _Worker:
         self._start()
 
     def has_ended(self) -> bool:
-        """Whether it has ended by itself; one that died is started again."""
+        """Return whether the process has ended successfully. A process that failed is started again."""
         status = self._process.poll()
         if not status:
             return status == 0
@@ -83,19 +83,19 @@ class _Worker:
         return False
 
     def stop(self) -> None:
-        """Let it commit and end."""
+        """Let the process commit and end."""
         if self._process.poll() is None:
             self._process.terminate()
 
     def wait(self) -> None:
-        """Wait for its end, and for its last line."""
+        """Wait for the end of the process, and for its last line."""
         self._process.wait()
         for printer in self._printers:
             printer.join()
 
     def _start(self) -> None:
         self._started_s = monotonic()
-        # In a session of its own: Ctrl-C reaches the supervisor alone, which lets all commit.
+        # A session of its own, so that Ctrl-C reaches the supervisor alone, which lets all workers commit.
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},

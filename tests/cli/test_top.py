@@ -15,7 +15,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.cli.activity_tables import tables
-from kstreams.cli.commands.top import _looks
+from kstreams.cli.commands.top import _snapshots
 from kstreams.config import Config
 from tests.cli.test_applications import COMMAND
 from tests.native.world import WAIT_S, World, until
@@ -121,7 +121,7 @@ def test_top_goes_on_with_instances_that_came_later_and_its_sums_do_not_fall(tmp
     with ExitStack() as first, ExitStack() as second:
         world.write("words", [("k", "v", number) for number in range(5)])
         first.enter_context(served(world, topology))
-        looks = _looks(Config.of(world.settings), 0.2)
+        looks = _snapshots(Config.of(world.settings), 0.2)
         until(lambda: next(looks)["sources"] == [{"source": "in", "per_second": 0.0, "records": 5}])
         client, _ = second.enter_context(served(world, topology))
         first.close()

@@ -1,4 +1,4 @@
-"""The tree of commands, one file for each."""
+"""`application`: the tree of commands, each of which has a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACKAGE = "kstreams-dsl"
 
 
 def application() -> typer.Typer:
-    """All commands."""
+    """Return the Typer application with all commands."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -68,4 +68,4 @@ def _options(
         bool, typer.Option("--debug", help="Show stack traces and all log lines; allowed anywhere on the line.")
     ] = False,
 ) -> None:
-    """Read by their callbacks, and by `main` before Typer sees the line."""
+    """Declare the options, which their callbacks and `main` read."""

@@ -1,4 +1,4 @@
-"""`kstreams check`: whether an application can continue with the state of an older version, and write its schemas."""
+"""`kstreams check`: checks a new version of an application against the state of the old one, and its schemas."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check(
         str,
         typer.Argument(
             metavar="OLD",
-            help="The application that wrote the state: its file or module, or `app.py:name`. Alone, it is the one "
-            "whose schemas are looked at.",
+            help="The application that wrote the state: its file or module, or `app.py:name`. Without NEW, the "
+            "application whose schemas are checked.",
         ),
     ],
     new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="The new version of the application.")] = None,
@@ -34,9 +34,8 @@ def check(
     Stores that are renamed, change their types or are filled from other topics cannot be kept: the exit status is 1,
     and a start would be refused. Stores may be added, removed or moved.
 
-    Where topics are written with schemas in a registry, that is asked whether it would take them by the rules of
-    compatibility of their subjects. Every reason against one is named, and the exit status is 1 too. Nothing is
-    registered.
+    If topics are written with schemas in a registry, the command checks the schemas by the rules of compatibility of
+    their subjects. It prints every reason against a schema, and the exit status is 1. Nothing is registered.
 
     Examples: `git show HEAD:app.py > before.py && kstreams check before.py app.py`, `kstreams check app.py`
     """
@@ -51,9 +50,9 @@ def check(
     rows = ({"state": "goes on" if row.fits else "refused", "change": row.text} for row in (*state, *schemas))
     print_rows(rows, as_json=as_json)
     if new is not None:
-        _tell_of_state(state)
+        _report_state(state)
     if has_schemas:
-        _tell("the registry takes the schemas", "the registry does not take the schemas", schemas)
+        _report("the registry takes the schemas", "the registry does not take the schemas", schemas)
     elif new is None:
         typer.echo("nothing is written with a schema in a registry; name OLD and NEW to compare their state", err=True)
     if not all(row.fits for row in (*state, *schemas)):
@@ -61,7 +60,7 @@ def check(
 
 
 def _state(before: App, after: App) -> Sequence[_Row]:
-    """What becomes of the state."""
+    """Return the changes of the state."""
     from kstreams.processor.topology.fingerprint import fingerprint_of
     from kstreams.processor.topology.fingerprint_changes import changes
 
@@ -75,7 +74,7 @@ def _has_schemas(app: App) -> bool:
 
 
 def _schemas(app: App) -> Sequence[_Row]:
-    """What the registry says of the schemas that are written; it is not waited for."""
+    """Return the registry's checks of the schemas, without waiting for a registry that does not answer."""
     from kstreams.processor.topology.output_schemas import schema_findings
     from kstreams.processor.topology.topology import bound_while
 
@@ -85,11 +84,11 @@ def _schemas(app: App) -> Sequence[_Row]:
         return [_Row(*finding) for finding in schema_findings(bound)]
 
 
-def _tell_of_state(state: Sequence[_Row]) -> None:
+def _report_state(state: Sequence[_Row]) -> None:
     if not state:
         typer.echo("nothing that is kept has changed", err=True)
-    _tell("the state can be kept", "the state cannot be kept", state)
+    _report("the state can be kept", "the state cannot be kept", state)
 
 
-def _tell(good: str, bad: str, rows: Sequence[_Row]) -> None:
+def _report(good: str, bad: str, rows: Sequence[_Row]) -> None:
     typer.echo(good if all(row.fits for row in rows) else bad, err=True)

@@ -23,25 +23,25 @@ from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
 from kstreams.serdes.topic_decoders import Decode, needs_registry, topic_decoder
 
-Place = tuple[TopicPartition, int]
-Reader = Callable[[bytes | None, Headers, Place], Any]
+Position = tuple[TopicPartition, int]
+Reader = Callable[[bytes | None, Headers, Position], object]
 
 
-def reader_of(side: str, requested: str | None, noted: str | None, use: SerdeUse | None = None) -> Reader:
-    """The function that reads keys or values.
+def reader_of(side: str, requested: str | None, declared: str | None, use: SerdeUse | None = None) -> Reader:
+    """Return the function that decodes keys or values.
 
-    Bytes that are not of the type that was asked for are an error. Those that are not of the type that the topic's
-    settings name are guessed, and a warning about the first of them goes to standard error.
+    Bytes that are not of the requested type are an error. If bytes are not of the type in the topic's settings, their
+    type is guessed, and the first such record causes a warning on standard error.
 
     Parameters
     ----------
     side : {"key", "value"}
     requested : str or None
-        The type that the command line gives.
-    noted : str or None
-        What the settings of the topic say.
+        The type on the command line.
+    declared : str or None
+        The type in the settings of the topic.
     use : SerdeUse, optional
-        The topic with its schema registry, where there is one.
+        The topic with its schema registry, if there is one.
 
     Examples
     --------
@@ -52,48 +52,49 @@ def reader_of(side: str, requested: str | None, noted: str | None, use: SerdeUse
     if requested is not None:
         if use is None and needs_registry(requested):
             raise SerdeError(f"{requested} is read with a schema registry: set schema.registry.url")
-        return _strict(side, topic_decoder(requested, use, _tell))
-    if noted == MIXED:
+        return _strict(side, topic_decoder(requested, use, _warn))
+    if declared == MIXED:
         sys.stderr.write(f"kstreams: the {side}s were written as several types: guessed, unless --{side}-type says\n")
-    if noted is None or noted == MIXED or not is_known(noted):
-        guess = topic_decoder(AUTO, use, _tell)
-        return lambda data, headers, place: guess(data, headers)
-    return _lenient(side, noted, use)
+    if declared is None or declared == MIXED or not is_known(declared):
+        guess = topic_decoder(AUTO, use, _warn)
+        return lambda data, headers, position: guess(data, headers)
+    return _lenient(side, declared, use)
 
 
-def _tell(error: KStreamsError) -> None:
+def _warn(error: KStreamsError) -> None:
     sys.stderr.write(f"kstreams: what is shown is guessed without the schema registry: {error}\n")
 
 
 def _strict(side: str, read: Decode) -> Reader:
-    def checked(data: bytes | None, headers: Headers, place: Place) -> Any:
+    def checked(data: bytes | None, headers: Headers, position: Position) -> object:
         try:
             return read(data, headers)
         except SerdeError as error:
-            raise SerdeError(f"{place[0]}@{place[1]}: {error}; try another --{side}-type") from error
+            raise SerdeError(f"{position[0]}@{position[1]}: {error}; try another --{side}-type") from error
 
     return checked
 
 
-def _lenient(side: str, noted: str, use: SerdeUse | None) -> Reader:
-    read = topic_decoder(noted, use)
-    guess = topic_decoder(AUTO, use, _tell)
+def _lenient(side: str, declared: str, use: SerdeUse | None) -> Reader:
+    read = topic_decoder(declared, use)
+    guess = topic_decoder(AUTO, use, _warn)
     warned = False
 
-    def best(data: bytes | None, headers: Headers, place: Place) -> Any:
+    def read_or_guess(data: bytes | None, headers: Headers, position: Position) -> object:
         nonlocal warned
         try:
             return read(data, headers)
         except SerdeError:
             if not warned:
+                record = f"{position[0]}@{position[1]}"
                 sys.stderr.write(
-                    f"kstreams: the {side} of {place[0]}@{place[1]} is no {noted}, as the topic's settings say: "
-                    "it is guessed, as are others of the kind\n"
+                    f"kstreams: the {side} of {record} is no {declared}, as the topic's settings say: it is guessed, "
+                    "as are others of the kind\n"
                 )
             warned = True
             return guess(data, headers)
 
-    return best
+    return read_or_guess
 
 
 POLL_SECONDS = 0.5
@@ -126,8 +127,8 @@ def consume(
 ) -> None:
     """Print records: time, partition@offset, key and value; with `--json`, whole records as JSON objects.
 
-    Keys and values are decoded by the types in the settings of the topic, which its writers record; where these say
-    nothing, what begins with the id of a schema that the schema registry has is read with that.
+    Keys and values are decoded by the types in the settings of the topic, which its writers record. Without such types,
+    bytes that begin with the id of a schema of the schema registry are decoded with the schema.
 
     Examples: `kstreams consume delays-by-airline --from-beginning --until-end --json`,
     `kstreams consume word-counts --follow`, `kstreams consume orders --key str --value avro --from-beginning`
@@ -162,7 +163,7 @@ def _described(home: Log, topic: str) -> TopicDescription:
 
 
 def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
-    """The topic, as soon as it is there, and whether it had to be waited for: then all its records are new."""
+    """Wait until the topic exists. Return its description, and True if it is new, so that all its records are new."""
     from kstreams.kernel.clock import SystemClock
 
     clock = SystemClock()
@@ -196,7 +197,7 @@ def _seek(consumer: Consumer, members: list[TopicPartition], from_beginning: boo
 
 
 def _seek_to_offset(consumer: Consumer, member: TopicPartition, offset: int) -> None:
-    """Go to an offset that is there, or to the end."""
+    """Seek to an offset of the partition or to its end."""
     consumer.seek_to_beginning([member])
     first = consumer.position(member)
     consumer.seek_to_end([member])
@@ -212,7 +213,7 @@ def _ends(home: Log, members: list[TopicPartition]) -> dict[TopicPartition, int]
 
 
 def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> Iterator[Batch]:
-    """What comes, for ever; with `ends`, up to these offsets. What was read is shown before more is waited for."""
+    """Yield batches for ever, or up to the offsets `ends`. Records are printed before the next wait."""
     while ends is None or any(consumer.position(member) < end for member, end in ends.items()):
         for batch in consumer.poll(POLL_SECONDS):
             yield batch if ends is None else _before(batch, ends[batch.source])
@@ -232,14 +233,14 @@ def _before(batch: Batch, end: int) -> Batch:
 def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Iterator[dict[str, Any]]:
     for batch in batches:
         for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
-            place = batch.source, offset
+            position = (batch.source, offset)
             yield {
                 "topic": batch.source.topic,
                 "partition": batch.source.partition,
                 "offset": offset,
                 "timestamp": row.timestamp,
-                "key": read_key(row.key, row.headers, place),
-                "value": read_value(row.value, row.headers, place),
+                "key": read_key(row.key, row.headers, position),
+                "value": read_value(row.value, row.headers, position),
                 "headers": _headers(row.headers),
             }
 
@@ -250,12 +251,12 @@ def _headers(headers: Headers) -> list[list[object]]:
 
 
 def _line(row: dict[str, Any]) -> str:
-    place = f"{row['partition']}@{row['offset']}"
-    return f"{time_text(row['timestamp'])}\t{place}\t{_text(row['key'])}\t{_text(row['value'])}\n"
+    position = f"{row['partition']}@{row['offset']}"
+    return f"{time_text(row['timestamp'])}\t{position}\t{_text(row['key'])}\t{_text(row['value'])}\n"
 
 
 def time_text(timestamp_ms: int) -> str:
-    """An event time as ISO 8601, or as a number where no calendar has it."""
+    """Return a time as ISO 8601, or as a number if it is beyond the calendar."""
     try:
         return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:
@@ -263,7 +264,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def _text(value: object) -> str:
-    """A value in a line: text as it is, a windowed key as `key@start/end`, all else as JSON."""
+    """Return a value as text: text unchanged, a windowed key as `key@start/end`, other values as JSON."""
     if isinstance(value, dict) and value.keys() == {"key", "window"} and isinstance(value["window"], dict):
         window = value["window"]
         return f"{_text(value['key'])}@{time_text(window['start_ms'])}/{time_text(window['end_ms'])}"

@@ -1,4 +1,4 @@
-"""`kstreams doctor`: checks this machine for what kstreams requires."""
+"""`kstreams doctor`: checks whether this machine meets the requirements of kstreams."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "vboxsf",
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at: `ok`, `missing` (an option that is not there) or `problem`."""
+    """The result of a check: `ok`, `missing` (an optional part is not installed) or `problem`."""
 
     check: str
     status: str
@@ -55,11 +55,11 @@ def _packages() -> Iterator[Finding]:
         yield _package(name, "missing", f"optional; install it with: pip install '.[{extra}]' in the clone of kstreams")
 
 
-def _package(name: str, absent: str, advice: str) -> Finding:
+def _package(name: str, status_if_absent: str, advice: str) -> Finding:
     try:
         return Finding(name, "ok", version(name))
     except PackageNotFoundError:
-        return Finding(name, absent, advice)
+        return Finding(name, status_if_absent, advice)
 
 
 def _java() -> Finding:
@@ -79,8 +79,8 @@ def _java() -> Finding:
 def _disk(folder: Path) -> Iterator[Finding]:
     existing_folder = _nearest(folder)
     free = shutil.disk_usage(existing_folder).free
-    enough = "ok" if free >= FREE_AT_LEAST else "problem"
-    yield Finding("disk", enough, f"{free / (1 << 30):.1f} GiB free for {folder}")
+    status = "ok" if free >= FREE_AT_LEAST else "problem"
+    yield Finding("disk", status, f"{free / (1 << 30):.1f} GiB free for {folder}")
     yield _attempt("write", lambda: _write(existing_folder))
     kind = _file_system(existing_folder)
     if kind in REMOTE:
@@ -90,8 +90,8 @@ def _disk(folder: Path) -> Iterator[Finding]:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder itself or the nearest one above it that exists."""
-    return next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    """Return the folder, or its nearest parent that exists."""
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
 
 
 def _write(folder: Path) -> str:
@@ -103,14 +103,14 @@ def _write(folder: Path) -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """Kind of the file system, as Linux names it; `unknown` elsewhere."""
+    """Return the kind of the file system in Linux, or `unknown` on other systems."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
         return "unknown"
-    above = {str(folder), *map(str, folder.parents)}
-    holding = [(len(place), kind) for _, place, kind, *_ in mounts if place in above]
-    return max(holding, default=(0, "unknown"))[1]
+    paths = {str(folder), *map(str, folder.parents)}
+    mount_points = [(len(path), kind) for _, path, kind, *_ in mounts if path in paths]
+    return max(mount_points, default=(0, "unknown"))[1]
 
 
 def _rocksdb() -> Finding:

@@ -1,4 +1,4 @@
-"""`kstreams explain`: how an engine would run an application, operator by operator, before anything starts."""
+"""`kstreams explain`: shows how an engine would run an application, operator by operator, without a start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kstreams.cli.options import AppFile, AsJson, EngineName, Settings, settings
 
 _NARROWEST = 40
 _FURTHER = ("decided_by", "border")
-"""What some engines say beside the reason."""
+"""Further values of some engines."""
 
 
 def explain(
@@ -27,9 +27,9 @@ def explain(
 ) -> None:
     """Show the path of every operator, and the reason.
 
-    The native engine runs an operator on columns or record by record; Spark runs it on the relational path or in tasks,
-    and says which setting decided so, if any did, and where records go over from one to the other.
-    A reason that applies to several operators in a row is printed below the last of them.
+    The native engine runs an operator on columns or record by record. Spark runs it on the relational path or in tasks.
+    For Spark, the command also shows the setting that decided, and where records pass from one path to the other.
+    A reason that applies to consecutive operators is printed below the last of them.
 
     Example: `kstreams explain app.py --engine spark`
     """
@@ -46,7 +46,7 @@ def explain(
 
 
 def _lines(title: str, rows: Sequence[Any], width: int) -> Iterator[str]:
-    """A line per operator: its path, its name and where it was declared; below, why."""
+    """Yield a line per operator with path, name and source line, and the reasons below."""
     counts = Counter(row.path for row in rows)
     yield f"{title}: " + ", ".join(f"{count} {path}" for path, count in counts.items())
     indent = " " * (max(map(len, counts), default=0) + 2)
@@ -54,12 +54,12 @@ def _lines(title: str, rows: Sequence[Any], width: int) -> Iterator[str]:
         yield _operator(row, len(indent), width)
         if following is None or _reasons(following) != _reasons(row):
             for reason in _reasons(row)[1:]:
-                why = reason.removeprefix(f"{row.operator} ")
-                yield from _wrapped(why, width, f"{indent}  ")
+                text = reason.removeprefix(f"{row.operator} ")
+                yield from _wrapped(text, width, f"{indent}  ")
 
 
 def _reasons(row: Any) -> list[str]:
-    """The path of an operator, why it takes it, and what the engine says of that."""
+    """Return the path of an operator, its reason, and further values of the engine."""
     values = row._asdict()
     details = (f"{name.replace('_', ' ')}: {values[name]}" for name in _FURTHER if values.get(name))
     return [row.path, row.why, *details]
@@ -70,7 +70,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 
 
 def _operator(row: Any, name_at: int, width: int) -> str:
-    """`columns  KSTREAM-FILTER-0000000005   app.py:103`, on two lines where one is too short."""
+    """Return `columns  KSTREAM-FILTER-0000000005   app.py:103`, on two lines if one is too short."""
     start = f"{row.path:{name_at}}{row.operator}"
     if row.declared_at is None:
         return start

@@ -1,4 +1,4 @@
-"""`kstreams groups`: what consumer groups read, how far behind they are, and where they go on."""
+"""`kstreams groups`: shows, resets and deletes consumer groups."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kstreams.log.naming import did_you_mean
 from kstreams.log.readable_ends import readable_ends
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 
-_AT_ONCE = 16
+_CONCURRENT_REQUESTS = 16
 
 
 def committed_by(
     admin: Admin, groups: Collection[str], partitions: Collection[TopicPartition]
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-    """The committed offsets of these partitions, group by group."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    """Return the committed offsets of the partitions, by group."""
+    with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
         offsets = pool.map(lambda group: admin.committed(group, partitions), groups)
         return dict(zip(groups, offsets, strict=True))
 
@@ -41,7 +41,7 @@ GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the gro
 
 
 class Bounds(NamedTuple):
-    """Where a partition begins, where its last record that can be read ends, and where the partition ends."""
+    """The first offset of a partition, the offset after its last readable record, and its end offset."""
 
     begin: int
     readable_end: int
@@ -71,13 +71,13 @@ def describe(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -
 
 @groups.command()
 def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Show how far a group is behind, partition by partition: 0 when it has read every record that can be read.
+    """Show the lag of a group, partition by partition: 0 if the group has read every readable record.
 
     Example: `kstreams groups lag flight-counts`
     """
     with opened(home_named(log_dir)) as log, log.admin() as admin:
         group = _known(admin, name)
-        committed = admin.committed(name, _everything(admin))
+        committed = admin.committed(name, _all_partitions(admin))
         bounds = _bounds(log, admin, {name: group}, {name: committed})
         print_rows(_lags(group, committed, bounds), as_json=as_json, title=name)
 
@@ -99,9 +99,9 @@ def reset(
     as_json: AsJson = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Let a stopped group go on elsewhere in its topics, all partitions as one; refused while it has members.
+    """Set the committed offsets of a stopped group, in all partitions at once; refused while it has members.
 
-    The state of an application is not changed: to process everything anew, use `kstreams reset app.py`.
+    The state of an application is not changed: to process all input again, use `kstreams reset app.py`.
 
     Examples: `kstreams groups reset readers --to earliest`,
     `kstreams groups reset readers --to by_duration:PT1H --topic flights --dry-run`
@@ -109,7 +109,7 @@ def reset(
     home = home_named(log_dir)
     with opened(home) as log, log.admin() as admin:
         require_inactive(home, _known(admin, name), f"the group {name} cannot be reset")
-        before = admin.committed(name, _everything(admin))
+        before = admin.committed(name, _all_partitions(admin))
         if topic is not None:
             before = {source: at for source, at in before.items() if source.topic in topic}
         if not before:
@@ -141,18 +141,17 @@ def _known(admin: Admin, name: str) -> GroupDescription:
 
 
 def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, Any]]:
-    """A row per group; the ends of partitions are asked for once, for all groups."""
+    """Yield a row per group. The end offsets are read once for all groups."""
     groups = admin.describe_groups(admin.groups())
-    everything = _everything(admin)
-    committed = committed_by(admin, groups, everything)
+    committed = committed_by(admin, groups, _all_partitions(admin))
     bounds = _bounds(log, admin, groups, committed)
     for name, group in groups.items():
-        behind = sum(row["lag"] for row in _lags(group, committed[name], bounds))
-        yield {"group": name, "state": group.state, "members": len(group.members), "lag": behind}
+        total_lag = sum(row["lag"] for row in _lags(group, committed[name], bounds))
+        yield {"group": name, "state": group.state, "members": len(group.members), "lag": total_lag}
 
 
 def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
-    """A row per member; of a group without, one that says so."""
+    """Yield a row per member, or one row without a member if the group has none."""
     common = {"group": group.name, "state": group.state, "generation": group.generation, "strategy": group.strategy}
     for member in group.members:
         yield common | {
@@ -164,7 +163,7 @@ def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
         yield common | {"member": None, "instance": None, "partitions": []}
 
 
-def _everything(admin: Admin) -> list[TopicPartition]:
+def _all_partitions(admin: Admin) -> list[TopicPartition]:
     topics = admin.topics().values()
     return [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 
@@ -176,7 +175,7 @@ def _readers(group: GroupDescription) -> dict[TopicPartition, str]:
 def _bounds(
     log: Log, admin: Admin, groups: Mapping[str, GroupDescription], committed: Mapping[str, Committed]
 ) -> dict[TopicPartition, Bounds]:
-    """Where the partitions begin and end that the groups have committed or read."""
+    """Return the bounds of the partitions that the groups have committed or read."""
     sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
     begins = admin.beginning_offsets(sources)
     ends = admin.end_offsets(sources)
@@ -191,7 +190,7 @@ def _lags(
     committed: Committed,
     bounds: Mapping[TopicPartition, Bounds],
 ) -> Iterator[dict[str, Any]]:
-    """A row per partition that is committed or read; every process reads the assignments, so that they are nobody's."""
+    """Yield a row per partition that is committed or read, except the assignment topic, which all processes read."""
     readers = _readers(group)
     assignments = assignment_topic(group.name)
     for source in sorted(readers.keys() | committed.keys()):

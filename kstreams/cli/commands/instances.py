@@ -1,4 +1,4 @@
-"""`kstreams ps`, `status`, `stores`, `lag`: what running applications tell of themselves."""
+"""`kstreams ps`, `status`, `stores`, `lag`: show the instances of running applications."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def status(application_id: ApplicationId = None, state_dir: StateDir = None, as_
 
 
 def stores(application_id: ApplicationId = None, state_dir: StateDir = None, as_json: AsJsonOrTable = False) -> None:
-    """List the stores of a running application that may be asked.
+    """List the stores of a running application that can be queried.
 
     Example: `kstreams stores --application-id visits`
     """
@@ -40,7 +40,7 @@ def stores(application_id: ApplicationId = None, state_dir: StateDir = None, as_
 
 
 def lag(application_id: ApplicationId = None, state_dir: StateDir = None, as_json: AsJsonOrTable = False) -> None:
-    """Show how far the stores of each instance are in their changelogs.
+    """Show the lag of the stores of each instance behind their changelogs.
 
     Example: `kstreams lag --json`
     """

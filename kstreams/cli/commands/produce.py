@@ -30,23 +30,23 @@ _LATEST_MS = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def instant_ms(written: int | str) -> int:
-    """The milliseconds since 1970 of a time; one without a zone is UTC.
+def instant_ms(time: int | str) -> int:
+    """Return the milliseconds since 1970 of a time. A time without a zone is UTC.
 
     Raises
     ------
     KStreamsError
-        When it is no time.
+        If the text is no time, or the time is out of range.
 
     Examples
     --------
     >>> instant_ms(7), instant_ms("7"), instant_ms("2026-11-25T12:00:00.5+01:00"), instant_ms("2026-11-25 11:00")
     (7, 7, 1795604400500, 1795604400000)
     """
-    time_ms = written if isinstance(written, int) else _of_text(written)
+    time_ms = time if isinstance(time, int) else _of_text(time)
     if not 0 <= time_ms <= _LATEST_MS:
         raise KStreamsError(
-            f"its timestamp {written} is no time: give the milliseconds since 1970-01-01T00:00Z, or an ISO time"
+            f"its timestamp {time} is no time: give the milliseconds since 1970-01-01T00:00Z, or an ISO time"
         )
     return time_ms
 
@@ -63,12 +63,12 @@ def _of_text(text: str) -> int:
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
 
 
-_LOOK_EVERY = 10_000
-_TELL_EVERY_S = 5.0
+_RECORDS_PER_CHECK = 10_000
+_PROGRESS_INTERVAL_S = 5.0
 
 
 class InputRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of `produce --json`: what `consume --json` prints, whose topic and offset are ignored."""
+    """A line of `produce --json`, as `consume --json` prints it. Topic and offset are ignored."""
 
     key: Any = None
     value: Any = None
@@ -112,11 +112,11 @@ def produce(
         list[str] | None,
         typer.Option(
             "--column", metavar="NAME=TYPE",
-            help="With --csv: a column is `int`, `float`, `bool` or `str`; default: what its first 1,000 cells are.",
+            help="With --csv: type of a column, `int`, `float`, `bool` or `str`; default: by its first 1,000 cells.",
         ),
     ] = None,
     delimiter: Annotated[
-        str, typer.Option(metavar="CHARACTER", help="With --csv: what stands between cells; `tab` for a tab.")
+        str, typer.Option(metavar="CHARACTER", help="With --csv: the character between cells; `tab` for a tab.")
     ] = ",",
     separator: Annotated[
         str | None,
@@ -153,9 +153,9 @@ def produce(
 ) -> None:  # fmt: skip
     """Write each line of standard input as one record.
 
-    With `--value avro`, `protobuf` or `json-schema` a value is JSON, in which logical types are texts in ISO form, or
-    numbers as Avro keeps them, and bytes are base64. A value of a union of Avro stands for itself, or is tagged with
-    the name of its type: `{"string": "x"}`.
+    With `--value avro`, `protobuf` or `json-schema`, a value is JSON, in which logical types are texts in ISO form, or
+    numbers in the form of Avro, and bytes are base64. A value of an Avro union may be tagged with the name of its type:
+    `{"string": "x"}`.
 
     Examples: `kstreams produce lines < book.txt`, `echo 'EWR:{"wind": 20}' | kstreams produce weather -s :`,
     `kstreams produce images --file photo.jpg --whole --key photo`,
@@ -174,7 +174,7 @@ def produce(
         types = _types(admin, topic, TopicTypes(key_type, value_type), whole)
     with home.producer() as producer, ExitStack() as resources:
         of_key, of_value = resources.enter_context(uses_of(topic, place, log_dir))
-        written = Written(
+        encoders = RecordEncoders(
             topic_encoders(types.key or AUTO, of_key, key_schema),
             topic_encoders(types.value or AUTO, of_value, schema),
         )
@@ -182,10 +182,10 @@ def produce(
         if as_csv:
             rows = CsvRows(inputs, _character(delimiter), _column_types(columns))
             sys.stderr.write(f"columns: {_described_columns(rows)}\n")
-            count = _told(_send_rows(producer, topic, rows, table, written))
+            count = _count(_send_rows(producer, topic, rows, table, encoders))
         else:
-            send = _objects(producer, topic, written) if as_json else _lines(producer, topic, separator, key, written)
-            count = _told(_send_all(_whole(inputs) if whole else _lines_of(inputs), send))
+            send = _objects(producer, topic, encoders) if as_json else _lines(producer, topic, separator, key, encoders)
+            count = _count(_send_all(_whole(inputs) if whole else _lines_of(inputs), send))
         producer.flush()
     sys.stderr.write(f"wrote {counted(count, 'record')} to {topic}\n")
 
@@ -199,15 +199,15 @@ def _described_columns(rows: CsvRows) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in rows.types.items())
 
 
-class Written(NamedTuple):
-    """How keys and values are written."""
+class RecordEncoders(NamedTuple):
+    """The encoders of keys and values."""
 
     key: Encoders
     value: Encoders
 
 
 class Table(NamedTuple):
-    """What the columns of a CSV file are."""
+    """The roles of the columns of a CSV file."""
 
     key: str | None
     timestamp: str | None
@@ -215,12 +215,12 @@ class Table(NamedTuple):
     delimiter: str
 
     def named(self) -> list[str]:
-        """The columns that are something else than fields."""
+        """Return the columns with a role."""
         return [name for name in self[:3] if name is not None]
 
 
 def _form(as_json: bool, as_csv: bool, separator: str | None, whole: bool) -> str | None:
-    """The option that says what the input is, if there is one."""
+    """Return the option that determines the form of the input, if there is one."""
     if separator == "":
         raise typer.BadParameter("it is empty: name what stands between key and value", param_hint="--separator")
     forms = {"--json": as_json, "--csv": as_csv, "--separator": separator is not None, "--whole": whole}
@@ -259,24 +259,24 @@ def _column_types(columns: list[str]) -> dict[str, str]:
 
 
 def _types(admin: Admin, topic: str, requested: TopicTypes, whole: bool) -> TopicTypes:
-    """What keys and values are written as; the settings of a topic without records get what they do not say."""
+    """Return the types of keys and values. Add missing types to the settings of a topic without records."""
     described = admin.describe_topic(topic)
-    noted = types_of(described.config)
+    declared = types_of(described.config)
     if not holds_records(admin, described):
-        new = (
-            _notable(kind) if noted_type is None else None for kind, noted_type in zip(requested, noted, strict=True)
-        )
-        note_types(admin, topic, TopicTypes(*new))
-    return TopicTypes(requested.key or _known(noted.key), requested.value or (RAW if whole else _known(noted.value)))
+        new_key = _declarable(requested.key) if declared.key is None else None
+        new_value = _declarable(requested.value) if declared.value is None else None
+        note_types(admin, topic, TopicTypes(new_key, new_value))
+    default_value = RAW if whole else _known(declared.value)
+    return TopicTypes(requested.key or _known(declared.key), requested.value or default_value)
 
 
-def _notable(kind: str | None) -> str | None:
-    """The type of what is written, if it has one: others are ways to spell bytes."""
+def _declarable(kind: str | None) -> str | None:
+    """Return the type, or None for a notation of bytes."""
     return None if kind in (AUTO, RAW, HEX) else kind
 
 
-def _known(noted: str | None) -> str:
-    return AUTO if noted in (None, MIXED) else str(noted)
+def _known(declared: str | None) -> str:
+    return AUTO if declared in (None, MIXED) else str(declared)
 
 
 def _standard_input() -> IO[bytes]:
@@ -297,14 +297,14 @@ def _whole(inputs: Iterable[IO[bytes]]) -> Iterator[bytes]:
     return (file.read() for file in inputs)
 
 
-def _told(written: Iterator[int]) -> int:
-    """How many records were written; of many it is told how far it is."""
+def _count(numbers: Iterator[int]) -> int:
+    """Return the number of written records, and report the progress every few seconds."""
     count = 0
-    until = monotonic() + _TELL_EVERY_S
-    for count in written:
-        if count % _LOOK_EVERY == 0 and monotonic() > until:
+    until = monotonic() + _PROGRESS_INTERVAL_S
+    for count in numbers:
+        if count % _RECORDS_PER_CHECK == 0 and monotonic() > until:
             sys.stderr.write(f"{count:,} records so far\n")
-            until = monotonic() + _TELL_EVERY_S
+            until = monotonic() + _PROGRESS_INTERVAL_S
     return count
 
 
@@ -317,55 +317,55 @@ def _send_all(records: Iterable[bytes], send: Send) -> Iterator[int]:
 
 @contextmanager
 def _at_line(line: int) -> Iterator[None]:
-    """What cannot be written is told with its line."""
+    """Name the line in the error of a record that cannot be written."""
     try:
         yield
     except (KStreamsError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise KStreamsError(f"line {line} of the input was not written, nor what follows it: {error}") from error
 
 
-def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, written: Written) -> Iterator[int]:
+def _send_rows(producer: Producer, topic: str, rows: CsvRows, table: Table, encoders: RecordEncoders) -> Iterator[int]:
     require_columns(table.named(), rows.columns)
-    key_bytes = written.key.line
-    value_bytes = written.value.line
+    key_bytes = encoders.key.line
+    value_bytes = encoders.value.line
     for number, row in enumerate(rows, 1):
         key = row.cells[table.key] if table.key else ""
         with _at_line(row.line):
             value = (
-                written.value.json(row.values) if table.value is None else value_bytes(row.cells[table.value].encode())
+                encoders.value.json(row.values) if table.value is None else value_bytes(row.cells[table.value].encode())
             )
             time_ms = None if table.timestamp is None else instant_ms(row.cells[table.timestamp])
             producer.send(topic, key_bytes(key.encode()) if key else None, value, timestamp=time_ms)
         yield number
 
 
-def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, written: Written) -> Send:
-    key_bytes = written.key.line
-    value_bytes = written.value.line
-    parts_at = None if separator is None else separator.encode()
-    fixed = None if key is None else key_bytes(key.encode())
+def _lines(producer: Producer, topic: str, separator: str | None, key: str | None, encoders: RecordEncoders) -> Send:
+    key_bytes = encoders.key.line
+    value_bytes = encoders.value.line
+    separator_bytes = None if separator is None else separator.encode()
+    common_key = None if key is None else key_bytes(key.encode())
 
     def send(line: bytes) -> None:
-        if parts_at is None:
-            producer.send(topic, fixed, value_bytes(line))
+        if separator_bytes is None:
+            producer.send(topic, common_key, value_bytes(line))
             return
-        key, parted, value = line.partition(parts_at)
-        if not parted:
+        key, present_separator, value = line.partition(separator_bytes)
+        if not present_separator:
             raise SerdeError(f"it has no {separator!r} between key and value")
         producer.send(topic, key_bytes(key), value_bytes(value))
 
     return send
 
 
-def _objects(producer: Producer, topic: str, written: Written) -> Send:
+def _objects(producer: Producer, topic: str, encoders: RecordEncoders) -> Send:
     read = json_decoder(InputRecord).decode
 
     def send(line: bytes) -> None:
         record = read(line)
         producer.send(
             topic,
-            written.key.json(record.key),
-            written.value.json(record.value),
+            encoders.key.json(record.key),
+            encoders.value.json(record.value),
             timestamp=None if record.timestamp is None else instant_ms(record.timestamp),
             headers=_headers(record),
             partition=record.partition,

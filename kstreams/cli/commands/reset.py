@@ -1,4 +1,4 @@
-"""`kstreams reset`: lets an application begin anew."""
+"""`kstreams reset`: deletes the offsets and the state of an application, so that it processes all input again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def reset(
 ) -> None:
     """Delete offsets, internal topics and local state of a stopped application, to process all input again.
 
-    All of it or nothing: an application whose reset was interrupted does not start until the reset is repeated. Its
-    input and output topics stay as they are. It is refused while the application runs. Local state is that of this
-    machine.
+    The command is refused while the application runs. An application whose reset was interrupted does not start until
+    the reset is repeated. Input and output topics are not changed, nor local state on other machines.
 
     Examples: `kstreams reset app.py --dry-run`, `kstreams reset app.py`, `kstreams reset app.py --engine spark`
     """

@@ -26,7 +26,7 @@ def run(
     engine: Annotated[EngineName, typer.Option(help="The engine that runs it.")] = EngineName.NATIVE,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads of the native engine.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that share its tasks; one that dies is started again.")
+        int, typer.Option(min=1, help="Processes that share the tasks; a process that fails is started again.")
     ] = 1,
     until_end: Annotated[
         bool,
@@ -63,8 +63,8 @@ def run(
     Settings on the command line take precedence over those of the application, of the environment and of
     `kstreams.toml`, in this order.
 
-    The file of a package is imported as a part of it, so that `from .rules import ...` works; modules are looked for in
-    the current folder, in its `src`, and where Python looks. Lines that your own loggers write at INFO are shown
+    The file of a package is imported as a part of the package, so that `from .rules import ...` works. Modules are
+    imported from the current folder, its `src`, and Python's path. Lines of your own loggers at INFO are shown
     (`logging.level`), unless the application configures `logging` itself.
 
     Examples: `kstreams run app.py`, `kstreams run shop.app`, `kstreams run app.py --workers 4`,
@@ -81,17 +81,17 @@ def run(
     from kstreams.config import Config
 
     settings = overrides(config, threads, state_dir, log_dir, log_format)
-    lines.structure(Config.of({"logging.format": log_format}))  # also what keeps the application from being loaded
+    lines.structure(Config.of({"logging.format": log_format}))  # errors of loading have this form too
     loaded = application.load_app(app, settings)
     lines.structure(loaded.config)
     if reset:
         application.reset(loaded, engine=engine.value)
-    lines.tell(_beginning(loaded, engine, until_end or once, workers))
+    lines.tell(_first_line(loaded, engine, until_end or once, workers))
     if workers > 1:
         ended_by = _run_workers(_command(app, threads, state_dir, log_dir, serve, log_format, config), workers)
     else:
         line = ProgressLine(lines.stream())
-        (loaded, around) = _served(loaded, serve)
+        loaded, around = _served(loaded, serve)
         ended_by = application.run(
             loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show, around=around
         )
@@ -101,7 +101,7 @@ def run(
 
 
 def _check_workers(workers: int, engine: EngineName, serve: str | None, *, is_bounded: bool) -> None:
-    """Raise BadParameter for options that several processes cannot follow."""
+    """Raise BadParameter for options that several processes do not support."""
     if workers > 1 and (is_bounded or engine is not EngineName.NATIVE):
         raise typer.BadParameter(
             "several processes run an application natively, and until they are stopped: use --threads with --once and "
@@ -113,7 +113,7 @@ def _check_workers(workers: int, engine: EngineName, serve: str | None, *, is_bo
 
 
 def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], AbstractContextManager[None]] | None]:
-    """The application with its address, and what answers there while it runs; None where nothing is to answer."""
+    """Return the application with its address, and the context that serves queries. None if there is no address."""
     if address is None:
         return app, None
     from kstreams.server import Server
@@ -126,42 +126,42 @@ def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], Abstrac
             f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
         )
         lines.tell(f"queries at {server.url} with {token_shown}")
-        place = server.url.removesuffix("/v1")
-        lines.tell(f"page at {page_address(place, None if lines.are_kept() else token)}")
+        base_url = server.url.removesuffix("/v1")
+        lines.tell(f"page at {page_address(base_url, None if lines.are_kept() else token)}")
 
     return replace(app, config=server.config), partial(server.serving, on_start=tell)
 
 
-def page_address(place: str, token: str | None) -> str:
-    """Where a browser finds the page of a server; what stands behind the `#` stays in the browser.
+def page_address(base_url: str, token: str | None) -> str:
+    """Return the address of a server's page. A browser sends no text after `#` to servers.
 
     Examples
     --------
     >>> page_address("http://127.0.0.1:8080", "secret")
     'http://127.0.0.1:8080/ui#token=secret'
     """
-    return f"{place}/ui" if token is None else f"{place}/ui#{urlencode({'token': token})}"
+    return f"{base_url}/ui" if token is None else f"{base_url}/ui#{urlencode({'token': token})}"
 
 
-def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
-    """What runs, where, and when results come, on one line."""
+def _first_line(app: App, engine: EngineName, ends: bool, workers: int) -> str:
+    """Return one line with the application, its threads, its folders and the interval of results."""
     from kstreams.log import home_of
 
     config = app.config
-    where = f"topics in {home_of(config)}"
+    home = f"topics in {home_of(config)}"
     if engine is not EngineName.NATIVE:
-        return f"{config.application_id} on {engine.value}: {where}"
+        return f"{config.application_id} on {engine.value}: {home}"
     processes = f"{workers} processes"
     threads = counted(config["num.stream.threads"], "thread")
     threads_each = f" ({threads} each)" if workers > 1 else ""
     interval = config["commit.interval.ms"] / 1000
     results = "" if ends else f"; results at once, then at least every {interval:g} s (commit.interval.ms)"
     workers_shown = processes + threads_each if workers > 1 else threads
-    return f"{config.application_id} on {workers_shown}: {where}, state in {config['state.dir']}{results}"
+    return f"{config.application_id} on {workers_shown}: {home}, state in {config['state.dir']}{results}"
 
 
 def _run_workers(command: list[str], count: int) -> signal.Signals | None:
-    """Supervise processes that run a command; what stopped them."""
+    """Supervise processes that run a command. Return the signal that stopped them, if one did."""
     from kstreams.cli.workers import Workers
     from kstreams.os.stop_signals import stop_signals
 
@@ -179,7 +179,7 @@ def _command(
     log_format: LogFormat | None,
     config: list[str] | None,
 ) -> list[str]:
-    """The arguments of `kstreams` with which each worker runs."""
+    """Return the arguments of `kstreams` for each worker."""
     named = {
         "--threads": threads,
         "--state-dir": state_dir,
@@ -198,7 +198,7 @@ def overrides(
     log_dir: Path | None,
     log_format: LogFormat | None = None,
 ) -> dict[str, object]:
-    """The settings that the command line gives."""
+    """Return the settings of the command line."""
     named = {
         "num.stream.threads": threads,
         "state.dir": state_dir,

@@ -1,4 +1,4 @@
-"""`kstreams schemas`: the schemas of a registry, be it a server or the embedded log."""
+"""`kstreams schemas`: shows and changes the schemas of a registry, which is a server or the embedded log."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TYPES: dict[str, SchemaType] = {".avsc": "AVRO", ".avro": "AVRO", ".proto": "PR
 
 
 def schema_in(file: str, kind: str | None, references: Sequence[SchemaReference] = ()) -> Schema:
-    """The schema in a file, or on standard input for `-`.
+    """Return the schema in a file, or on standard input for `-`.
 
     Parameters
     ----------
     file : str
     kind : str or None
-        Its type; that of the file's suffix unless given.
+        Its type. Default: by the suffix of the file.
     references : sequence of SchemaReference
     """
     type_ = _type_of(file, kind)
@@ -37,7 +37,7 @@ def schema_in(file: str, kind: str | None, references: Sequence[SchemaReference]
 
 
 def references_of(texts: Sequence[str], registry: SchemaRegistry) -> list[SchemaReference]:
-    """What `--reference NAME=SUBJECT` and `NAME=SUBJECT:VERSION` stand for; without a version, the newest."""
+    """Return the references of `--reference NAME=SUBJECT:VERSION`. The default is the newest version."""
     return [_reference(text, registry) for text in texts]
 
 
@@ -52,10 +52,10 @@ def _type_of(file: str, kind: str | None) -> SchemaType:
 
 
 def _reference(text: str, registry: SchemaRegistry) -> SchemaReference:
-    name, equals, place = text.partition("=")
-    subject, colon, version = place.rpartition(":")
+    name, equals, target = text.partition("=")
+    subject, colon, version = target.rpartition(":")
     if not colon or not version.isdecimal():
-        subject = place
+        subject = target
         version = ""
     if not name or not equals or not subject:
         raise typer.BadParameter(f"{text!r} is not NAME=SUBJECT or NAME=SUBJECT:VERSION", param_hint="--reference")
@@ -77,7 +77,7 @@ References = Annotated[
     typer.Option(
         "--reference",
         metavar="NAME=SUBJECT:VERSION",
-        help="What a name in the schema stands for; without a version, the newest; may be repeated.",
+        help="The schema that a name in the schema refers to; default: its newest version; may be repeated.",
     ),
 ]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Compare schemas in their normal form.")]
@@ -85,7 +85,7 @@ Normalize = Annotated[bool, typer.Option("--normalize", help="Compare schemas in
 
 @schemas.command("list")
 def list_(as_json: AsJson = False, registry: RegistryUrl = None, log_dir: LogDir = None) -> None:
-    """List the subjects with their newest versions, and the rules of compatibility that hold for them.
+    """List the subjects with their newest versions and their rules of compatibility.
 
     Examples: `kstreams schemas list`, `kstreams schemas list --registry http://localhost:8081 --json`
     """
@@ -97,7 +97,7 @@ def list_(as_json: AsJson = False, registry: RegistryUrl = None, log_dir: LogDir
 def show(
     subject: Annotated[str | None, typer.Argument(metavar="[SUBJECT]", help="Name of the subject.")] = None,
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="Which version of it; default: the newest.")
+        int | None, typer.Option("--version", min=1, help="Version of the subject; default: the newest.")
     ] = None,
     number: Annotated[int | None, typer.Option("--id", help="The schema with this id, in place of a subject.")] = None,
     guid: Annotated[str | None, typer.Option("--guid", help="The schema with this GUID.")] = None,
@@ -105,7 +105,7 @@ def show(
     registry: RegistryUrl = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Print a schema: a version of a subject, or what an id or a GUID stands for.
+    """Print a schema: a version of a subject, or the schema with an id or a GUID.
 
     With `--json`, the text with id, GUID, type and references.
 
@@ -133,7 +133,7 @@ def register(
     registry: RegistryUrl = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Register a schema as the newest version of a subject; one that is a version already stays as it is.
+    """Register a schema as the newest version of a subject, unless it is a version already.
 
     Examples: `kstreams schemas register orders-value order.avsc`,
     `kstreams schemas register orders-value order.proto --reference shop/item.proto=item`
@@ -154,9 +154,9 @@ def check(
     registry: RegistryUrl = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Tell whether a subject would take a schema as its next version, by its rule of compatibility.
+    """Check whether a schema could be the next version of a subject, by the subject's rule of compatibility.
 
-    Every reason against it is named with its place in the schema; the exit status is 1 then.
+    If not, the command prints every reason with its position in the schema, and the exit status is 1.
 
     Example: `kstreams schemas check orders-value order.avsc`
     """
@@ -181,7 +181,8 @@ def compatibility(
         ),
     ] = None,
     subject: Annotated[
-        str | None, typer.Option("--subject", metavar="SUBJECT", help="Of this subject; default: of all others.")
+        str | None,
+        typer.Option("--subject", metavar="SUBJECT", help="The rule of this subject; default: the rule of all others."),
     ] = None,
     registry: RegistryUrl = None,
     log_dir: LogDir = None,
@@ -201,15 +202,15 @@ def delete(
     subject: Subject,
     version: Annotated[
         int | None,
-        typer.Option("--version", min=1, help="Only this version; default: all, with the rule of the subject."),
+        typer.Option("--version", min=1, help="Only this version; default: all versions and the rule of the subject."),
     ] = None,
     permanent: Annotated[
-        bool, typer.Option("--permanent", help="For ever: records that were written with it cannot be read any more.")
+        bool, typer.Option("--permanent", help="Permanently: records with this schema cannot be read any more.")
     ] = False,
     registry: RegistryUrl = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Delete a subject or one of its versions. Its ids stay known, unless it is deleted permanently.
+    """Delete a subject or one of its versions. Records can still be read by its ids, unless it is deleted permanently.
 
     Examples: `kstreams schemas delete orders-value --version 1`, `kstreams schemas delete orders-value --permanent`
     """
@@ -220,10 +221,10 @@ def delete(
 
 
 def _delete(registry: SchemaRegistry, subject: str, version: int | None, permanent: bool) -> list[int]:
-    """Delete in the two steps that registries ask for before something is gone permanently."""
+    """Delete in two steps, which registries require for a permanent deletion."""
     if not permanent:
         return list(registry.delete(subject, version))
-    with suppress(SchemaNotFoundError):  # it is deleted already, and is to go permanently
+    with suppress(SchemaNotFoundError):  # it may be deleted already, but not permanently
         registry.delete(subject, version)
     return list(registry.delete(subject, version, permanent=True))
 
@@ -245,7 +246,7 @@ def _summary(registered: RegisteredSchema) -> dict[str, object]:
 
 
 def _described(registered: RegisteredSchema) -> dict[str, object]:
-    """All that is known of a schema; neither subject nor version of one that was asked for by its id."""
+    """Return the description of a schema, which has no subject and no version if it was read by its id."""
     summary = {name: value for name, value in _summary(registered).items() if value not in ("", 0)}
     references = [
         {"name": reference.name, "subject": reference.subject, "version": reference.version}
@@ -256,14 +257,14 @@ def _described(registered: RegisteredSchema) -> dict[str, object]:
 
 
 def _proto_of(text: str) -> str:
-    """The `.proto` file that a serialized one stands for."""
+    """Return the text of a serialized `.proto` file."""
     from kstreams.schemas.proto_text import proto_text  # needs protobuf
 
     return proto_text(deserialized(text, "schema.proto"))
 
 
 def _readable(schema: Schema) -> str:
-    """The text with line breaks; a `.proto` has its own, or comes in a form that is no text."""
+    """Return the text of a schema with line breaks. The text of a `.proto` file is not changed."""
     if schema.type == "PROTOBUF":
         return _proto_of(schema.text) if is_serialized(schema.text) else schema.text.rstrip()
     try:

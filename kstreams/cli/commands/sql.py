@@ -1,9 +1,10 @@
-"""`kstreams sql`: asks the stores of an application that runs, or as its last commit or a step on Spark left them."""
+"""`kstreams sql`: queries stores of a running application, of its last commit, or of a step on Spark, in SQL."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +13,6 @@ from kstreams.cli.commands.run import overrides
 from kstreams.cli.options import AsJson, EngineName, LogDir, Settings
 from kstreams.cli.output import print_rows
 from kstreams.cli.running import require_running, running, settings_of_application
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from kstreams.errors import StateError
 
 if TYPE_CHECKING:
@@ -25,19 +20,18 @@ if TYPE_CHECKING:
 
     from kstreams.cli.running import RunningApplication
 
-
 _TIMES = ("timestamp", "window_start", "window_end", "valid_from", "valid_to")
 
 
 def answer_of(application: RunningApplication, query: str, as_of_ms: int | None) -> pa.Table:
-    """The result of a SELECT over stores that are declared queryable.
+    """Return the result of a SELECT over queryable stores.
 
-    Each store that the query names is read page by page; a page is of one commit, and the next perhaps of a later one.
+    Each store in the query is read page by page. The pages of a store may be of different commits.
 
     Raises
     ------
     StateError
-        When DuckDB is not installed or cannot answer, or a store cannot be read.
+        If DuckDB is not installed or cannot run the query, or a store cannot be read.
     """
     from kstreams.state.tables.sql import answer
 
@@ -49,7 +43,7 @@ def answer_of(application: RunningApplication, query: str, as_of_ms: int | None)
 def _table(application: RunningApplication, store: str, parameters: Mapping[str, str]) -> pa.Table:
     import pyarrow as pa
 
-    rows: list[dict[str, Any]] = list(application.rows(store, None, parameters, None))
+    rows: list[dict[str, object]] = list(application.rows(store, None, parameters, None))
     if not rows:
         return pa.table({"key": pa.nulls(0), "value": pa.nulls(0)} | {name: pa.nulls(0, pa.int64()) for name in _TIMES})
     try:
@@ -65,14 +59,15 @@ def sql(
         list[str],
         typer.Argument(
             metavar="[APP] QUERY",
-            help="A SELECT over the stores, each a table of its name; before it the file of the application, which one "
-            "that is stopped, or on Spark, needs.",
+            help="A SELECT over the stores, which are tables. A stopped application, or one on Spark, needs its file "
+            "before the query.",
         ),
     ],
     as_of: Annotated[
         int | None,
         typer.Option(
-            metavar="MS", help="A time: versions that held then; windows and sessions that contain it. In milliseconds."
+            metavar="MS",
+            help="A time in milliseconds: reads the versions at this time, and windows and sessions that contain it.",
         ),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="The engine that ran it.")] = EngineName.NATIVE,
@@ -85,16 +80,16 @@ def sql(
     log_dir: LogDir = None,
     config: Settings = None,
 ) -> None:
-    """Ask the stores of an application in SQL.
+    """Query the stores of an application in SQL.
 
-    A query alone asks a running application, started with `kstreams run --serve`: its stores that are `queryable=True`,
-    on whichever instances they are. With its file before the query, it may be stopped: as of its last commit on this
-    machine, after a crash perhaps an earlier one. With `--engine spark`, one on Spark, which may run: as of its last
-    step, or of an earlier one that the checkpoint keeps.
+    Without a file, the query reads the stores with `queryable=True` of a running application (`kstreams run --serve`),
+    on all its instances. With a file, the application may be stopped: the query reads its last commit on this machine,
+    or an earlier one after a crash. With `--engine spark`, the query reads the last step, or an earlier step that the
+    checkpoint retains; the application may run.
 
-    Each store is a table with the columns `key` and `value`; `timestamp` where it keeps one; `window_start` and
-    `window_end` of windows and sessions; `valid_from` and `valid_to` of versions. It needs DuckDB. A program asks its
-    own application by `KafkaStreams.sql`.
+    Each store is a table with the columns `key` and `value`, and depending on its kind `timestamp`, `window_start` and
+    `window_end`, or `valid_from` and `valid_to`. The command needs DuckDB. A program can query its own application by
+    `KafkaStreams.sql`.
 
     Examples: `kstreams sql 'select value, count(*) from "visits" group by value'`,
     `kstreams sql app.py 'select max(value) from "visits"'`
@@ -103,22 +98,22 @@ def sql(
     if len(app) > 1 or query.endswith(".py"):
         raise typer.BadParameter("give a query, and before it perhaps one file", param_hint="QUERY")
     if app:
-        table = _asked_by_file(app[0], overrides(config, None, state_dir, log_dir), query, as_of, engine, step)
+        table = _answer_by_file(app[0], overrides(config, None, state_dir, log_dir), query, as_of, engine, step)
     else:
-        _refuse_of_stopped(engine, step)
+        _refuse_options_of_stopped(engine, step)
         table = answer_of(require_running(settings_of_application(application_id, None, state_dir)), query, as_of)
     print_rows((row for batch in table.to_batches() for row in batch.to_pylist()), as_json=as_json)
 
 
-def _refuse_of_stopped(engine: EngineName, step: int | None) -> None:
+def _refuse_options_of_stopped(engine: EngineName, step: int | None) -> None:
     if engine is not EngineName.NATIVE or step is not None:
         raise typer.BadParameter("name the file of the application before the query", param_hint="APP")
 
 
-def _asked_by_file(
-    file: str, settings: dict[str, Any], query: str, as_of_ms: int | None, engine: EngineName, step: int | None
+def _answer_by_file(
+    file: str, settings: dict[str, object], query: str, as_of_ms: int | None, engine: EngineName, step: int | None
 ) -> pa.Table:
-    """The answer of the application in a file: of one that runs and answers, else as it has left its stores."""
+    """Return the result for the application in a file: from the running application, or from its stores."""
     from kstreams import app as application
 
     app = application.load_app(file, settings)

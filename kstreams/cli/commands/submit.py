@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 
 class DeployMode(StrEnum):
-    """Where the driver runs."""
+    """The place where the driver runs."""
 
     CLIENT = "client"
     CLUSTER = "cluster"
@@ -37,7 +37,7 @@ def submit(
 ) -> None:
     """Package the application and kstreams, and run them with `spark-submit`.
 
-    Workers run this interpreter, or that of the packed environment. What stands behind `--` goes to `spark-submit`.
+    Workers run this interpreter, or that of the packed environment. Arguments after `--` are passed to `spark-submit`.
 
     Examples: `kstreams submit app.py --master spark://localhost:7077 --until-end -- --executor-memory 2g`,
     `kstreams submit app.py --master yarn --deploy-mode cluster --archives environment.tar.gz`
@@ -45,6 +45,14 @@ def submit(
     from kstreams.runtime.spark.cluster.submit import submit as spark_submit
 
     settings = settings_of(config) | ({"log.dir": str(log_dir)} if log_dir else {})
-    how: dict[str, Any] = {"deploy_mode": deploy_mode.value, "archive": archives, "arguments": spark_arguments or []}
-    status = spark_submit(app, master, settings, until_end=until_end, once=once, **how)
+    status = spark_submit(
+        app,
+        master,
+        settings,
+        until_end=until_end,
+        once=once,
+        deploy_mode=deploy_mode.value,
+        archive=archives,
+        arguments=spark_arguments or [],
+    )
     raise typer.Exit(status)

@@ -1,4 +1,4 @@
-"""`kstreams top`: what a running application does, live in the terminal."""
+"""`kstreams top`: shows the activity of a running application live in the terminal."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def top(
         str | None, typer.Argument(metavar="[APPLICATION]", help="Its id; default: the only one that answers.")
     ] = None,
     state_dir: StateDir = None,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and stop.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each look.")] = False,
-    interval: Annotated[float, typer.Option(min=0.2, max=60.0, help="Seconds between two looks.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one snapshot, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per snapshot.")] = False,
+    interval: Annotated[float, typer.Option(min=0.2, max=60.0, help="Seconds between two snapshots.")] = 1.0,
 ) -> None:
-    """Show what the instances of an application do: records per second, lag, drops, tasks, stores, until Ctrl-C.
+    """Show the activity of an application: records per second, lag, dropped records, tasks and stores, until Ctrl-C.
 
-    It is what the page of `kstreams ui` shows, without the graph. Rates are those between two looks.
+    The page of `kstreams ui` shows the same with the topology. Rates are those between two snapshots.
 
     Examples: `kstreams top`, `kstreams top shop --once --json`
     """
-    looks = _looks(settings_of_application(application_id, None, state_dir), interval)
+    snapshots = _snapshots(settings_of_application(application_id, None, state_dir), interval)
     if once or as_json or not sys.stdout.isatty():
-        for look in islice(looks, 1 if once else None):
-            _print(look, as_json)
+        for snapshot in islice(snapshots, 1 if once else None):
+            _print(snapshot, as_json)
         return
     from rich.live import Live
 
-    with Live(_drawn(next(looks)), screen=True, auto_refresh=False) as live:
-        for look in looks:
-            live.update(_drawn(look), refresh=True)
+    with Live(_drawn(next(snapshots)), screen=True, auto_refresh=False) as live:
+        for snapshot in snapshots:
+            live.update(_drawn(snapshot), refresh=True)
 
 
-def _looks(config: Config, interval: float) -> Iterator[dict[str, Any]]:
-    """What there is to see, again and again; the first has rates too."""
+def _snapshots(config: Config, interval: float) -> Iterator[dict[str, Any]]:
+    """Yield snapshots at the interval. The first one has rates too."""
     rates = Rates()
     totals = Totals()
     answers = _answers(config)
@@ -68,12 +68,12 @@ def _looks(config: Config, interval: float) -> Iterator[dict[str, Any]]:
         sleep(interval)
         answer = next(answers)
         instances = answer["instances"]
-        passed = rates.of(instances)
-        yield {"application_id": answer["application_id"], **tables(totals.of(instances), passed)}
+        present_rates = rates.of(instances)
+        yield {"application_id": answer["application_id"], **tables(totals.of(instances), present_rates)}
 
 
 def _answers(config: Config) -> Iterator[dict[str, Any]]:
-    """What the application says of itself; when all instances have gone that were asked, those that have come since."""
+    """Yield responses of the application. If all known instances have ended, find the instances that run now."""
     application: RunningApplication | None = require_running(config)
     while application is not None:
         try:
@@ -86,22 +86,22 @@ def _answers(config: Config) -> Iterator[dict[str, Any]]:
         yield answer
 
 
-def _print(look: dict[str, Any], as_json: bool) -> None:
+def _print(snapshot: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json_line(look))
+        sys.stdout.write(json_line(snapshot))
     else:
         from rich.console import Console
 
-        Console(file=sys.stdout).print(_drawn(look))
+        Console(file=sys.stdout).print(_drawn(snapshot))
     sys.stdout.flush()
 
 
-def _drawn(look: dict[str, Any]) -> Group:
+def _drawn(snapshot: dict[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    title = Text(look["application_id"], style="bold")
-    return Group(title, *(_table(name, rows) for name, rows in look.items() if isinstance(rows, list) and rows))
+    title = Text(snapshot["application_id"], style="bold")
+    return Group(title, *(_table(name, rows) for name, rows in snapshot.items() if isinstance(rows, list) and rows))
 
 
 def _table(name: str, rows: Rows) -> Table:

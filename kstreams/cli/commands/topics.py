@@ -23,10 +23,10 @@ from kstreams.log.topic_types import TopicTypes, types_of
 from kstreams.schemas import RegisteredSchema, SchemaRegistry
 
 
-def schemas_of(topic: str, home: TopicHome, log_dir: Path | None) -> dict[str, Any]:
-    """The newest schemas of the subjects `TOPIC-key` and `TOPIC-value`, in words, None where there is none.
+def schemas_of(topic: str, home: TopicHome, log_dir: Path | None) -> dict[str, str | None]:
+    """Return descriptions of the newest schemas of the subjects `TOPIC-key` and `TOPIC-value`, None without a schema.
 
-    Empty without a registry: none is configured, and the embedded log has no schema for the topic.
+    The result is empty if no registry is configured, and the embedded log has no schema for the topic.
     """
     from kstreams.config import Config
     from kstreams.log.schema_registries import has_registry
@@ -46,12 +46,12 @@ def schemas_of(topic: str, home: TopicHome, log_dir: Path | None) -> dict[str, A
 
 def _newest(registry: SchemaRegistry, subject: str) -> str | None:
     try:
-        return _named(registry.version(subject))
+        return _description(registry.version(subject))
     except SchemaNotFoundError:
         return None
 
 
-def _named(registered: RegisteredSchema) -> str:
+def _description(registered: RegisteredSchema) -> str:
     return f"{registered.subject} version {registered.version} ({registered.schema.type}, id {registered.id})"
 
 
@@ -114,12 +114,12 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
     with opened(home).admin() as admin:
         topic = admin.describe_topic(name)
         types = types_of(topic.config)
-        noted = {"key_type": types.key, "value_type": types.value}
+        type_columns = {"key_type": types.key, "value_type": types.value}
         settings = {
             key: value for key, value in _changed(topic, home.topic_defaults()).items() if key not in types.settings()
         }
         schemas = schemas_of(name, home, log_dir)
-        rows = (row | noted | schemas | {"config": settings} for row in _partitions(admin, [topic]))
+        rows = (row | type_columns | schemas | {"config": settings} for row in _partitions(admin, [topic]))
         print_rows(rows, as_json=as_json, title=name)
 
 
@@ -127,15 +127,16 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
 def alter(
     name: TopicName,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="How many partitions it is to have: more than now.")
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="New number of partitions, greater than the present one."),
     ] = None,
     config: Settings = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Give a topic more partitions, or other settings; `--config KEY=` takes a setting back to its default.
+    """Add partitions to a topic, or change its settings; `--config KEY=` sets a setting to its default.
 
-    Records stay where they are. A key may go to another partition from then on, apart from its earlier records:
-    applications that keep state by key are to be reset.
+    Existing records stay in their partitions. New records of a key may go to another partition than its earlier ones:
+    applications with state by key must be reset.
 
     Examples: `kstreams topics alter flights --partitions 8`, `kstreams topics alter flights -c retention.ms=600000`
     """
@@ -167,14 +168,14 @@ def delete(
     with opened(home).admin() as admin:
         topic = admin.describe_topic(name)
         if not force:
-            _refuse_read(home, admin, topic)
-            _refuse_held(admin, topic)
+            _refuse_readers(home, admin, topic)
+            _refuse_records(admin, topic)
         admin.delete_topic(name)
     typer.echo(f"deleted {name}", err=True)
 
 
-def _refuse_read(home: TopicHome, admin: Admin, topic: TopicDescription) -> None:
-    """Nothing is deleted under those who read it: groups that have it by assignment, by commit or as their own."""
+def _refuse_readers(home: TopicHome, admin: Admin, topic: TopicDescription) -> None:
+    """Raise LogError if an active group reads the topic: by assignment, by commit, or because it is a changelog."""
     groups = admin.describe_groups(admin.groups())
     committed = committed_by(admin, groups, _sources(topic))
     for name, group in groups.items():
@@ -184,12 +185,12 @@ def _refuse_read(home: TopicHome, admin: Admin, topic: TopicDescription) -> None
 
 
 def _reads(group: GroupDescription, topic: TopicDescription) -> bool:
-    assigned = any(source.topic == topic.name for member in group.members for source in member.partitions)
+    is_assigned = any(source.topic == topic.name for member in group.members for source in member.partitions)
     is_changelog = topic.name.startswith(f"{group.name}-") and topic.name.endswith("-changelog")
-    return assigned or is_changelog
+    return is_assigned or is_changelog
 
 
-def _refuse_held(admin: Admin, topic: TopicDescription) -> None:
+def _refuse_records(admin: Admin, topic: TopicDescription) -> None:
     count = _records(admin, [topic])[topic.name]
     if count:
         raise LogError(f"{topic.name} holds {counted(count, 'record')}; delete it with --force to lose them")
@@ -200,12 +201,12 @@ def _sources(topic: TopicDescription) -> list[TopicPartition]:
 
 
 def _changed(topic: TopicDescription, defaults: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are not the default."""
+    """Return the settings that differ from the defaults."""
     return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
 
 
 def _partitions(admin: Admin, topics: Sequence[TopicDescription]) -> Iterator[dict[str, Any]]:
-    """A row per partition; all are asked for together."""
+    """Yield a row per partition. The offsets of all are read together."""
     members = [source for topic in topics for source in _sources(topic)]
     begin = admin.beginning_offsets(members)
     end = admin.end_offsets(members)
@@ -220,7 +221,7 @@ def _partitions(admin: Admin, topics: Sequence[TopicDescription]) -> Iterator[di
 
 
 def _records(admin: Admin, topics: Sequence[TopicDescription]) -> Counter[str]:
-    """How many records each topic holds."""
+    """Return the number of records in each topic."""
     counts = Counter[str]()
     for row in _partitions(admin, topics):
         counts[row["topic"]] += row["records"]

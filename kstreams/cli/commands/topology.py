@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a topology is printed."""
+    """The format of a topology."""
 
     TEXT = "text"
     MERMAID = "mermaid"

@@ -1,4 +1,4 @@
-"""`kstreams ui`: the address of a page that shows an application at work; runs it where it does not run yet."""
+"""`kstreams ui`: prints the address of an application's page, and runs the application if it does not run yet."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from kstreams.cli.options import AppFile, LogDir, Settings
 
 def ui(
     app: AppFile,
-    threads: Annotated[int | None, typer.Option(min=1, help="Stream threads, where it is started.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Stream threads, if the command starts the application.")
+    ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the state stores.")] = None,
     log_dir: LogDir = None,
     config: Settings = None,
 ) -> None:
-    """Show an application at work on a page: its topology with live numbers, its stores, the ends of its topics.
+    """Show an application on a page: its topology with live numbers, its stores, and the last records of its topics.
 
-    Prints the address of the page, with the token behind the `#`, where no server sees it. An application that answers
-    already (`kstreams run --serve`) goes on as it is; any other one is run until Ctrl-C, with
-    `metrics.recording.level=DEBUG`, so that every wire has a number. Records of topics are shown where the setting
-    `server.tail.topics` names them.
+    The command prints the address of the page. The token is after `#`, which browsers do not send. If the application
+    does not run with `--serve` yet, the command runs it until Ctrl-C, with `metrics.recording.level=DEBUG`, so that
+    every wire has a number. The page shows records of the topics in `server.tail.topics`.
 
     Examples: `kstreams ui app.py`, `kstreams ui app.py -c 'server.tail.topics=*'`
     """

@@ -1,1 +1,1 @@
-"""JSON as a person writes it, made into the values that a schema describes."""
+"""Conversion of JSON on the command line into the values of a schema."""

@@ -1,7 +1,7 @@
-"""`AvroValues`: JSON as the values that a schema of Avro describes.
+"""`AvroValues`: converts JSON into the values of an Avro schema.
 
-Logical types are texts in ISO form, or the numbers that stand for them; bytes are base64, as `consume` prints them. A
-value of a union stands for itself, or is tagged as in Avro's JSON: `{"string": "x"}`.
+Logical types are texts in ISO form, or numbers in the form of Avro. Bytes are base64, as `consume` prints them. A value
+of a union may be tagged as in Avro's JSON: `{"string": "x"}`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMED = (*RECORDS, "enum", "fixed")
 
 
 class AvroValues:
-    """Makes values of JSON.
+    """Converts JSON into the values of a schema.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ class AvroValues:
 
     @property
     def is_text(self) -> bool:
-        """Whether all that it describes are texts."""
+        """True if the values of the schema are texts."""
         node = self._schema.node(self._schema.root)
         return not isinstance(node, list) and node["type"] == "string"
 
     def of_json(self, value: object) -> Any:
-        """The value that a piece of JSON stands for; raises SerdeError for one that does not fit, with the field."""
+        """Return the value of the schema for JSON. Raises SerdeError with the field if it does not fit."""
         return self._value(self._schema.root, value, "")
 
     def _value(self, part: Any, value: Any, place: str) -> Any:
@@ -72,13 +72,13 @@ class AvroValues:
         raise misfit(value, "value of its union", place, "; ".join(reasons))
 
     def _candidates(self, branches: list[Any], nodes: list[Any], value: object) -> list[tuple[Any, Any, Any]]:
-        """The branches that a value may be of, and what is then left of it: that of its tag, or all."""
+        """Return the branches that fit a value, each with its node and the value without its tag."""
         pairs = list(zip(branches, nodes, strict=True))
         tag, inner = _tag(value)
         if tag is not None:
-            named = [(branch, node, inner) for branch, node in pairs if tag in _names(node)]
-            if named:
-                return named
+            tagged_branches = [(branch, node, inner) for branch, node in pairs if tag in _names(node)]
+            if tagged_branches:
+                return tagged_branches
         return [(branch, node, value) for branch, node in pairs if (node["type"] == "null") is (value is None)]
 
     def _record(self, node: Any, value: Any, place: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class AvroValues:
 
 
 def _logical(logical: Logical, value: object, place: str) -> Any:
-    """A value of a logical type, of its text, or of the number that Avro keeps for it."""
+    """Return a value of a logical type, from its text or from Avro's number."""
     if logical.cls is AvroDuration:
         return _duration(value, place)
     if logical.raw is int and type(value) is int:
@@ -134,7 +134,7 @@ def _duration(value: object, place: str) -> AvroDuration:
 
 
 def _tag(value: object) -> tuple[str | None, object]:
-    """The name of a branch with which a value is tagged, and the value: `{"name": value}` or `["name", value]`."""
+    """Return the tag of a value and the value itself: `{"name": value}` or `["name", value]`."""
     if isinstance(value, dict) and len(value) == 1:
         return next(iter(value.items()))
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str):
@@ -143,7 +143,7 @@ def _tag(value: object) -> tuple[str | None, object]:
 
 
 def _names(node: Any) -> tuple[str, ...]:
-    """What a tag may call a branch."""
+    """Return the tags of a branch."""
     if node["type"] not in _NAMED:
         return (node["type"],)
     name = str(node["name"])

@@ -1,7 +1,7 @@
-"""`of_message`: JSON as the dicts that a Protobuf message is written of.
+"""`of_message`: converts JSON into the dicts from which Protobuf messages are written.
 
-Fields have the names of the `.proto` file or their lowerCamelCase forms. Moments and dates are texts in ISO form, bytes
-are base64, enums go by the names of their values.
+Fields have the names of the `.proto` file or their lowerCamelCase forms. Times and dates are texts in ISO form, bytes
+are base64, and enum values have their names.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _CLASSES: Final[dict[str, type]] = {
     "confluent.type.Decimal": decimal.Decimal,
     "google.protobuf.BytesValue": bytes,
 }
-_AS_THEY_ARE: Final = "google.protobuf."
-"""JSON itself, and wrappers of numbers and texts."""
+_UNCONVERTED_PACKAGE: Final = "google.protobuf."
+"""The package of JSON values and of wrappers of numbers and texts, which are not converted."""
 
 
 def of_message(message: Descriptor, value: object, place: str = "") -> dict[str, object]:
-    """The fields of a message that a piece of JSON stands for.
+    """Return the fields of a message for JSON.
 
     Raises
     ------
     SerdeError
-        When it does not fit; names the field.
+        If a value does not fit. The message names the field.
     """
     if not isinstance(value, dict):
         raise misfit(value, message.full_name, place)
@@ -61,7 +61,7 @@ def _of_field(field: FieldDescriptor, value: object, place: str) -> Any:
 
 
 def _key(field: FieldDescriptor, key: str, place: str) -> Any:
-    """A key of a map, which is a text in JSON."""
+    """Return a key of a map from its text in JSON."""
     if field.type == FieldDescriptor.TYPE_STRING:
         return key
     if field.type == FieldDescriptor.TYPE_BOOL:
@@ -80,4 +80,4 @@ def _of_one(field: FieldDescriptor, value: object, place: str) -> Any:
     name = field.message_type.full_name
     if name in _CLASSES:
         return of_class(value, _CLASSES[name], place)
-    return value if name.startswith(_AS_THEY_ARE) else of_message(field.message_type, value, place)
+    return value if name.startswith(_UNCONVERTED_PACKAGE) else of_message(field.message_type, value, place)

@@ -1,4 +1,4 @@
-"""Texts and numbers of JSON that stand for moments, decimals, bytes and the like."""
+"""Conversion of JSON texts and numbers into times, decimals, bytes and other plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kstreams.kernel.decoders import convert
 
 
 def of_class(value: object, cls: type, place: str) -> Any:
-    """The value of a class that a piece of JSON stands for: ISO 8601 for times, base64 for bytes.
+    """Convert JSON into a value of a class: times from ISO 8601, bytes from base64.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def of_class(value: object, cls: type, place: str) -> Any:
     Decimal('12.5')
     """
     if cls is decimal.Decimal and isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)  # 12.5 means these digits, not the nearest binary fraction
+        value = str(value)  # the decimal digits of 12.5, not the nearest binary fraction
     if cls is bytes and isinstance(value, dict) and value.keys() == {"base64"}:
         value = value["base64"]
     try:
@@ -40,11 +40,11 @@ def of_class(value: object, cls: type, place: str) -> Any:
 
 
 def misfit(value: object, type_name: str, place: str, why: str = "") -> SerdeError:
-    """The error for a piece of JSON that stands for no value of a field."""
-    named = f"field {place}: " if place else ""
-    return SerdeError(f"{named}{value!r} is no {type_name}{f': {why}' if why else ''}")
+    """Return the error for JSON that is no value of a field's type."""
+    prefix = f"field {place}: " if place else ""
+    return SerdeError(f"{prefix}{value!r} is no {type_name}{f': {why}' if why else ''}")
 
 
 def within(place: str, name: str) -> str:
-    """The name of a field in a field."""
+    """Return the path of a field within a field."""
     return f"{place}.{name}" if place else name
