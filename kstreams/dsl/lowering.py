@@ -100,9 +100,9 @@ class Lowering:
         """The serde of a node's values (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).value, node, "value", purpose)
 
-    def serdes(self, node: Node, purpose: str) -> dict[str, Any]:
-        """Both serdes of a node, as the keywords `key` and `value`."""
-        return {"key": self.key_serde(node, purpose), "value": self.value_serde(node, purpose)}
+    def serdes(self, node: Node, purpose: str, types: Types | None = None) -> dict[str, Any]:
+        """Return both serdes of a node (or of `types`), as the keywords `key` and `value`."""
+        return {"key": self.key_serde(node, purpose, types), "value": self.value_serde(node, purpose, types)}
 
     def function(
         self, node: Node, function: Function, arguments: tuple[str, ...], result_type: TypeOf | None = None

@@ -1,8 +1,7 @@
 """Expressions: what to compute of a record as data, with one meaning for records, for columns and for Spark."""
 
-from kstreams.expressions.aggregation import Aggregation, aggregation, counting
+from kstreams.expressions.aggregation import Aggregation, aggregation, counting, merging
 from kstreams.expressions.expression import Expr, literal
-from kstreams.expressions.merging import merging
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.struct_class import gives_struct, plain_type, struct_class

@@ -13,7 +13,7 @@ from typing import Any
 
 from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.functions import with_member
+from kstreams.expressions.functions import union, with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import Body
@@ -204,7 +204,7 @@ def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) 
     news = []
     for slot, old in zip(slots, olds, strict=True):
         new = "".join(body.add(node) for node in slot.inputs)
-        news.append(body.assign(UPDATES[slot.operation].format(old=old, new=new)))
+        news.append(body.assign(_UPDATES[slot.operation].format(old=old, new=new)))
     _define_slots(body, slots, news)
     required.add_to(body)
     return body.function("add", arguments, f"({', '.join(news)},)")
@@ -227,7 +227,7 @@ def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str]) -> 
 
 # How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns:
 # `x != x` is true of NaN alone.
-UPDATES = {
+_UPDATES = {
     Operation.ROWS: "{old} + 1",
     Operation.COUNT: "{old} if {new} is None else {old} + 1",
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
@@ -237,3 +237,36 @@ UPDATES = {
     Operation.FIRST: "{new} if {old} is None else {old}",
     Operation.LAST: "{old} if {new} is None else {new}",
 }
+
+_MERGES = {
+    **_UPDATES,
+    Operation.ROWS: "{old} + {new}",
+    Operation.COUNT: "{old} + {new}",
+    Operation.DISTINCT: "union({old}, {new})",
+}
+"""How a slot `old` takes the slot `new` of another state."""
+
+
+def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
+    """Return the function `(state, state) -> state` that merges two states of an aggregation, as of two sessions.
+
+    The first state is that of the earlier session: `first()` is taken from it, and `last()` from the other state. The
+    initial state changes nothing.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import col, rows
+    >>> merging(aggregation({"flights": rows(), "most": col("delay").max()}))((2, 5), (1, 9))
+    (3, 9)
+    """
+    if aggregation.is_count:
+        return lambda first, other: first + other
+    body = Body(("one", "other"), Schema())
+    body.names["union"] = union
+    size = range(len(aggregation.slots))
+    olds = [f"a{index}" for index in size]
+    news = [f"b{index}" for index in size]
+    body.lines += [f"{', '.join(olds)}, = one", f"{', '.join(news)}, = other"]
+    slots = zip(aggregation.slots, olds, news, strict=True)
+    texts = [_MERGES[slot.operation].format(old=old, new=new) for slot, old, new in slots]
+    return body.function("merge", ("one", "other"), f"({', '.join(f'({text})' for text in texts)},)")

@@ -196,12 +196,6 @@ def _same_number(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return inputs[0]
 
 
-def _is_nan(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
-    if inputs[0].kind not in (float, Any):
-        raise _mismatch(expr, inputs, "needs a float")
-    return Typed(bool, inputs[0].nullable)
-
-
 def _choice(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
     condition, *ways = inputs
     _logic(expr, [condition], schema)
@@ -217,13 +211,23 @@ def _member(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return _field_of(expr, inputs[0].kind)
 
 
-def _temporal(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+def _rule_of(kind: type, problem: str, result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    """Return the rule of an operation on one input of one type."""
+
     def rule(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
-        if inputs[0].kind not in (datetime, Any):
-            raise _mismatch(expr, inputs, "needs a datetime")
+        if inputs[0].kind not in (kind, Any):
+            raise _mismatch(expr, inputs, problem)
         return Typed(result, inputs[0].nullable)
 
     return rule
+
+
+def _text(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    return _rule_of(str, "needs text", result)
+
+
+def _temporal(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    return _rule_of(datetime, "needs a datetime", result)
 
 
 _CASTS: dict[type, tuple[type, ...]] = {
@@ -242,15 +246,6 @@ def _cast(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
 
 
 _TOTAL_CASTS = {(kind, kind) for kind in _CASTS} | {(bool, int), (int, float), (int, str), (datetime, int)}
-
-
-def _text(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
-    def rule(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
-        if inputs[0].kind not in (str, Any):
-            raise _mismatch(expr, inputs, "needs text")
-        return Typed(result, inputs[0].nullable)
-
-    return rule
 
 
 def _struct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
@@ -319,7 +314,7 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     ),
     **dict.fromkeys((Operation.AND, Operation.OR, Operation.NOT), _logic),
     Operation.IS_NULL: lambda e, i, s: Typed(bool, False),
-    Operation.IS_NAN: _is_nan,
+    Operation.IS_NAN: _rule_of(float, "needs a float", bool),
     **dict.fromkeys((Operation.ABS, Operation.FLOOR, Operation.CEIL), _same_number),
     **dict.fromkeys((Operation.WHEN, Operation.CHOOSE), _choice),
     Operation.MEMBER: _member,

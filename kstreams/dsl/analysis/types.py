@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kstreams import expressions
-from kstreams.dsl.graph import Function, Node, PairFunction, Typing
+from kstreams.dsl.graph import Function, Node, PairFunction, Repartition, TableFilter, To, ToTable, Typing
 from kstreams.dsl.return_annotations import return_pair, return_type
 from kstreams.errors import KStreamsError, SerdeError, TopologyError
 from kstreams.expressions import Expr
@@ -103,6 +103,12 @@ def pair_returned_by(node: Node, function: PairFunction, parent: Types) -> tuple
         return return_pair(function)
     key, value = function
     return returned_by(node, key, parent), returned_by(node, value, parent)
+
+
+def declared_types(node: To | Repartition | ToTable | TableFilter, parents: tuple[Types, ...]) -> Types:
+    """Return the types of the parent, or those that the node declares."""
+    (parent,) = parents
+    return Types(parent.key.or_declared(node.key, node), parent.value.or_declared(node.value, node))
 
 
 def unchanged(node: Node, parents: tuple[Types, ...]) -> Types:

@@ -1,16 +1,20 @@
 """The operators of kstreams, a family per file; importing this package registers them and the kinds of windows."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from kstreams.dsl import builtin_windows  # noqa: F401 (registers them)
-from kstreams.dsl.operator import register
+from kstreams.dsl.analysis.facts import flow_types, table_facts
+from kstreams.dsl.graph import LogicalGraph
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import operators, register
 from kstreams.dsl.rules import (
     aggregates,
     cogroups,
     foreign_key_joins,
-    headers,
     joins,
     processors,
-    self_joins,
-    sinks,
     sources,
     stateless,
     suppress,
@@ -19,21 +23,18 @@ from kstreams.dsl.rules import (
     tables,
     windows,
 )
-from kstreams.dsl.rules.topology import topology_of
-
-__all__ = ["topology_of"]
+from kstreams.processor.topology.feeds import Feed
+from kstreams.processor.topology.topology import Topology
+from kstreams.state.api import StoreBuilder
 
 FAMILIES = (
     sources,
     stateless,
-    headers,
-    sinks,
     aggregates,
     windows,
     suppress,
     cogroups,
     joins,
-    self_joins,
     tables,
     table_groups,
     table_joins,
@@ -44,3 +45,26 @@ FAMILIES = (
 for family in FAMILIES:
     for descriptor in family.OPERATORS:
         register(descriptor)
+
+
+def topology_of(
+    graph: LogicalGraph,
+    stores: Iterable[StoreBuilder] = (),
+    feeds: Iterable[Feed] = (),
+    default_store: str = "rocksdb",
+) -> Topology:
+    """Return the topology of a graph: each node adds itself by the rule of its type.
+
+    Parameters
+    ----------
+    stores, default_store
+        As for `Lowering`.
+    feeds : iterable of Feed
+        The DataFrames whose rows fill topics.
+    """
+    build = Lowering(graph, flow_types(graph), table_facts(graph), stores, default_store)
+    for feed in feeds:
+        build.topology.add_feed(feed)
+    for node in graph:
+        build.apply(node, operators.of(node).topology)
+    return build.topology

@@ -1,4 +1,4 @@
-"""Rules of the joins of a stream with a stream, a table or a global table."""
+"""Rules of the joins of a stream with a stream, with itself, with a table or with a global table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
+    OuterSelfJoin,
     OuterStreamJoin,
     SelfJoin,
     StreamJoin,
@@ -33,6 +34,7 @@ from kstreams.processor.operators.joins.stream_join import (
     InnerStreamJoinOperator,
     JoinWindowOperator,
     OuterStreamJoinOperator,
+    SelfJoinOperator,
     StreamJoinSide,
 )
 from kstreams.processor.operators.stateless import PassOperator
@@ -42,20 +44,21 @@ TO_KEEP = "to keep records for the join"
 
 
 def stream_join(node: StreamJoin, build: Lowering) -> str:
-    _stores(node, build)
+    _side_stores(node, build)
     left, right = _sides(node, build)
     return _join(node, build, InnerStreamJoinOperator(left), InnerStreamJoinOperator(right))
 
 
 def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
-    left_types, right_types = _stores(node, build)
+    left_types, right_types = _side_stores(node, build)
     outer = node.names.outer_store
-    serdes: dict[str, Any] = {
-        "key": build.key_serde(node, TO_KEEP, left_types),
-        "value": build.value_serde(node, TO_KEEP, left_types),
-        "right_value": build.value_serde(node, TO_KEEP, right_types),
-    }
-    build.store(outer, store_kinds.OUTER_JOIN, Materialized(), **serdes)
+    build.store(
+        outer,
+        store_kinds.OUTER_JOIN,
+        Materialized(),
+        **build.serdes(node, TO_KEEP, left_types),
+        right_value=build.value_serde(node, TO_KEEP, right_types),
+    )
     left, right = _sides(node, build)
     grace_ms = node.windows.grace_ms
     this = OuterStreamJoinOperator(left, True, outer, grace_ms)
@@ -63,21 +66,38 @@ def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
     return _join(node, build, this, other, outer)
 
 
-def _stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
-    """The window store of each side; returns the types of both sides."""
-    sides = side_types(node, build.input_types(node, 0), build.input_types(node, 1))
-    for name, types in zip((node.names.this_store, node.names.other_store), sides, strict=True):
-        build.store(
-            name,
-            store_kinds.WINDOW,
-            Materialized(),
-            key=build.key_serde(node, TO_KEEP, types),
-            value=build.value_serde(node, TO_KEEP, types),
-            retention_ms=node.windows.retention_ms,
-            window_size_ms=node.windows.size_ms,
-            retain_duplicates=True,
-        )
-    return sides
+def self_join(node: SelfJoin, build: Lowering) -> str:
+    windows = node.windows
+    left_types, _ = side_types(node, build.input_types(node), build.input_types(node))
+    store = _window_store(node, build, node.store, left_types)
+    joiner = keyed(node, build)
+    left = StreamJoinSide(True, store, windows.before_ms, windows.after_ms, joiner)
+    right = StreamJoinSide(False, store, windows.after_ms, windows.before_ms, joiner)
+    parents = build.outputs(node)[:1]
+    build.processor(node, JoinWindowOperator(store), name=node.windowed, parents=parents, stores=(store,))
+    operator = SelfJoinOperator(left, right, windows.retention_ms)
+    return build.processor(node, operator, parents=(node.windowed,), stores=(store,))
+
+
+def _side_stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
+    """Add the window store of each side; return the types of both sides."""
+    left, right = side_types(node, build.input_types(node, 0), build.input_types(node, 1))
+    _window_store(node, build, node.names.this_store, left)
+    _window_store(node, build, node.names.other_store, right)
+    return left, right
+
+
+def _window_store(node: StreamJoin | SelfJoin, build: Lowering, name: str, types: Types) -> str:
+    """Add a store of the records of one side that records of the other side may still join."""
+    return build.store(
+        name,
+        store_kinds.WINDOW,
+        Materialized(),
+        **build.serdes(node, TO_KEEP, types),
+        retention_ms=node.windows.retention_ms,
+        window_size_ms=node.windows.size_ms,
+        retain_duplicates=True,
+    )
 
 
 def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoinSide]:
@@ -89,7 +109,7 @@ def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoi
 
 
 def _join(node: StreamJoin, build: Lowering, this: object, other: object, *shared_stores: str) -> str:
-    """Each side keeps its records behind its join; both joins meet in the node's own name."""
+    """Add the processors: each side stores its records and joins them; the node merges the results of both sides."""
     names = node.names
     (left, right) = build.outputs(node)
     copartition(node, build)
@@ -116,9 +136,7 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     _check_grace(node, build, view, node.grace_ms, versioned=versioned)
     buffer = f"{node.name}-Buffer"
     left = side_types(node, build.input_types(node), build.input_types(node, 1))[0]
-    key = build.key_serde(node, TO_KEEP, left)
-    value = build.value_serde(node, TO_KEEP, left)
-    build.store(buffer, store_kinds.RECORD_BUFFER, Materialized(), key=key, value=value)
+    build.store(buffer, store_kinds.RECORD_BUFFER, Materialized(), **build.serdes(node, TO_KEEP, left))
     operator = GraceLookupJoinOperator(join, buffer, node.grace_ms)
     return build.processor(node, operator, parents=parents, stores=(*view.stores, buffer))
 
@@ -155,7 +173,7 @@ def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowe
 
 
 def copartition(node: Node, build: Lowering) -> None:
-    """Topics whose records meet in a node must have equal numbers of partitions."""
+    """Require equal numbers of partitions of all topics whose records a node combines."""
     sides = (topics_behind(build.graph, parent) for parent in build.graph.parents(node))
     build.topology.copartition(dict.fromkeys(topic for side in sides for topic in side))
 
@@ -163,7 +181,7 @@ def copartition(node: Node, build: Lowering) -> None:
 def keyed(
     node: StreamJoin | SelfJoin | StreamTableJoin | GlobalTableJoin, build: Lowering
 ) -> Callable[[Any, Any, Any], Any]:
-    """The joiner as `joiner(key, left, right)`."""
+    """Return the joiner as `joiner(key, left, right)`."""
     joiner = node.joiner
     if isinstance(joiner, Expr):
         return build.join_function(node, joiner)
@@ -171,10 +189,10 @@ def keyed(
 
 
 def with_table_key(node: StreamTableJoin | GlobalTableJoin, build: Lowering) -> Callable[[Any, Any, Any, Any], Any]:
-    """The joiner as `joiner(key, table_key, left, right)`."""
-    joiner: Any = node.joiner
-    if isinstance(node, GlobalTableJoin) and node.with_mapped_key:
-        return joiner  # type: ignore[no-any-return]
+    """Return the joiner as `joiner(key, table_key, left, right)`."""
+    joiner = node.joiner
+    if isinstance(node, GlobalTableJoin) and node.with_mapped_key and not isinstance(joiner, Expr):
+        return joiner
     if node.with_key or isinstance(joiner, Expr):
         join = keyed(node, build)
         return lambda key, table_key, left, right: join(key, left, right)
@@ -182,13 +200,15 @@ def with_table_key(node: StreamTableJoin | GlobalTableJoin, build: Lowering) -> 
 
 
 def table_is_looked_up(node: Node, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """A join looks into its table."""
+    """Demand that rows of the table can be looked up."""
     tables.look_up(parents[1])
 
 
 OPERATORS = (
     OperatorDescriptor(node=StreamJoin, types=joined, topology=stream_join, store_named_by="store_name="),
     OperatorDescriptor(node=OuterStreamJoin, types=joined, topology=outer_stream_join, store_named_by="store_name="),
+    OperatorDescriptor(node=SelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
+    OperatorDescriptor(node=OuterSelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
     OperatorDescriptor(
         node=StreamTableJoin,
         types=joined,

@@ -9,7 +9,7 @@ from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.sources import consumed
-from kstreams.dsl.rules.tables import kept_rows
+from kstreams.dsl.rules.tables import materialized_rows
 from kstreams.processor.operators.process.transform import Transformation, TransformedView, TransformOperator
 from kstreams.processor.topology.operator import Operator
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
@@ -50,7 +50,7 @@ def transform_values(node: TableTransformValues, build: Lowering) -> str:
     transformation = Transformation(node.supplier)
     sends_old = build.sends_old(node)
     if node.materialized.name is not None:
-        table_rows = kept_rows(node, node.materialized.name, build)
+        table_rows = materialized_rows(node, node.materialized.name, build)
         operator = TransformOperator(transformation, table_rows, sends_old)
         return _with_stores(node, build, operator, table_rows.store)
     parent = build.view_of_parent(node)

@@ -1,17 +1,28 @@
-"""Rules of sources."""
+"""Rules of sources, of sinks, and of repartitions: a filter, a sink and a source around an internal topic."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.tables import Materialization
-from kstreams.dsl.analysis.types_of_streams import source
-from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, StreamSource, TableSource
+from kstreams.dsl.analysis.types import TypeOf, Types, declared_types
+from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, Repartition, StreamSource, TableSource, To
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.tables import table_of_records
+from kstreams.expressions import Expr
+from kstreams.expressions import key as key_of_record
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp
+from kstreams.processor.columns import ProjectForm
+from kstreams.processor.operators.stateless import DropNullKeysOperator, PassOperator
 from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView, TableSourceOperator
+from kstreams.processor.topology.nodes import repartition_topic
 from kstreams.state import store_kinds
+
+
+def source_types(node: StreamSource | TableSource | GlobalTableSource, parents: tuple[Types, ...]) -> Types:
+    return Types(TypeOf(node.consumed.key, node), TypeOf(node.consumed.value, node))
 
 
 def stream_source(node: StreamSource, build: Lowering) -> str:
@@ -35,7 +46,7 @@ def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
 
 
 def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
-    """The settings of a source: serdes, event time, where to start."""
+    """Return the settings of a source: serdes, timestamp extractor, offset reset."""
     purpose = "to read its topics"
     return {
         "key": build.key_serde(node, purpose),
@@ -45,12 +56,40 @@ def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
     }
 
 
+def to(node: To, build: Lowering) -> str:
+    where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
+    return build.sink(node, node.name, _topic(node, build), partitioner=node.partitioner, **build.serdes(node, where))
+
+
+def _topic(node: To, build: Lowering) -> str | Callable[..., str]:
+    if not isinstance(node.topic, Expr):
+        return node.topic
+    choose = build.function(node, node.topic, ("key", "value", "timestamp", "record"))
+    return lambda key, value, context: choose(key, value, context.timestamp, context)
+
+
+def repartition(node: Repartition, build: Lowering) -> str:
+    serdes = build.serdes(node, "to repartition its records")
+    build.topology.add_repartition_topic(repartition_topic(node.topic, node.partitions))
+    build.sink(node, node.sink, node.topic, parents=(_filter(node, build),), partitioner=node.partitioner, **serdes)
+    return build.source(node, node.name, (node.topic,), timestamp_extractor=FailOnInvalidTimestamp(), **serdes)
+
+
+def _filter(node: Repartition, build: Lowering) -> str:
+    if node.name in build.with_null_keys:
+        return build.processor(node, PassOperator(), name=node.filter, columns=ProjectForm())
+    columns = ProjectForm(where=~key_of_record.is_null(), counts=True)
+    return build.processor(node, DropNullKeysOperator(), name=node.filter, columns=columns)
+
+
 OPERATORS = (
-    OperatorDescriptor(node=StreamSource, types=source, topology=stream_source),
+    OperatorDescriptor(node=StreamSource, types=source_types, topology=stream_source),
     OperatorDescriptor(
-        node=TableSource, types=source, topology=table_source, materialization=Materialization.ON_DEMAND
+        node=TableSource, types=source_types, topology=table_source, materialization=Materialization.ON_DEMAND
     ),
     OperatorDescriptor(
-        node=GlobalTableSource, types=source, topology=global_table_source, materialization=Materialization.ALWAYS
+        node=GlobalTableSource, types=source_types, topology=global_table_source, materialization=Materialization.ALWAYS
     ),
+    OperatorDescriptor(node=To, types=declared_types, topology=to),
+    OperatorDescriptor(node=Repartition, types=declared_types, topology=repartition),
 )

@@ -1,4 +1,4 @@
-"""Rules of stateless operators. Those that have a columnar form offer it when the user gave an expression."""
+"""Rules of stateless operators of streams; an operator with an expression has a columnar form."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kstreams.dsl.analysis.types import unchanged
-from kstreams.dsl.analysis.types_of_streams import (
-    batch_mapped,
-    flat_mapped,
-    mapped,
-    merged,
-    rekeyed,
-    values_flat_mapped,
-    values_mapped,
-)
+from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, returned_by, unchanged
 from kstreams.dsl.graph import (
     Branch,
     Filter,
@@ -25,26 +16,69 @@ from kstreams.dsl.graph import (
     Function,
     Map,
     MapBatch,
+    MapHeaders,
     MapValues,
     Merge,
     Peek,
     Print,
     SelectKey,
     Split,
+    WithHeaders,
 )
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
+from kstreams.dsl.return_annotations import return_items, return_pairs
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.expressions.headers import READERS, HeaderValue, header_bytes
 from kstreams.processor.columns import BatchForm, ProjectForm
 from kstreams.processor.context.record_functions import OfRecord
 from kstreams.processor.operators import stateless as op
 from kstreams.processor.operators.first_warning import FirstWarning
+from kstreams.processor.operators.headers import MapHeadersOperator, WithHeadersOperator
 from kstreams.processor.operators.map_batch.rows import MapBatchOperator
 from kstreams.processor.operators.stateless import Takes
 
 
+def merge_types(node: Merge, parents: tuple[Types, ...]) -> Types:
+    first = parents[0]
+    same_key = all(other.key.kind == first.key.kind for other in parents)
+    same_value = all(other.value.kind == first.value.kind for other in parents)
+    unknown = TypeOf(None, node)
+    return Types(first.key if same_key else unknown, first.value if same_value else unknown)
+
+
+def map_types(node: Map, parents: tuple[Types, ...]) -> Types:
+    key, value = pair_returned_by(node, node.function, parents[0])
+    return Types(TypeOf(node.key or key, node), TypeOf(node.value or value, node))
+
+
+def flat_map_types(node: FlatMap, parents: tuple[Types, ...]) -> Types:
+    key, value = return_pairs(node.function)
+    return Types(TypeOf(node.key or key, node), TypeOf(node.value or value, node))
+
+
+def map_values_types(node: MapValues, parents: tuple[Types, ...]) -> Types:
+    kind = node.value or returned_by(node, node.function, parents[0])
+    return Types(parents[0].key, TypeOf(kind, node))
+
+
+def map_batch_types(node: MapBatch, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key, TypeOf(node.value, node))
+
+
+def flat_map_values_types(node: FlatMapValues, parents: tuple[Types, ...]) -> Types:
+    annotated = None if isinstance(node.function, Expr) else return_items(node.function)
+    return Types(parents[0].key, TypeOf(node.value or annotated, node))
+
+
+def select_key_types(node: SelectKey, parents: tuple[Types, ...]) -> Types:
+    kind = node.key or returned_by(node, node.function, parents[0])
+    return Types(TypeOf(kind, node), parents[0].value)
+
+
 def takes(function: Function, *, with_key: bool) -> Takes:
-    """What the live function of a node is called with."""
+    """Return the arguments with which the operator calls the function of a node."""
     if isinstance(function, Expr | OfRecord):
         return Takes.RECORD
     return Takes.KEY_VALUE if with_key else Takes.VALUE
@@ -84,7 +118,7 @@ def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
 
 
 def gave_text(node: FlatMapValues) -> FirstWarning:
-    """The advice about a function that returns a text where several values are expected."""
+    """Return the warning about a function that returns a text instead of several values."""
     return FirstWarning(
         f"the function of {node} gave a text, whose letters go on one by one: to pass it on whole, return [text]"
     )
@@ -134,29 +168,58 @@ def split(node: Split, build: Lowering) -> str:
     by_record = any(isinstance(predicate, Expr | OfRecord) for predicate in node.predicates)
     arguments = Takes.RECORD if by_record else Takes.KEY_VALUE
     predicates = (build.record_function(node, predicate, arguments.value) for predicate in node.predicates)
-    alike = tuple(
+    same_arguments = tuple(
         _without_timestamp(function) if by_record and not isinstance(predicate, Expr | OfRecord) else function
         for predicate, function in zip(node.predicates, predicates, strict=True)
     )
-    return build.processor(node, op.SplitOperator(alike, node.branches, arguments))
+    return build.processor(node, op.SplitOperator(same_arguments, node.branches, arguments))
 
 
 def _without_timestamp(predicate: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
     return lambda key, value, timestamp: predicate(key, value)
 
 
+def map_headers(node: MapHeaders, build: Lowering) -> str:
+    return build.processor(node, MapHeadersOperator.of(node.function))
+
+
+def with_headers(node: WithHeaders, build: Lowering) -> str:
+    names = tuple(name for name, _ in node.headers)
+    values = tuple(_header_function(node, name, value, build) for name, value in node.headers)
+    return build.processor(node, WithHeadersOperator(names, values))
+
+
+def _header_function(
+    node: WithHeaders, name: str, value: Expr | HeaderValue, build: Lowering
+) -> Callable[..., HeaderValue]:
+    """Return a function of a record that returns the value of a header."""
+    if not isinstance(value, Expr):
+        raw = header_bytes(value)
+        return lambda *record: raw
+    kind = returned_by(node, value, build.input_types(node))
+    plain = next((reader for reader in READERS if kind in (None, reader, reader | None)), None)
+    if plain is None:
+        raise TopologyError(
+            f"{node} makes the header {name!r} of {value!r}, a {getattr(kind, '__name__', kind)}: a header holds text, "
+            "bytes, an int, a float or a bool; write a function with map_headers()"
+        )
+    return build.record_function(node, value, Takes.RECORD.value)
+
+
 OPERATORS = (
     OperatorDescriptor(node=Filter, types=unchanged, topology=filter_),
-    OperatorDescriptor(node=Map, types=mapped, topology=map_),
-    OperatorDescriptor(node=MapValues, types=values_mapped, topology=map_values),
-    OperatorDescriptor(node=MapBatch, types=batch_mapped, topology=map_batch),
-    OperatorDescriptor(node=FlatMap, types=flat_mapped, topology=flat_map),
-    OperatorDescriptor(node=FlatMapValues, types=values_flat_mapped, topology=flat_map_values),
-    OperatorDescriptor(node=SelectKey, types=rekeyed, topology=select_key),
+    OperatorDescriptor(node=Map, types=map_types, topology=map_),
+    OperatorDescriptor(node=MapValues, types=map_values_types, topology=map_values),
+    OperatorDescriptor(node=MapBatch, types=map_batch_types, topology=map_batch),
+    OperatorDescriptor(node=FlatMap, types=flat_map_types, topology=flat_map),
+    OperatorDescriptor(node=FlatMapValues, types=flat_map_values_types, topology=flat_map_values),
+    OperatorDescriptor(node=SelectKey, types=select_key_types, topology=select_key),
     OperatorDescriptor(node=Peek, types=unchanged, topology=peek),
     OperatorDescriptor(node=Foreach, types=unchanged, topology=foreach),
     OperatorDescriptor(node=Print, types=unchanged, topology=print_),
-    OperatorDescriptor(node=Merge, types=merged, topology=pass_on),
+    OperatorDescriptor(node=Merge, types=merge_types, topology=pass_on),
     OperatorDescriptor(node=Split, types=unchanged, topology=split),
     OperatorDescriptor(node=Branch, types=unchanged, topology=pass_on),
+    OperatorDescriptor(node=MapHeaders, types=unchanged, topology=map_headers),
+    OperatorDescriptor(node=WithHeaders, types=unchanged, topology=with_headers),
 )

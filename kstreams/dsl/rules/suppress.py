@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.graph import Node, WindowedAggregate
@@ -24,10 +22,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
             "or suppress before it"
         )
     suppressed = node.suppressed
-    serdes: dict[str, Any] = {
-        "key": build.key_serde(node, "to hold it back"),
-        "value": build.value_serde(node, "to hold it back"),
-    }
+    serdes = build.serdes(node, "to hold it back")
     build.store(node.store, store_kinds.TIME_ORDERED_BUFFER, Materialized(), **serdes)
     operator = SuppressOperator(
         node.store,
@@ -41,7 +36,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
 
 
 def _close_delay_ms(node: Suppress, build: Lowering) -> int:
-    """How long after their ends the windows that reach this node still take records: the longest of them."""
+    """Return the longest time after its end for which a window before this node takes records."""
     graces = [_grace_ms(upstream) for upstream in build.graph.upstream(node, through=_is_unwindowed)]
     delays = [grace for grace in graces if grace is not None]
     if not delays:
@@ -61,7 +56,7 @@ def _grace_ms(node: Node) -> int | None:
 
 
 def old_values(node: Suppress, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """What was there before an update waits with it."""
+    """Demand old values: the buffer stores them with the updates."""
     tables.send_old_values(parents[0], force=True)
 
 

@@ -1,4 +1,4 @@
-"""Rules of tables grouped by another key: their changes pass an internal topic before they are aggregated."""
+"""Rules of tables grouped by another key: their changes go through an internal topic and are then aggregated."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.tables import Materialization, TableDemands
-from kstreams.dsl.analysis.types import unchanged
-from kstreams.dsl.analysis.types_of_tables import regrouped, table_aggregated
+from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, unchanged
 from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
+from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.operators.stateless import pair_of
 from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
@@ -20,6 +20,25 @@ from kstreams.serdes import ChangeSerde, serde_of
 from kstreams.state import store_kinds
 
 Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
+
+
+def group_by_types(node: TableGroupBy, parents: tuple[Types, ...]) -> Types:
+    key, value = pair_returned_by(node, node.function, parents[0])
+    grouped = node.grouped
+    return Types(TypeOf(grouped.key or key, node), TypeOf(grouped.value or value, node))
+
+
+def aggregate_types(node: TableAggregate, parents: tuple[Types, ...]) -> Types:
+    (parent,) = parents
+    key = parent.key.or_declared(node.key, node)
+    if node.value is not None:
+        return Types(key, TypeOf(node.value, node))
+    if isinstance(node.aggregation, TableReduce):
+        return Types(key, parent.value)
+    if isinstance(node.aggregation, TableCount):
+        return Types(key, TypeOf(int, node))
+    fold = node.aggregation
+    return Types(key, TypeOf(return_type(fold.adder) or return_type(fold.initializer), node))
 
 
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
@@ -63,7 +82,7 @@ def _fold(fold: TableFold) -> Functions:
 
 
 class _NoRow:
-    """Stands for the aggregate of a `reduce` that has no row. A class is itself again in another process."""
+    """Marks the aggregate of a `reduce` over no rows; a class, since an object would not be the same after pickling."""
 
 
 def _no_row() -> object:
@@ -84,14 +103,14 @@ _FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableF
 
 
 def old_values(node: TableGroupBy, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """The old row must be taken from its group."""
+    """Demand old values: an old row is subtracted from its group."""
     tables.send_old_values(parents[0], force=True)
 
 
 OPERATORS = (
-    OperatorDescriptor(node=TableGroupBy, types=regrouped, topology=table_group_by, tables=old_values),
+    OperatorDescriptor(node=TableGroupBy, types=group_by_types, topology=table_group_by, tables=old_values),
     OperatorDescriptor(node=TableRepartition, types=unchanged, topology=table_repartition),
     OperatorDescriptor(
-        node=TableAggregate, types=table_aggregated, topology=table_aggregate, materialization=Materialization.ALWAYS
+        node=TableAggregate, types=aggregate_types, topology=table_aggregate, materialization=Materialization.ALWAYS
     ),
 )

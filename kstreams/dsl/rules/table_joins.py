@@ -9,7 +9,7 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.joins import copartition
-from kstreams.dsl.rules.tables import kept_rows
+from kstreams.dsl.rules.tables import materialized_rows
 from kstreams.expressions import Expr
 from kstreams.processor.operators.joins.table_join import JoinedView, Joiner, TableJoinMergeOperator, TableJoinOperator
 from kstreams.processor.operators.stateless import PassOperator
@@ -26,7 +26,7 @@ def table_join(node: TableJoin, build: Lowering) -> str:
         right = build.view_of_table(node, 1)
         build.set_view(node, JoinedView(left, right, keyed_joiner(node, build), node.left_outer, node.right_outer))
         return build.processor(node, PassOperator(), parents=sides)
-    table_rows = kept_rows(node, node.materialized.name, build)
+    table_rows = materialized_rows(node, node.materialized.name, build)
     return build.processor(node, TableJoinMergeOperator(table_rows), parents=sides, stores=(table_rows.store,))
 
 

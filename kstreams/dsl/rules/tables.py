@@ -1,4 +1,4 @@
-"""Rules between streams and tables, and of the views of a table."""
+"""Rules of the conversions between streams and tables, and of the operators of one table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.tables import Materialization, TableDemands
-from kstreams.dsl.analysis.types import unchanged
-from kstreams.dsl.analysis.types_of_streams import declared
-from kstreams.dsl.analysis.types_of_tables import table_values_mapped
+from kstreams.dsl.analysis.types import TypeOf, Types, declared_types, returned_by, unchanged
 from kstreams.dsl.graph import Function, Node, TableFilter, TableMapValues, TableSource, ToStream, ToTable
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.dsl.lowering import Lowering
@@ -16,6 +14,11 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.operators.tables import rows as op
 from kstreams.state import store_kinds
+
+
+def map_values_types(node: TableMapValues, parents: tuple[Types, ...]) -> Types:
+    kind = node.value or returned_by(node, node.function, parents[0])
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(kind, node))
 
 
 def to_table(node: ToTable, build: Lowering) -> str:
@@ -42,35 +45,35 @@ def table_of_records(
     parents: tuple[str, ...],
     source_topic: str | None = None,
 ) -> str:
-    """The table that the records of `parents` make up, kept if anybody looks into it.
+    """Add the table that the records of `parents` update; it has a store if the table needs one.
 
     Parameters
     ----------
     source_topic : str, optional
-        The topic that its store is restored from, where that is no changelog.
+        The topic from which its store is restored instead of a changelog.
     """
     if not build.has_store(node):
         return build.processor(node, op.UnmaterializedTableSourceOperator(), parents=parents)
-    table_rows = kept_rows(node, node.store, build, source_topic=source_topic)
+    table_rows = materialized_rows(node, node.store, build, source_topic=source_topic)
     return build.processor(node, op.TableSourceOperator(table_rows), parents=parents, stores=(table_rows.store,))
 
 
 def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper, *, skips_empty: bool) -> str:
-    # An update of a versioned table may be one of the past: that it leaves no row says nothing of the present.
+    # An update of a versioned table may be of the past: if it has no row, the latest version may still have one.
     skips_empty = skips_empty and not build.is_versioned(build.parent(node))
     if node.materialized.name is None:
         parent = build.view_of_parent(node)
         if parent is not None:
             build.set_view(node, op.MappedView(parent, mapper))
         return build.processor(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
-    table_rows = kept_rows(node, node.materialized.name, build)
+    table_rows = materialized_rows(node, node.materialized.name, build)
     return build.processor(
         node, op.MaterializedViewOperator(mapper, table_rows, skips_empty), stores=(table_rows.store,)
     )
 
 
-def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.MaterializedRows:
-    """The store of a table, with or without history, into which others look from now on."""
+def materialized_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.MaterializedRows:
+    """Add the store of a table, versioned or not, and the view by which other operators look up its rows."""
     settings = {**settings, **build.serdes(node, "to keep its rows")}
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     versioned = build.is_versioned(node)
@@ -83,11 +86,15 @@ def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.Mate
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:
-    """The user's function or expression, as a function of key, value and timestamp."""
-    live = build.function(node, function, ("key", "value", "timestamp"), build.types[node.name].value)
+    """Return a function or expression of the user as a function of key, value and timestamp."""
+    function_of_row = build.function(node, function, ("key", "value", "timestamp"), build.types[node.name].value)
     if isinstance(function, Expr):
-        return live
-    return (lambda key, value, timestamp: live(key, value)) if with_key else (lambda key, value, timestamp: live(value))
+        return function_of_row
+    return (
+        (lambda key, value, timestamp: function_of_row(key, value))
+        if with_key
+        else (lambda key, value, timestamp: function_of_row(value))
+    )
 
 
 def _accept(predicate: Callable[..., Any]) -> op.Mapper:
@@ -99,24 +106,26 @@ def _refuse(predicate: Callable[..., Any]) -> op.Mapper:
 
 
 def old_values_for_filter(node: TableFilter, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """Old values, if they can be had without a store, spare a filter from forwarding needless tombstones."""
+    """Demand old values if they need no store: with them, a filter forwards no needless tombstones."""
     if tables.send_old_values(parents[0], force=False):
         tables.sending_old_values.add(node.name)
 
 
 OPERATORS = (
-    OperatorDescriptor(node=ToTable, types=declared, topology=to_table, materialization=Materialization.ON_DEMAND),
+    OperatorDescriptor(
+        node=ToTable, types=declared_types, topology=to_table, materialization=Materialization.ON_DEMAND
+    ),
     OperatorDescriptor(node=ToStream, types=unchanged, topology=to_stream),
     OperatorDescriptor(
         node=TableFilter,
-        types=declared,
+        types=declared_types,
         topology=table_filter,
         materialization=Materialization.IF_NAMED,
         tables=old_values_for_filter,
     ),
     OperatorDescriptor(
         node=TableMapValues,
-        types=table_values_mapped,
+        types=map_values_types,
         topology=table_map_values,
         materialization=Materialization.IF_NAMED,
     ),

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kstreams.expressions import merging
 from kstreams.expressions.exactness import Inexact
-from kstreams.expressions.merging import merging
 from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.row_groups import RowGroups
 from kstreams.processor.columns.selected_rows import SelectedRows
