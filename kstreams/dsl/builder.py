@@ -1,4 +1,4 @@
-"""`StreamsBuilder`: where a topology begins, and where it is built."""
+"""`StreamsBuilder`: declares sources and builds the topology."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
 
 
 def check_explicit_names(topology: Topology, generated: Collection[str]) -> None:
-    """Check that the user named everything that outlives a run.
+    """Check that the user named all stores and repartition topics.
 
     Parameters
     ----------
     topology : Topology
     generated : collection of str
-        The names that were made up.
+        The generated names.
 
     Raises
     ------
     TopologyError
-        Lists every store and repartition topic without a name, its operator and the line to name it at.
+        If there are generated names: lists each store and repartition topic with its operator and line.
     """
     unnamed = [*_unnamed_stores(topology, generated), *_unnamed_topics(topology, generated)]
     if unnamed:
@@ -91,27 +91,27 @@ V = TypeVar("V")
 
 
 class SourceOptions(TypedDict, total=False):
-    """Options of every source; see `StreamsBuilder.stream`."""
+    """The options of every source; see `StreamsBuilder.stream`."""
 
     timestamp_extractor: TimestampExtractor | None
     name: str | None
 
 
 class StreamOptions(SourceOptions, total=False):
-    """Further options of the source of a stream."""
+    """The options of the source of a stream."""
 
     offset_reset: OffsetReset | None
     idle: Duration | None
 
 
 class GlobalTableOptions(SourceOptions, total=False):
-    """Further options of the source of a global table."""
+    """The options of the source of a global table."""
 
     materialized: str | Materialized | None
 
 
 class TableOptions(StreamOptions, GlobalTableOptions, total=False):
-    """Options of the source of a table."""
+    """The options of the source of a table."""
 
 
 class StreamsBuilder(FrameSources, SuggestsNames):
@@ -120,9 +120,9 @@ class StreamsBuilder(FrameSources, SuggestsNames):
     Parameters
     ----------
     config : mapping, optional
-        Settings that shape the topology: `default.key.serde`, `default.value.serde`, `default.timestamp.extractor`
-        and `default.dsl.store` ("rocksDB" or "in_memory") stand in where a source or table says nothing;
-        `topology.optimization` names what may be rewritten.
+        Settings of the topology: `default.key.serde`, `default.value.serde`, `default.timestamp.extractor` and
+        `default.dsl.store` ("rocksDB" or "in_memory") are defaults for sources and tables; `topology.optimization`
+        names the optimizations.
 
     Examples
     --------
@@ -173,34 +173,34 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         idle: Duration | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """The records of one topic, several, or all whose names match a pattern.
+        """Read the records of one or more topics, or of all topics whose names match a pattern.
 
         Kafka Streams: `StreamsBuilder.stream(topics, Consumed)`. Streams of the same topics are read once.
 
         Parameters
         ----------
         topics : str, iterable of str, or re.Pattern
-            What to read.
+            Topics to read.
         key, value : type or Serde
-            How bytes become objects.
+            Types of the keys and values.
         timestamp_extractor : callable, optional
             `(record, partition_time_ms) -> event time`: ms or an aware datetime; a negative time drops the record.
             Or `LogAndSkipOnInvalidTimestamp`, `UsePartitionTimeOnInvalidTimestamp`, `WallclockTimestampExtractor`.
-            By default the record's own time, where a negative one is an error (`FailOnInvalidTimestamp`).
+            By default the timestamp of the record; a negative one is an error (`FailOnInvalidTimestamp`).
         offset_reset : {"earliest", "latest", "none"} or timedelta, optional
-            Where to start without a committed offset: at the first record, behind the last, nowhere (an error), or as
-            far back from now as the duration says. Default: `consumer.auto.offset.reset`, else "earliest".
+            Where to start without a committed offset: at the first record, after the last one, nowhere (an error), or
+            at the records of this duration before now. Default: `consumer.auto.offset.reset`, else "earliest".
         idle : timedelta or int (ms), optional
-            After how long without records its stream time goes on with the wall clock, so that what waits for it comes
-            out: windows that emit on close, suppressed updates, rows of outer joins. -1: never. Default:
-            `idle.timeout.ms`, by which event time alone decides, as in Kafka Streams.
+            Time without records after which stream time advances with the wall clock, so that results that wait for
+            it are emitted: of windows that emit on close, of suppress, of outer joins. -1: never. Default:
+            `idle.timeout.ms`, which is off: only event time counts, as in Kafka Streams.
         name : str, optional
             Names the operator.
 
         Raises
         ------
         TopologyError
-            When no topic is given.
+            If there is no topic.
 
         Examples
         --------
@@ -243,14 +243,14 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Any, Any]:
-        """A topic read as the changes of a table: the last value of a key counts, null deletes.
+        """Read a topic as the changes of a table: the last value of a key counts, null deletes.
 
         Kafka Streams: `StreamsBuilder.table(topic, Consumed, Materialized)`. Parameters as for `stream`.
 
         Parameters
         ----------
         materialized : str or Materialized, optional
-            Names the store; without it there is one only if something looks into the table.
+            Names the store; without a name, the table has a store only if an operator looks rows up.
 
         Examples
         --------
@@ -282,14 +282,14 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable[Any, Any]:
-        """A topic that every instance reads completely before it starts, for lookups by any key.
+        """Read a topic into a table of which every instance holds all rows, for lookups by any key.
 
         Kafka Streams: `StreamsBuilder.globalTable(topic, Consumed, Materialized)`. Parameters as for `table`.
 
         Raises
         ------
         TopologyError
-            When a versioned store is asked for.
+            If `materialized` sets a history retention, or settings of a changelog.
 
         Examples
         --------
@@ -321,7 +321,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         Raises
         ------
         TopologyError
-            When it is none: `Stores` makes them.
+            If `builder` is no StoreBuilder; `Stores` returns them.
 
         Examples
         --------
@@ -344,19 +344,19 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         timestamp_extractor: TimestampExtractor | None = None,
         name: str | None = None,
     ) -> StreamsBuilder:
-        """Fill a store in every instance from all partitions of a topic; every processor may read it.
+        """Fill a store in every instance from all partitions of a topic; every processor can read it.
 
-        Kafka Streams: `StreamsBuilder.addGlobalStore`. Every record goes through the processor, those that were there
-        before the start too; it can neither forward nor schedule. The store needs no changelog, and gets none.
+        Kafka Streams: `StreamsBuilder.addGlobalStore`. The processor takes every record, also those before the start;
+        it can neither forward nor schedule. The store has no changelog.
 
         Parameters
         ----------
         store : StoreBuilder
         topic : str
         supplier : callable
-            Makes the processor that keeps the store: its class, or a function.
+            Returns the processor that updates the store: a class or a function.
         key, value : type or Serde
-            Of the topic's records.
+            Types of the records of the topic.
         timestamp_extractor : callable, optional
             `(record, partition_time_ms) -> event time`: ms or an aware datetime.
         name : str, optional
@@ -365,7 +365,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         Raises
         ------
         TopologyError
-            When the supplier makes no processors, or the same one twice.
+            If the supplier does not return a new processor at each call.
 
         Examples
         --------
@@ -388,18 +388,18 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
-        """The topology of all that was declared. Kafka Streams: `build(Properties)`.
+        """Build the topology of all declared operators. Kafka Streams: `build(Properties)`.
 
         Parameters
         ----------
         config : mapping, optional
-            Settings beside those of the builder, such as `topology.optimization`; where both say something, these win.
+            Settings such as `topology.optimization`; they override those of the builder.
 
         Raises
         ------
         TopologyError
-            When sources overlap, or a type is unknown where bytes are needed: names the operator and your line.
-            When `ensure.explicit.internal.resource.naming` is set and something has a generated name.
+            If sources overlap, or a type is unknown that is needed for bytes: names the operator and your line. If
+            `ensure.explicit.internal.resource.naming` is set and a store or topic has a generated name.
         """
         settings = self.config.replace(config)
         graph = merge_sources(source_defaults(self._graph.graph(), settings))
@@ -407,8 +407,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         self._graph.check_names(merges=optimization == "all" or "merge.repartition.topics" in optimization.split(","))
         graph = optimize(graph, optimization)
         in_memory = settings["default.dsl.store"] == "in_memory"
-        kept_in = "memory" if in_memory else "rocksdb"
-        topology = topology_of(graph, self._graph.stores, self._graph.feeds, default_store=kept_in)
+        default_store = "memory" if in_memory else "rocksdb"
+        topology = topology_of(graph, self._graph.stores, self._graph.feeds, default_store=default_store)
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology

@@ -1,4 +1,4 @@
-"""The kinds of windows that come with the package."""
+"""The descriptors of the windows of the package."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _with_end_and_start(inner: Serde, windows: object) -> Serde:
 
 
 def _by_start(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
-    """For emission on close, Kafka Streams' window store still shows what is just expiring: a millisecond more."""
+    """Return the settings; for emission on close one more millisecond, since Kafka Streams still reads that window."""
     return {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
 
 
 def _session_retention(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
-    """For emission on close, what may still grow must not have expired: a millisecond more than in Kafka Streams."""
+    """Return the settings; for emission on close one more millisecond, so that open sessions are not expired."""
     return {"retention_ms": retention_ms + on_close}
 
 

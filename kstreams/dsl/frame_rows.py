@@ -1,4 +1,4 @@
-"""The type of the rows of a DataFrame: a struct with a field for each column, made from its schema as JSON."""
+"""The type of the rows of a DataFrame: a struct with a field per column, from the schema as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from kstreams.errors import TopologyError
 
 CHANGES = ("_change_type", "_commit_version", "_commit_timestamp")
-"""The columns that Delta's change data feed adds."""
+"""The columns that the change data feed of Delta adds."""
 
 _PLAIN: dict[str, Any] = {
     **dict.fromkeys(("string", "char", "varchar"), str),
@@ -25,18 +25,18 @@ _PLAIN: dict[str, Any] = {
 
 
 def row_type(name: str, schema: dict[str, Any]) -> type:
-    """The type of rows of this schema, as Spark's `StructType.jsonValue` gives it.
+    """Return the type of the rows of a schema, as `StructType.jsonValue` of Spark returns it.
 
     Parameters
     ----------
     name : str
-        Of the type.
+        Name of the type.
     schema : dict
 
     Raises
     ------
     TopologyError
-        When a column has a type without a counterpart.
+        If a column has a type without a counterpart.
 
     Examples
     --------

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_type_hints
 
+from kstreams.dsl.frame_rows import row_type
 from kstreams.dsl.graph import Consumed, StreamSource, TableSource
 from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
+from kstreams.errors import TopologyError
+from kstreams.kernel.source_line import declared_at
 from kstreams.processor.topology.feeds import Feed
+from kstreams.serdes import serde_of
+from kstreams.serdes.base import without_none
 
 if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream
     from kstreams.dsl.tables.ktable import KTable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import get_type_hints
-
-from kstreams.dsl.frame_rows import row_type
-from kstreams.errors import TopologyError
-from kstreams.kernel.source_line import declared_at
-from kstreams.serdes import serde_of
-from kstreams.serdes.base import without_none
 
 
 @dataclass(frozen=True, slots=True)
 class FrameColumns:
-    """Which columns of a DataFrame are what.
+    """The columns of a DataFrame with keys and timestamps, the type of its rows, and the partitions of its topic.
 
     Parameters
     ----------
     key : str or None
     timestamp : str or None
     row : type or None
-        What a row becomes; None: made from the schema.
+        The type of values; None creates one from the schema.
     partitions : int or None
     """
 
@@ -43,12 +41,12 @@ class FrameColumns:
     partitions: int | None = None
 
     def feed(self, frame: Any, source: str) -> Feed:
-        """The feed of a source by a DataFrame, or by a function of the session that gives one.
+        """Return the feed of a source by a DataFrame, or by a function of the session that returns one.
 
         Raises
         ------
         TopologyError
-            When it is neither, or has no such columns.
+            If `frame` is neither, or does not have the columns.
         """
         line = declared_at()
         _check_frame(frame, self.row, line)
@@ -93,7 +91,7 @@ def _identifier(name: str) -> str:
 
 
 class FrameSources:
-    """DataFrames as streams and tables."""
+    """The methods that read DataFrames as streams and tables."""
 
     _graph: GraphBuilder
 
@@ -107,32 +105,33 @@ class FrameSources:
         partitions: int | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """The rows of a DataFrame of Spark as records, each once; only the Spark engine runs it.
+        """Read the rows of a DataFrame of Spark as records, each once; only the Spark engine runs it.
 
-        A static DataFrame is read once in the life of the application, a streaming one as it grows. With the columns of
-        Delta's change data feed, rows that are gone are records without a value.
+        The application reads a static DataFrame once, a streaming one as it grows. With the columns of the change data
+        feed of Delta, deleted rows are records without a value.
 
         Parameters
         ----------
         frame : DataFrame or callable
-            Or a function of the session that gives one, such as `ks.spark.delta(path)`; then `row` is needed.
+            A DataFrame, or a function of the session that returns one, such as `ks.spark.delta(path)`; it needs `row`.
         key : str, optional
             The column with the keys.
         timestamp : str, optional
-            The column with event times: timestamps, dates, or milliseconds. Without one, the time of the commit in a
-            change data feed, else the time of reading.
+            The column with event times: timestamps, dates, or milliseconds. By default, the commit time in a change
+            data feed, else the time of reading.
         row : type, optional
             The type of values, with the columns as fields: a msgspec.Struct, dataclass or TypedDict. By default a
             struct with all columns.
         partitions : int, optional
-            Of the internal topic that holds the records; by default those of the topics that it is joined with, else 4.
+            Number of partitions of the internal topic of the records; by default that of the topics with which it is
+            joined, else 4.
         name : str, optional
-            Names the operator, and with it the topic.
+            Names the operator and the topic.
 
         Raises
         ------
         TopologyError
-            When the columns are not there, or have types without a counterpart.
+            If a column is missing or has a type without a counterpart.
         """
         graph = self._graph
         source = graph.names.given_or_next(name, "KSTREAM-SOURCE-")
@@ -152,9 +151,10 @@ class FrameSources:
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Any, Any]:
-        """The rows of a DataFrame of Spark as the changes of a table. Parameters as for `from_dataframe` and `table`.
+        """Read the rows of a DataFrame of Spark as the changes of a table.
 
-        The last row of a key counts. With the columns of Delta's change data feed, a row that is gone deletes its key.
+        Parameters as for `from_dataframe` and `table`. The last row of a key counts. With the columns of the change
+        data feed of Delta, a deleted row deletes its key.
         """
         graph = self._graph
         materialization = Materialized.of(materialized, history=True)

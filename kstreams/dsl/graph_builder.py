@@ -1,4 +1,4 @@
-"""`GraphBuilder`: the logical graph while a user declares it; every handle of a `StreamsBuilder` adds to it."""
+"""`GraphBuilder`: the logical graph while the user declares it; all handles of a `StreamsBuilder` add to it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class HandleTypes(NamedTuple):
-    """The classes of streams and tables, by which handles make one another without importing one another."""
+    """The classes of streams and tables, with which handles create each other without import cycles."""
 
     stream: type[KStream[Any, Any]]
     table: type[KTable[Any, Any]]
 
 
 class GraphBuilder:
-    """The graph in the making: nodes in order of declaration, and the counter of names.
+    """The graph under construction: its nodes in order of declaration, and the counter of names.
 
     Parameters
     ----------
     handles : HandleTypes
-        The classes of the handles that `stream` and `table` make.
+        The classes of the handles that `stream` and `table` return.
     """
 
     def __init__(self, handles: HandleTypes) -> None:
@@ -44,7 +44,7 @@ class GraphBuilder:
         self._repeated: list[str] = []
 
     def add(self, node: N, name: str, parents: tuple[str, ...] = ()) -> N:
-        """Give a node its place; the user's line is that of the call that led here."""
+        """Add a node with its name, its parents, and the line of the user's call."""
         line = declared_at()
         if name in self._nodes:
             existing = self._nodes[name]
@@ -56,7 +56,7 @@ class GraphBuilder:
         return declared
 
     def repartition_of(self, node: Node, topic: str, owner: object) -> Repartition | None:
-        """The repartition of a node through a topic that was added for an aggregation or join."""
+        """Return the repartition of a node through a topic that an aggregation or join has added."""
         of_topic = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
         existing = next((other for other in of_topic if other.parents == (node.name,) and not other.explicit), None)
         if existing is not None and self._owners[existing.name] != owner:
@@ -67,32 +67,32 @@ class GraphBuilder:
         return existing
 
     def own(self, repartition: Repartition, owner: object) -> Repartition:
-        """Note whose repartition it is."""
+        """Store the owner of a repartition."""
         self._owners[repartition.name] = owner
         return repartition
 
     def check_names(self, *, merges: bool) -> None:
-        """Raise a TopologyError where groupings have the same name, and repartitions are not merged."""
+        """Raise a TopologyError if groups have the same name, and repartitions are not merged."""
         if self._repeated and not merges:
             raise TopologyError(self._repeated[0])
 
     def table_repartition_of(self, node: Node, topic: str) -> TableRepartition | None:
-        """The repartition of a grouped table through a topic that an earlier aggregation of it added."""
+        """Return the repartition of a grouped table through a topic that an earlier aggregation has added."""
         repartitions = (other for other in self._nodes.values() if isinstance(other, TableRepartition))
         return next((other for other in repartitions if (other.topic, other.parents) == (topic, (node.name,))), None)
 
     def repartition_required(self, node: Node) -> bool:
-        """Whether the output of a node must be repartitioned before it is grouped or joined."""
+        """Return whether the output of a node must be repartitioned before a grouping or join."""
         return repartition_required(self._nodes, node)
 
     def graph(self) -> LogicalGraph:
-        """What the user said so far."""
+        """Return the graph of the nodes that are declared so far."""
         return LogicalGraph(self._nodes.values())
 
     def stream(self, node: Node) -> KStream[Any, Any]:
-        """The `KStream` of a node."""
+        """Return the `KStream` of a node."""
         return self.handles.stream(self, node)
 
     def table(self, node: Node) -> KTable[Any, Any]:
-        """The `KTable` of a node."""
+        """Return the `KTable` of a node."""
         return self.handles.table(self, node)

@@ -1,4 +1,4 @@
-"""`Handle`: what streams, tables and groupings in the user's hands have in common: a builder and one node."""
+"""`Handle`: the base class of streams, tables and groups in programs of users: a graph builder and a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kstreams.kernel.source_line import declared_at
 
 
 class Handle(SuggestsNames):
-    """Immutable; every operator makes a new one. Two handles of one node are the same stream or table."""
+    """An immutable reference to a node. Two handles of one node are the same stream or table."""
 
     __slots__ = ("_graph", "_node")
 
@@ -23,12 +23,12 @@ class Handle(SuggestsNames):
         self._node = node
 
     def _then(self, node: N, prefix: str, name: str | None, *other_handles: Handle) -> N:
-        """Add an operator that reads this one, and others."""
+        """Add a node that reads this handle and others."""
         parents = (self._node.name, *(other._node.name for other in other_handles))
         return self._graph.add(node, self._graph.names.given_or_next(name, prefix), parents)
 
     def _meets(self, other: object, operator: str, *kinds: type[Handle]) -> None:
-        """Raise a TopologyError unless an operator can take the other handle: one of these kinds, of one builder."""
+        """Raise a TopologyError unless the other handle is of one of these kinds and of the same builder."""
         if not isinstance(other, kinds):
             takes = " or ".join(kind.__name__ for kind in kinds)
             raise TopologyError(f"{operator}() at {declared_at()} takes a {takes}, not {other!r}")
@@ -45,22 +45,22 @@ class Handle(SuggestsNames):
 def repartitioned(
     graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, *, owner: object = None, **settings: Any
 ) -> Repartition:
-    """A repartition after a node.
+    """Return a repartition after a node; add it unless one with this topic exists.
 
     Parameters
     ----------
     prefix : str
         Names the topic: `<application.id>-<prefix>-repartition`.
     grouped : Grouped
-        The declared types of what passes through.
+        The declared types of the records.
     owner : object
-        The handle whose aggregations share a topic that the user named. Where another handle takes the same name,
-        merged repartitions alone make one topic of the two.
+        The handle whose aggregations share a topic with a name of the user. If another handle has the same name, the
+        two need the optimization that merges repartitions.
     """
     topic = repartition_topic(prefix)
     sink, filter_, source = repartition_nodes(graph.names, topic)
     existing = graph.repartition_of(node, topic, owner)
     if existing is not None:
-        return existing  # two aggregations of one named grouping share the topic, as two joins of one stream do
+        return existing  # aggregations of one named group share the topic, as do joins of one stream
     repartition = Repartition(topic=topic, filter=filter_, sink=sink, key=grouped.key, value=grouped.value, **settings)
     return graph.own(graph.add(repartition, source, (node.name,)), owner)

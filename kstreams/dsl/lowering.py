@@ -1,4 +1,4 @@
-"""`Lowering`: adds sources, processors, sinks and stores to a topology; the rule of every node is given it."""
+"""`Lowering`: the topology under construction, to which nodes add sources, processors, sinks and stores."""
 
 from __future__ import annotations
 
@@ -23,33 +23,30 @@ from kstreams.state.api import StoreBuilder, StoreKind
 
 
 def idle_limits(graph: LogicalGraph, node: Node) -> tuple[int | None, ...]:
-    """The `idle=` (ms) of the sources whose records come out of a node, itself included; None: not declared."""
+    """Return the `idle=` (ms) of the sources before a node, itself included; None for a source without one."""
     idle_times: dict[str, int | None] = {}
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        pending += [graph[parent] for parent in part.parents]
-        consumed = getattr(part, "consumed", None)
+    for upstream in graph.upstream(node):
+        consumed = getattr(upstream, "consumed", None)
         if consumed is not None:
-            idle_times[part.name] = consumed.idle_ms
+            idle_times[upstream.name] = consumed.idle_ms
     return tuple(dict.fromkeys(idle_times.values())) or (None,)
 
 
 class Lowering:
-    """A topology in the making, and the facts about the graph it comes from.
+    """The topology under construction, and the facts about its graph.
 
     Parameters
     ----------
     graph : LogicalGraph
-        What the user said, after all passes.
+        The graph after all passes.
     types : mapping of str to Types
-        What flows out of every operator.
+        The types of every operator's output.
     tables : TableFacts
-        What its tables keep and send.
+        The stores and old values of its tables.
     stores : iterable of StoreBuilder
         Stores that the user added.
     default_store : {"rocksdb", "memory"}
-        Where tables that do not say live.
+        Where tables without a setting are stored.
     """
 
     def __init__(
@@ -71,33 +68,33 @@ class Lowering:
         self.with_null_keys = repartitions_with_null_keys(graph)
         self._outputs: dict[str, str] = {}
         self._views: dict[str, TableView] = {}
-        self._keepers: dict[str, Node] = {}
+        self._store_owners: dict[str, Node] = {}
 
     def apply(self, node: Node, rule: Callable[[Any, Lowering], str]) -> None:
-        """Let the rule of a node add what it becomes; its parents were there before."""
+        """Add a node by its rule; its parents were added before."""
         self._current = node
         self._outputs[node.name] = rule(node, self)
 
     # facts
 
     def parent(self, node: Node, position: int = 0) -> Node:
-        """A logical parent."""
+        """Return a parent of a node in the graph."""
         return self.graph[node.parents[position]]
 
     def outputs(self, node: Node) -> tuple[str, ...]:
-        """The topology's nodes that a node reads."""
+        """Return the names of the topology nodes that a node reads."""
         return tuple(self._outputs[parent] for parent in node.parents)
 
     def input_types(self, node: Node, position: int = 0) -> Types:
-        """The types of what comes from a parent."""
+        """Return the types of the output of a parent."""
         return self.types[node.parents[position]]
 
-    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
-        """The serde of a node's keys (or of `types`); an error names what the user can write."""
+    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+        """Return the serde of the keys of a node (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).key, node, "key", purpose)
 
-    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
-        """The serde of a node's values (or of `types`); an error names what the user can write."""
+    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+        """Return the serde of the values of a node (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).value, node, "value", purpose)
 
     def serdes(self, node: Node, purpose: str, types: Types | None = None) -> dict[str, Any]:
@@ -107,9 +104,9 @@ class Lowering:
     def function(
         self, node: Node, function: Function, arguments: tuple[str, ...], result_type: TypeOf | None = None
     ) -> Callable[..., Any]:
-        """The user's function or expression, as a Python function of `arguments` (see `as_function`).
+        """Return a function or expression of the user as a Python function of `arguments` (see `as_function`).
 
-        `result_type` is the type of the returned key or value, as which a `ks.struct` is built.
+        `result_type` is the type of the returned key or value; a `ks.struct` creates an object of this type.
         """
         if not isinstance(function, Expr):
             return function
@@ -123,7 +120,7 @@ class Lowering:
     def record_function(
         self, node: Node, function: Function, arguments: tuple[str, ...], result: TypeOf | None = None
     ) -> Callable[..., Any]:
-        """The same for an operator that takes records of a stream: there an expression may read the current record."""
+        """Return the function for an operator of a stream, in which an expression may read the current record."""
         if not isinstance(function, Expr) or not function.reads_current_record:
             return self.function(node, function, arguments, result)
         return ReadingCurrent(self.function(node, function, (*arguments, "record"), result))
@@ -131,7 +128,7 @@ class Lowering:
     def pair(
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The expressions for a new key and a new value, as Python functions of `arguments`."""
+        """Return the expressions for a new key and a new value as Python functions of `arguments`."""
         (key, value) = pair
         types = self.types[node.name]
         return self.function(node, key, arguments, types.key), self.function(node, value, arguments, types.value)
@@ -139,7 +136,7 @@ class Lowering:
     def record_pair(
         self, node: Node, pair: tuple[Expr, Expr], arguments: tuple[str, ...]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The same for an operator that takes records of a stream."""
+        """Return the functions of `pair` for an operator of a stream."""
         (key, value) = pair
         types = self.types[node.name]
         return (
@@ -148,11 +145,11 @@ class Lowering:
         )
 
     def join_function(self, node: Node, joiner: Expr) -> Callable[[Any, Any, Any], Any]:
-        """A joiner that is an expression, as a Python function of key, left and right value."""
+        """Return an expression that is a joiner as a Python function of key, left and right value."""
         return as_join_function(node, joiner, self.input_types(node), self.input_types(node, 1), self.types[node.name])
 
     def source(self, node: Node, name: str, topics: Iterable[str], **settings: Any) -> str:
-        """Read topics."""
+        """Add a source of topics; return its name."""
         settings.setdefault("idle_ms", idle_limits(self.graph, node))
         return self.topology.add(SourceNode(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
 
@@ -166,7 +163,7 @@ class Lowering:
         stores: tuple[str, ...] = (),
         columns: ColumnForm | None = None,
     ) -> str:
-        """One operator; its name and parents are those of the node unless said otherwise."""
+        """Add a processor, by default with the name and parents of the node; return its name."""
         calls: Calls | None = getattr(node, "calls", None)
         if calls is not None:
             from kstreams.processor.operators.asynchronous.rows import AsyncOperator  # loads asyncio
@@ -178,43 +175,43 @@ class Lowering:
         )
 
     def sink(self, node: Node, name: str, topic: str | Callable[..., str], **settings: Any) -> str:
-        """Write to a topic; `settings` may name other parents than the node's."""
+        """Add a sink of a topic, by default with the parents of the node; return its name."""
         settings.setdefault("parents", self.outputs(node))
         return self.topology.add(SinkNode(name, topic=topic, declared_at=node.declared_at, **settings), node.name)
 
     # tables
 
     def has_store(self, table: Node) -> bool:
-        """Whether a table has a store."""
+        """Return whether a table has a store."""
         return table.name in self.tables.materialized
 
     def sends_old(self, table: Node) -> bool:
-        """Whether a table sends old values."""
+        """Return whether a table sends old values."""
         return table.name in self.tables.sending_old_values
 
     def is_versioned(self, table: Node) -> bool:
-        """Whether the rows of a table have a history that can be looked up."""
+        """Return whether a table is versioned."""
         return table.name in self.tables.versioned
 
     def store(
         self, name: str, kind: StoreKind, materialized: Materialized, *, is_global: bool = False, **settings: Any
     ) -> str:
-        """A store kept as the user said; returns its name. One that mirrors a topic needs no changelog.
+        """Add a store with the settings of the user; return its name. A store restored from a topic has no changelog.
 
         Raises
         ------
         TopologyError
-            When another operator has a store of this name.
+            If another operator has a store of this name.
         """
-        keeper = self._keepers.setdefault(name, self._current)
-        if keeper is not self._current:
-            raise TopologyError(f"{self._current} keeps a store {name!r}, as {keeper} does: give one another name")
-        mirrors = is_global or settings.get("source_topic") is not None
+        owner = self._store_owners.setdefault(name, self._current)
+        if owner is not self._current:
+            raise TopologyError(f"{self._current} keeps a store {name!r}, as {owner} does: give one another name")
+        is_restored_from_topic = is_global or settings.get("source_topic") is not None
         store = StoreBuilder(
             name,
             kind,
             store=materialized.store or self._default_store,
-            logging=materialized.logging and not mirrors,
+            logging=materialized.logging and not is_restored_from_topic,
             caching=materialized.caching,
             changelog_config=materialized.changelog_config,
             queryable=materialized.queryable,
@@ -224,25 +221,25 @@ class Lowering:
         return name
 
     def view_of_parent(self, node: Node, position: int = 0) -> TableView | None:
-        """How to look into a parent that is a table; None when nobody needs to and it keeps nothing."""
+        """Return the view of a parent that is a table; None if the parent has no rows to look up."""
         return self._views.get(node.parents[position])
 
     def view_of_table(self, node: Node, position: int = 0) -> TableView:
-        """How to look into a parent whose rows are kept because of the node."""
+        """Return the view of a parent whose rows the node looks up."""
         view = self.view_of_parent(node, position)
         if view is None:
             raise TopologyError(f"{node} needs the rows of its table, which is not materialized")
         return view
 
     def set_view(self, table: Node, view: TableView) -> None:
-        """Say how to look into a table: its rule does."""
+        """Set the view by which operators look up rows of a table."""
         self._views[table.name] = view
 
 
 def as_join_function(
     node: Node, joiner: Expr, left: Types, right: Types, result: Types
 ) -> Callable[[Any, Any, Any], Any]:
-    """A joiner that is an expression over records of two parents, as a Python function of key, left and right value."""
+    """Return an expression that joins values of two parents as a Python function of key, left and right value."""
     left, right = side_types(node, left, right)
     with naming(node):
         return expressions.as_function(

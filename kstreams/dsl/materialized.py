@@ -1,4 +1,4 @@
-"""`Materialized`: how the store behind a table is named, kept and logged."""
+"""`Materialized`: the name and settings of the store of a table."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from kstreams.kernel.source_line import declared_at
 
 @dataclass(frozen=True, slots=True, init=False)
 class Materialized(Advised, metaclass=Advising):
-    """How the state of a table is kept. Kafka Streams: `Materialized`.
+    """The name and settings of the store of a table. Kafka Streams: `Materialized`.
 
     Parameters
     ----------
     name : str, optional
-        Names the store, so that it can be queried and keeps its name when the topology changes.
+        Name of the store: it can then be queried, and does not change with the topology.
     store : {"rocksdb", "memory"}, optional
-        Where it lives; without it, where `default.dsl.store` says: in RocksDB.
+        Where rows are stored; `default.dsl.store` by default, which is RocksDB.
     caching : bool
-        Whether updates of a key between two commits are forwarded as one.
+        True if the record cache combines the updates of a key between two commits.
     logging : bool or mapping of str to str
-        Whether a changelog topic makes it recoverable; a mapping gives settings of that topic.
+        True if the store has a changelog topic from which it is restored; a mapping has settings of this topic.
     retention : timedelta or int (ms), optional
-        How long windows are kept; at least size + grace. For aggregates by windows alone.
+        How long windows are retained, at least size + grace. Only for aggregates by window.
     history_retention : timedelta or int (ms), optional
-        Makes the store versioned and says how far back it can look. For tables that are no aggregates.
+        Makes the store versioned, with a history of this length. Only for tables that are no aggregates.
     queryable : bool
-        Whether the server of queries (`kstreams.server`) answers questions of the store. Queries in the process need no
-        declaration.
+        True if the query server (`kstreams.server`) may read the store. Queries in the process are always possible.
 
     Raises
     ------
     TopologyError
-        When the name cannot be one.
+        If the name is not valid.
     ValueError
-        When `store` is neither "rocksdb" nor "memory", or a duration is none or negative.
+        If `store` is neither "rocksdb" nor "memory", or a duration is negative.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Materialized(Advised, metaclass=Advising):
         set_field(self, "queryable", queryable)
 
     def named(self, name: str) -> Materialized:
-        """The same under this name, unless it has one."""
+        """Return these settings with a name, unless they have one."""
         if self.name is not None:
             return self
         named = copy(self)
@@ -101,17 +100,17 @@ class Materialized(Advised, metaclass=Advising):
 
     @staticmethod
     def of(materialized: str | Materialized | None, *, windows: bool = False, history: bool = False) -> Materialized:
-        """What stands in `materialized=`: a name, a Materialized, or nothing.
+        """Return the settings for the argument `materialized=`: a name, a Materialized, or None.
 
         Parameters
         ----------
         windows, history : bool
-            Whether the store keeps windows, or can keep the history of its rows: others have no such retention.
+            True if the store holds windows, or may be versioned: other stores have no such retention.
 
         Raises
         ------
         TopologyError
-            When it is none of these, or has a setting that the store does not have.
+            If the argument is of another type, or has a setting that does not apply to the store.
         """
         if not isinstance(materialized, Materialized):
             if not isinstance(materialized, str | None):

@@ -1,4 +1,4 @@
-"""Names of operators, from one counter per builder exactly as Kafka Streams: internal topics are named after them."""
+"""Names of operators, from one counter per builder as in Kafka Streams, since internal topics have these names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}-repartition")
 
 
 def validate_name(name: str) -> str:
-    """The name, if a topic could carry it.
+    """Return the name if it is a valid name of a topic.
 
     Raises
     ------
     TopologyError
-        When it is empty, `.`, `..`, longer than 249 characters, or has others than letters, digits, `.`, `_` and `-`.
+        If it is empty, `.`, `..`, longer than 249 characters, or has other characters than letters, digits, `.`, `_`
+        and `-`.
     """
     if name in {".", ".."} or not _VALID.fullmatch(name):
         raise TopologyError(
@@ -27,7 +28,7 @@ def validate_name(name: str) -> str:
 
 
 def check_topic(topic: object, operator: str) -> None:
-    """Raise a TopologyError, which names the operator and its line, unless a topic may have this name."""
+    """Raise a TopologyError that names the operator and its line, unless the name is valid for a topic."""
     if not isinstance(topic, str):
         raise TopologyError(f"{operator} at {declared_at()} takes the name of a topic, not {topic!r}")
     if topic in {".", ".."} or not _VALID.fullmatch(topic):
@@ -38,7 +39,7 @@ def check_topic(topic: object, operator: str) -> None:
 
 
 class Names:
-    """Hands out names from one counter. An operator takes its number even when the user names it.
+    """Generates names from one counter. An operator takes a number even if the user names it.
 
     Examples
     --------
@@ -50,36 +51,36 @@ class Names:
     def __init__(self) -> None:
         self._next = 0
         self.generated: set[str] = set()
-        """What was made up so far."""
+        """The names that are generated so far."""
 
     def next(self, prefix: str) -> str:
-        """The next generated name."""
+        """Return the next generated name."""
         number = self._next
         self._next += 1
-        return self._made_up(f"{prefix}{number:010d}")
+        return self._generated(f"{prefix}{number:010d}")
 
     def sibling(self, generated: str, prefix: str) -> str:
-        """Another name with the number of a generated one; it takes none itself."""
-        return self._made_up(f"{prefix}{generated[-10:]}")
+        """Return another name with the number of a generated name."""
+        return self._generated(f"{prefix}{generated[-10:]}")
 
     def given_or_next(self, name: str | None, prefix: str) -> str:
-        """The user's name, or the generated one; the number is taken in both cases."""
+        """Return the name of the user, or else a generated one; both take a number."""
         generated = self.next(prefix)
         return generated if name is None else validate_name(name)
 
-    def _made_up(self, name: str) -> str:
+    def _generated(self, name: str) -> str:
         self.generated.add(name)
         return name
 
 
 def repartition_topic(prefix: str) -> str:
-    """The repartition topic of a prefix, without the application id."""
+    """Return the name of a repartition topic, without the application id."""
     validate_name(prefix)
     return prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
 
 
 def repartition_nodes(names: Names, topic: str) -> tuple[str, str, str]:
-    """Names of the sink, the filter and the source around a repartition topic; they always take three numbers."""
+    """Return the names of the sink, filter and source of a repartition topic; they always take three numbers."""
     generated = names.next("KSTREAM-SINK-"), names.next("KSTREAM-FILTER-"), names.next("KSTREAM-SOURCE-")
     if _GENERATED.fullmatch(topic):
         return generated

@@ -1,4 +1,4 @@
-"""The type that the annotation of a function gives for its result; None without one."""
+"""The types in the return annotations of functions; None without an annotation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.serdes.base import without_none
 
 
 def return_type(function: Callable[..., Any]) -> Any:
-    """The annotated return type, without `None`; a class returns itself.
+    """Return the annotated return type without `None`; for a class, the class.
 
     Examples
     --------
@@ -29,17 +29,17 @@ def return_type(function: Callable[..., Any]) -> Any:
 
 
 def return_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Key and value type of a function annotated with `tuple[K, V]`."""
+    """Return the key and value type of a function annotated with `tuple[K, V]`."""
     return _pair(return_type(function))
 
 
 def return_items(function: Callable[..., Any]) -> Any:
-    """The type of the items of a function annotated with `list[T]`, `Iterable[T]` and the like."""
+    """Return the type of the items of a function annotated with `list[T]`, `Iterable[T]` and the like."""
     return _plain(_first(return_type(function)))
 
 
 def return_pairs(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Key and value type of a function annotated with `list[tuple[K, V]]`, `Iterable[tuple[K, V]]` and the like."""
+    """Return the key and value type of a function annotated with `list[tuple[K, V]]` and the like."""
     return _pair(return_items(function))
 
 
@@ -47,7 +47,7 @@ def _return_annotation(function: Callable[..., Any]) -> Any:
     annotated = function if isinstance(function, (types.FunctionType, types.MethodType)) else type(function).__call__
     try:
         return typing.get_type_hints(annotated).get("return")
-    except Exception:  # an annotation that cannot be evaluated says nothing
+    except Exception:  # an annotation that cannot be evaluated counts as none
         return None
 
 

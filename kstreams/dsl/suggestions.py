@@ -29,7 +29,7 @@ _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
     "SessionWindowedCogroupedKStream": (("aggregate(...)", "KTable"),),
     "BranchedKStream": (("default_branch()[name]", "KStream"),),
 }
-"""By handle: which calls lead to which other handles."""
+"""By handle: the calls that return other handles."""
 
 _HANDLES: dict[str, type] = {}
 """Every handle by name: each is a subclass of `SuggestsNames`."""
@@ -62,11 +62,11 @@ _OTHER_WORDS = {
     "key_by": "select_key()",
     "with_serdes": "key= and value= where a type enters or changes",
 }
-"""What other libraries, and older versions, call what is here."""
+"""By names of other libraries and of older versions: what to write."""
 
 
 def missing_attribute(handle: object, name: str) -> AttributeError:
-    """The error for a name that a handle does not have; suggests another, and the calls that lead to it.
+    """Return the error for a name that a handle does not have; it suggests another name, or calls that lead to it.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _suggestion(kind: type, name: str) -> str:
 
 
 def _calls_to(start: str, name: str) -> tuple[str, str] | None:
-    """One call or two to a handle that has a name, and the handle."""
+    """Return one or two calls that lead to a handle with a name, and the handle."""
     pending = deque([("", start)])
     visited = {start}
     while pending:

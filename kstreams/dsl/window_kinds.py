@@ -1,4 +1,4 @@
-"""`WindowKind`: all that is known of one kind of windows, found by its type."""
+"""`WindowKind`: the descriptor of a kind of windows; `register_window_kind` adds one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kstreams.state.api import StoreKind
 from kstreams.windows import Windows
 
 MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, MaterializedRows, Any, bool], Operator]
-"""`(aggregator, merger, kept rows, windows, emits on close) -> operator`; a merger only where windows merge."""
+"""`(aggregator, merger, table rows, windows, emits on close) -> operator`; the merger is None unless windows merge."""
 
 
 def _no_settings(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
@@ -37,39 +37,39 @@ def _no_columns(aggregation: Aggregation, windows: object, on_close: bool) -> Co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowKind:
-    """One kind of windows: all that the package knows of it.
+    """The descriptor of a kind of windows.
 
     Parameters
     ----------
     windows : type
-        The class by which users declare windows; it holds their arithmetic. It needs `retention_ms` (how long a store
-        must keep a window) and `closes_after_ms` (how long after its end a window still takes records).
+        The class by which users declare windows, with their arithmetic. It needs `retention_ms` (how long a store
+        retains a window) and `closes_after_ms` (how long after its end a window takes records).
     key_serde : callable
-        `(serde of the key, windows) -> Serde`: of windowed keys; mostly a `WindowedSerde`. Its `type` is the type of
-        the key behind the aggregation.
+        `(serde of the key, windows) -> Serde` of windowed keys, usually a `WindowedSerde`. Its `type` is the type of
+        the keys of the table.
     store : StoreKind
-        Of the store that keeps the aggregates.
+        The kind of the store of the aggregates.
     operator : callable
-        `(aggregator, merger, kept rows, windows, emits on close) -> Operator`: takes each record into its windows.
+        `(aggregator, merger, table rows, windows, emits on close) -> Operator` that adds each record to its windows.
     view : callable
-        `(name of the store) -> TableView`: how a join looks up the row of a windowed key.
+        `(name of the store) -> TableView` by which a join looks up the row of a windowed key.
     store_settings : callable, default the retention alone
-        `(windows, retention_ms, emits on close) -> mapping`: further fields of the `StoreBuilder`.
+        `(windows, retention_ms, emits on close) -> mapping` of further fields of the `StoreBuilder`.
     needed_retention_ms : callable, default `windows.retention_ms`
-        `(windows) -> int`: the least retention that a user may ask for.
+        `(windows) -> int`: the least retention that a user may set.
     columns : callable, optional
-        `(aggregation, windows, emits on close) -> ColumnForm or None`: the form that works on Arrow columns.
+        `(aggregation, windows, emits on close) -> ColumnForm or None`: the operator on Arrow columns.
     size_ms : callable, optional
-        `(windows) -> int`: the length of every window; None where lengths differ.
+        `(windows) -> int`: the length of every window; None if lengths differ.
     merges : bool
-        Whether windows of one key may become one: then `windowed_by` gives a `SessionWindowedKStream`, whose
-        `aggregate` takes a merger, else a `TimeWindowedKStream`.
+        True if windows of one key may merge: then `windowed_by` returns a `SessionWindowedKStream`, whose `aggregate`
+        takes a merger, else a `TimeWindowedKStream`.
     closes : bool
-        Whether windows end, so that they can be emitted at their close.
+        True if windows close, so that they can be emitted on close.
     caches_on_close : bool
-        Whether the record cache takes part where results are emitted on close.
+        True if the record cache also holds updates of windows that are emitted on close.
     numbers_counts : bool
-        Whether a count that is described but not named takes one number more for its name, as in Kafka Streams.
+        True if a count that is described but not named takes one more number, as in Kafka Streams.
     """
 
     windows: type
@@ -91,7 +91,7 @@ _KINDS: dict[type, WindowKind] = {}
 
 
 def register_window_kind(kind: WindowKind) -> None:
-    """Make a kind of windows known: `windowed_by` then takes them.
+    """Register a kind of windows; `windowed_by` then takes them.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def register_window_kind(kind: WindowKind) -> None:
     Raises
     ------
     TopologyError
-        When its type is registered already.
+        If its type is registered already.
     """
     if kind.windows in _KINDS:
         raise TopologyError(f"{kind.windows.__name__} are registered already")
@@ -108,12 +108,12 @@ def register_window_kind(kind: WindowKind) -> None:
 
 
 def window_kind(windows: Windows) -> WindowKind:
-    """The kind of some windows.
+    """Return the descriptor of the kind of some windows.
 
     Raises
     ------
     TopologyError
-        When it is not registered.
+        If their type is not registered.
 
     Examples
     --------

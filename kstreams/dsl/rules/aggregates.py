@@ -1,4 +1,4 @@
-"""Rule of aggregations by key: what is aggregated becomes an `Aggregator`, where it is kept is said by the node."""
+"""Rule of aggregations by key, and the `Aggregator` of each kind of aggregation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Aggregate: TypeAlias = StreamAggregate | WindowedAggregate
 
 
 class Lowered(NamedTuple):
-    """An aggregation ready to run: its functions, the serde of its state, and its expressions if it is made of them."""
+    """The functions of an aggregation, the serde of its state, and its expressions if it has any."""
 
     aggregator: Aggregator
     state: Serde
     expressions: expressions.Aggregation | None
 
     def kept(self) -> dict[str, Any]:
-        """How a store is to keep the state, and what queries are told of it."""
+        """Return the settings of the store: the serde of the state, and how queries read results."""
         kind = None if self.expressions is None else self.expressions.value_type
         return {"value": self.state, "result": self.aggregator.result, "result_type": kind}
 
@@ -49,13 +49,13 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
 
 
 def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered) -> None:
-    """Let others look into the table, at what they may see of an aggregate."""
+    """Set the view of the table: its rows are the results of the aggregates."""
     result = lowered.aggregator.result
     build.set_view(node, view if result is None else ResultView(view, result))
 
 
 class KnownTypes(Protocol):
-    """What an aggregation asks of the lowering that it is part of."""
+    """The types and serdes that an aggregation reads of the lowering."""
 
     def value_serde(self, node: Node, purpose: str) -> Serde: ...
 
@@ -63,7 +63,7 @@ class KnownTypes(Protocol):
 
 
 def lower(node: Aggregate, build: KnownTypes) -> Lowered:
-    """The functions of an aggregation."""
+    """Return the functions and serde of an aggregation."""
     return _LOWERED[type(node.aggregation)](node, build)
 
 
@@ -81,7 +81,7 @@ def _fold(node: Aggregate, build: KnownTypes) -> Lowered:
 
 
 def gave_nothing(node: Node) -> FirstWarning:
-    """The advice about an aggregator that returns None where there is no aggregate to delete."""
+    """Return the warning about an aggregator that returns None if there is no aggregate to delete."""
     return FirstWarning(
         f"the function of {node} gave None for a key that had no aggregate: nothing is kept. If it changes the "
         "aggregate in place, let it return the aggregate as well."
@@ -89,7 +89,7 @@ def gave_nothing(node: Node) -> FirstWarning:
 
 
 class NoValue:
-    """Stands for the aggregate of a `reduce` that has seen no value. A class is itself again in another process."""
+    """Marks the aggregate of a `reduce` over no values; a class, since pickling would copy an object."""
 
 
 def _no_value() -> object:

@@ -1,4 +1,4 @@
-"""Rule of foreign-key joins: subscriptions travel to the right table's partitions, answers back to the left one's."""
+"""Rule of foreign-key joins: subscriptions are sent to the right table, responses to the left one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PURPOSE = "to join by foreign key"
 
 
 def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
-    """The steps in the order of their numbers: send, receive, answer, resolve."""
+    """Add the processors in order of their numbers: send, receive, respond, resolve."""
     left = build.input_types(node, 0)
     right = build.input_types(node, 1)
     foreign_key = build.key_serde(node, PURPOSE, right)
@@ -60,27 +60,34 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     primary_key = build.key_serde(node, PURPOSE, left)
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     subscriptions = SubscriptionSerde(primary_key)
-    registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
+    registration_settings = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
     _through_topic(
-        node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered
+        node,
+        build,
+        names.registration,
+        1,
+        partitioner=_partitioner(node, node.other_partitioner),
+        **registration_settings,
     )
     build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
     receive = SubscriptionReceiveOperator(names.store, foreign_key, primary_key)
     build.processor(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
-    answer = SubscriptionJoinOperator(view, names.store, foreign_key)
-    build.processor(node, answer, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
-    answer_all = ForeignTableJoinOperator(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
-    build.processor(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
+    respond = SubscriptionJoinOperator(view, names.store, foreign_key)
+    build.processor(node, respond, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
+    respond_to_all = ForeignTableJoinOperator(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
+    build.processor(
+        node, respond_to_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,)
+    )
     responses = ResponseSerde(build.value_serde(node, PURPOSE, right))
-    answered = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}
+    response_settings = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}
     choose = _partitioner(node, node.partitioner) or _recorded_partition
-    _through_topic(node, build, names.response, 0, partitioner=choose, **answered)
+    _through_topic(node, build, names.response, 0, partitioner=choose, **response_settings)
 
 
 def _through_topic(
     node: ForeignKeyJoin, build: Lowering, names: InternalTopicNames, side: int, **written: object
 ) -> None:
-    """Write what goes to a side to a topic, and read it there, beside the topics of that side's table."""
+    """Add an internal topic, its sink and its source; copartition it with the topics of the table on one side."""
     build.topology.add_repartition_topic(repartition_topic(names.topic))
     build.sink(node, names.sink, names.topic, **written)
     build.source(node, names.source, (names.topic,), key=written["key"], value=written["value"])
@@ -89,12 +96,12 @@ def _through_topic(
 
 
 def _recorded_partition(topic: str, key: object, response: SubscriptionResponse, count: int) -> int | None:
-    """An answer goes where the left row came from."""
+    """Return the partition of the left row, to which its response is sent."""
     return response.partition
 
 
 def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Callable[..., int] | None:
-    """The user's partitioner, which knows keys alone and must choose exactly one partition."""
+    """Return a partitioner of the user, which takes keys only and must choose exactly one partition."""
     if partitioner is None:
         return None
 
@@ -108,7 +115,7 @@ def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Calla
 
 
 def _foreign_key(node: ForeignKeyJoin, build: Lowering, right: Types) -> Callable[[Any, Any], Any]:
-    """The user's function or expression, as `foreign_key(key, row)`."""
+    """Return the function or expression of the user as `foreign_key(key, row)`."""
     function = node.foreign_key
     if isinstance(function, Expr):
         return build.function(node, function, ("key", "value"), right.key)
@@ -116,7 +123,7 @@ def _foreign_key(node: ForeignKeyJoin, build: Lowering, right: Types) -> Callabl
 
 
 def both_send_old_values(node: ForeignKeyJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """The old row says what was subscribed to; both tables are looked into."""
+    """Demand old values, which tell the old subscription, and lookups in both tables."""
     for parent in parents:
         tables.send_old_values(parent, force=True)
         tables.look_up(parent)

@@ -1,4 +1,4 @@
-"""Rules of processors written by hand."""
+"""Rules of processors of the user."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kstreams.processor.topology.operator import Operator
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 
 
-def processed(node: Process, parents: tuple[Types, ...]) -> Types:
+def process_types(node: Process, parents: tuple[Types, ...]) -> Types:
     return Types(TypeOf(node.key, node), TypeOf(node.value, node))
 
 
-def values_processed(node: ProcessValues, parents: tuple[Types, ...]) -> Types:
+def process_values_types(node: ProcessValues, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key, TypeOf(node.value, node))
 
 
-def values_transformed(node: TableTransformValues, parents: tuple[Types, ...]) -> Types:
+def transform_values_types(node: TableTransformValues, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(node.value, node))
 
 
-def globally_stored(node: GlobalStore, parents: tuple[Types, ...]) -> Types:
+def global_store_types(node: GlobalStore, parents: tuple[Types, ...]) -> Types:
     return Types(TypeOf(node.consumed.key, node), TypeOf(node.consumed.value, node))
 
 
@@ -70,18 +70,18 @@ def _with_stores(node: Process | TableTransformValues, build: Lowering, operator
 
 
 def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
-    """The stores that a processor uses."""
+    """Return the names of the stores that a processor uses."""
     return tuple(dict.fromkeys((*node.stores, *(store.name for store in node.supplied_stores))))
 
 
 OPERATORS = (
-    OperatorDescriptor(node=Process, types=processed, topology=process),
-    OperatorDescriptor(node=ProcessValues, types=values_processed, topology=process_values),
-    OperatorDescriptor(node=Deduplicate, types=values_processed, topology=process_values),
-    OperatorDescriptor(node=GlobalStore, types=globally_stored, topology=global_store),
+    OperatorDescriptor(node=Process, types=process_types, topology=process),
+    OperatorDescriptor(node=ProcessValues, types=process_values_types, topology=process_values),
+    OperatorDescriptor(node=Deduplicate, types=process_values_types, topology=process_values),
+    OperatorDescriptor(node=GlobalStore, types=global_store_types, topology=global_store),
     OperatorDescriptor(
         node=TableTransformValues,
-        types=values_transformed,
+        types=transform_values_types,
         topology=transform_values,
         materialization=Materialization.IF_NAMED,
     ),

@@ -82,7 +82,7 @@ def _fold(fold: TableFold) -> Functions:
 
 
 class _NoRow:
-    """Marks the aggregate of a `reduce` over no rows; a class, since an object would not be the same after pickling."""
+    """Marks the aggregate of a `reduce` over no rows; a class, since pickling would copy an object."""
 
 
 def _no_row() -> object:

@@ -16,7 +16,7 @@ from kstreams.processor.operators.stateless import PassOperator
 
 
 def table_join(node: TableJoin, build: Lowering) -> str:
-    """Each side looks into the other table; both meet in the node's own name."""
+    """Add a processor per side, which looks up rows of the other table; the node merges their results."""
     copartition(node, build)
     _side(node, build, 0)
     _side(node, build, 1)
@@ -44,7 +44,7 @@ def _side(node: TableJoin, build: Lowering, position: int) -> None:
 
 
 def keyed_joiner(node: TableJoin | ForeignKeyJoin, build: Lowering) -> Joiner:
-    """The joiner as `joiner(key, left, right)`."""
+    """Return the joiner as `joiner(key, left, right)`."""
     joiner = node.joiner
     if isinstance(joiner, Expr):
         return build.join_function(node, joiner)
@@ -56,7 +56,7 @@ def _reversed(joiner: Joiner) -> Joiner:
 
 
 def both_are_looked_up(node: TableJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
-    """Each side looks into the other table; on an outer side, only a row that was there leaves a deletion behind."""
+    """Demand lookups in both tables, and old values of outer sides: only a row that existed can be deleted."""
     for parent, outer in zip(parents, (node.left_outer, node.right_outer), strict=True):
         if outer:
             tables.send_old_values(parent, force=True)

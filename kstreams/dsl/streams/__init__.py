@@ -1,1 +1,1 @@
-"""`KStream`: a handle on a stream of records, and its joins."""
+"""Handles of streams: `KStream` and `BranchedKStream`, and the joins of streams."""

@@ -1,4 +1,4 @@
-"""`BranchedKStream`: a stream that is being split into branches."""
+"""`BranchedKStream`: a stream while it is split into branches."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Chain = Callable[[Any], Any]
-"""What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
+"""A function of the stream of a branch; its result is the branch in the dict, unless it is None."""
 
 
 class Branches(dict[str, T]):
-    """The branches of a split by name; a name that there is not is answered with those that there are.
+    """The branches of a split by name; the error for an unknown name lists the branches.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Branches(dict[str, T]):
 
 
 class BranchedKStream(SuggestsNames, Generic[K, V]):
-    """Collects branches; `default_branch()` or `no_default_branch()` gives them. Kafka Streams: `BranchedKStream`.
+    """Collects branches; `default_branch()` or `no_default_branch()` returns them. Kafka Streams: `BranchedKStream`.
 
     Examples
     --------
@@ -105,26 +105,26 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
         function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
         consumer: Callable[[KStream[K, V]], Any] | None = None,
     ) -> BranchedKStream[K, V]:
-        """Records for which `predicate(key, value)` is the first to hold.
+        """Add a branch of the records for which `predicate(key, value)` is the first true predicate.
 
         Kafka Streams: `branch(predicate, Branched)`.
 
         Parameters
         ----------
         with_record : bool
-            Whether the predicate takes the whole record: a `RecordWithMetadata`.
+            True if the predicate takes the whole record: a `RecordWithMetadata`.
         name : str, optional
-            Its name after the prefix; its position (1, 2, ...) by default.
+            Name of the branch after the prefix; by default its position (1, 2, ...).
         function : callable, optional
-            Gets the branch; what it returns stands in the result, or nothing if it returns None.
+            Takes the stream of the branch; its result is the branch in the dict, unless it is None.
             Kafka Streams: `Branched.withFunction`.
         consumer : callable, optional
-            Gets the branch, which then does not stand in the result. Kafka Streams: `Branched.withConsumer`.
+            Takes the stream of the branch, which the dict then omits. Kafka Streams: `Branched.withConsumer`.
 
         Raises
         ------
         TopologyError
-            When both are given.
+            If there are both a function and a consumer.
         """
         branch = (
             node_function(predicate, with_record=with_record),
@@ -140,18 +140,18 @@ class BranchedKStream(SuggestsNames, Generic[K, V]):
         function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
         consumer: Callable[[KStream[K, V]], Any] | None = None,
     ) -> dict[str, KStream[K, V]]:
-        """All branches by name, the last one with the records for which no predicate holds.
+        """Add a branch of the records for which no predicate is true, and return all branches by name.
 
         Parameters as for `branch`.
         """
         return self._build((self._next_name(name or "0"), _chain(function, consumer)))
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
-        """All branches by name; records for which no predicate holds are dropped."""
+        """Return all branches by name; drop the records for which no predicate is true."""
         return self._build()
 
     def _next_name(self, suffix: str) -> str:
-        self._stream._graph.names.next("KSTREAM-BRANCH-")  # a branch takes a number that its name does not show
+        self._stream._graph.names.next("KSTREAM-BRANCH-")  # Kafka Streams counts branches, also named ones
         return validate_name(self._prefix + suffix)
 
     def _build(self, *default: tuple[str, Chain | None]) -> dict[str, KStream[K, V]]:

@@ -1,10 +1,14 @@
-"""Declares the joins of a stream: the repartitions before, the nodes, and the names of processors and stores."""
+"""Declares the joins of a stream: their repartitions, their nodes, and the names of processors and stores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kstreams.dsl.analysis.key_types import check_keys
+from kstreams.dsl.analysis.types import TypeOf, naming, result_type_of
 from kstreams.dsl.graph import Function, Grouped, Typing
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
@@ -19,7 +23,7 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.errors import TopologyError
-from kstreams.expressions import Expr
+from kstreams.expressions import Expr, gives_struct
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.kernel.source_line import declared_at
 from kstreams.windows import JoinWindows
@@ -28,13 +32,10 @@ if TYPE_CHECKING:
     from kstreams.dsl.streams.kstream import KStream
     from kstreams.dsl.tables.global_ktable import GlobalKTable
     from kstreams.dsl.tables.ktable import KTable
-from kstreams.dsl.analysis.key_types import check_keys
-from kstreams.dsl.analysis.types import TypeOf, naming, result_type_of
-from kstreams.expressions import gives_struct
 
 
 def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> None:
-    """Raise a TopologyError when the keys of two sides, or those that the join declares, are never equal."""
+    """Raise a TopologyError if the keys of two sides, or the keys that the join declares, are never equal."""
     place = f"{join} at {declared_at()}"
     keys = [types_of(side._graph, side._node).key for side in (left, right)]
     check_keys(place, *keys)
@@ -43,7 +44,10 @@ def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> Non
 
 
 def check_selected(join: str, selector: Function, left: Handle, right: Handle) -> None:
-    """The same for a join by what a function of the left side gives; a `ks.struct` is built as the right side's key."""
+    """Raise a TopologyError if the keys that a function of the left side returns never equal those of the right side.
+
+    A `ks.struct` is not checked: it is created as the type of the right key.
+    """
     place = f"{join} at {declared_at()}"
     key = types_of(right._graph, right._node).key
     with naming(place):
@@ -52,59 +56,62 @@ def check_selected(join: str, selector: Function, left: Handle, right: Handle) -
         check_keys(place, TypeOf(kind, left._node), key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What the user declares about a join: the joiner, types and names."""
+    """The arguments of a join, except for the other side; see `KStream.join`."""
 
     joiner: Function
+    windows: JoinWindows | None = None
+    key_selector: Function | None = None
     with_key: bool = False
+    with_mapped_key: bool = False
     key: Typing = None
     value: Typing = None
     other_value: Typing = None
     name: str | None = None
     store_name: str | None = None
     grace: Duration | None = None
-    with_mapped_key: bool = False
 
 
-_OPTIONS = {
-    "KStream": ("windows", "store_name", "key", "other_value"),
-    "KTable": ("grace", "key", "other_value"),
-    "GlobalKTable": ("key_selector", "with_mapped_key"),
+_TAKEN_BY = {
+    "windows": ("KStream",),
+    "key_selector": ("GlobalKTable",),
+    "store_name": ("KStream",),
+    "grace": ("KTable",),
+    "key": ("KStream", "KTable"),
+    "other_value": ("KStream", "KTable"),
+    "with_mapped_key": ("GlobalKTable",),
 }
-"""Which options belong to a join with what."""
+"""By option: the handles with which a join takes it."""
 
 
-def refuse_options(other: Handle, joined: Joined, **refused: object) -> None:
-    """Raise a TopologyError for an option that a join with `other` does not know."""
-    refused |= {"store_name": joined.store_name, "grace": joined.grace}
-    refused |= {"key": joined.key, "other_value": joined.other_value}
-    refused |= {"with_mapped_key": joined.with_mapped_key or None}
+def refuse_options(other: Handle, joined: Joined) -> None:
+    """Raise a TopologyError for an option that a join with `other` does not take."""
     kind = type(other).__name__
-    for option, value in refused.items():
-        if value is not None and option not in _OPTIONS[kind]:
-            owner = next(owner for owner, options in _OPTIONS.items() if option in options)
+    for option, owners in _TAKEN_BY.items():
+        value = getattr(joined, option)
+        if value is not None and value is not False and kind not in owners:
             raise TopologyError(
-                f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owner}: "
+                f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owners[0]}: "
                 "leave it out"
             )
 
 
 def _left_value(left: Handle, joined: Joined) -> Typing:
-    """The type of this side's values where nothing else says it: that of the result."""
+    """Return the type of the left values if nothing else declares it: that of the result."""
     return joined.value if types_of(left._graph, left._node).value.kind is None else None
 
 
 def join_streams(
     left: KStream[Any, Any],
     right: KStream[Any, Any],
-    windows: JoinWindows | None,
     joined: Joined,
     *,
     left_outer: bool,
     right_outer: bool,
 ) -> StreamJoin:
-    """Declare a windowed join; sides whose key was changed are repartitioned first."""
+    """Declare a windowed join; sides whose keys were changed are repartitioned first."""
+    windows = joined.windows
     if windows is None:
         raise TopologyError(
             f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
@@ -117,17 +124,19 @@ def join_streams(
     other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
     names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
     merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
-    fields: dict[str, Any] = {
-        "joiner": joined.joiner,
-        "with_key": joined.with_key,
-        "windows": windows,
-        "names": names,
-        "key": joined.key,
-        "value": value,
-        "other_value": joined.other_value,
-        "result": joined.value,
-    }
-    node = OuterStreamJoin(right_outer=right_outer, **fields) if left_outer else StreamJoin(**fields)
+    node_type: Callable[..., StreamJoin] = StreamJoin
+    if left_outer:
+        node_type = partial(OuterStreamJoin, right_outer=right_outer)
+    node = node_type(
+        joiner=joined.joiner,
+        with_key=joined.with_key,
+        windows=windows,
+        names=names,
+        key=joined.key,
+        value=value,
+        other_value=joined.other_value,
+        result=joined.value,
+    )
     return graph.add(node, merge, (this.name, other.name))
 
 
@@ -138,14 +147,14 @@ def _prefix(side: KStream[Any, Any], name: str | None, which: str) -> str:
 def stream_join_names(
     names: Names, name: str | None, store_name: str | None, *, left_outer: bool, right_outer: bool
 ) -> StreamJoinNames:
-    """The names that Kafka Streams gives the steps and stores of a join.
+    """Return the names that Kafka Streams gives the processors and stores of a join.
 
     Examples
     --------
-    >>> found = stream_join_names(Names(), None, None, left_outer=True, right_outer=False)
-    >>> found.other_join, found.this_store
+    >>> names = stream_join_names(Names(), None, None, left_outer=True, right_outer=False)
+    >>> names.other_join, found.this_store
     ('KSTREAM-OUTEROTHER-0000000003', 'KSTREAM-JOINTHIS-0000000002-store')
-    >>> found.outer_store
+    >>> names.outer_store
     'KSTREAM-OUTERSHARED-0000000002-store'
     """
     if store_name is not None:
@@ -175,8 +184,10 @@ def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:
     return names.given_or_next(None if name is None else f"{name}{suffix}", prefix)
 
 
-def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool) -> StreamTableJoin:
-    """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
+def join_table(
+    stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joined, *, left_outer: bool
+) -> StreamTableJoin:
+    """Declare a join with a table; a stream whose keys were changed is repartitioned first."""
     grace_ms = None if joined.grace is None else to_ms(joined.grace)
     if grace_ms is not None and grace_ms < 0:
         raise TopologyError(f"the join at {declared_at()} cannot wait for a negative time: grace={joined.grace}")
@@ -185,8 +196,8 @@ def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joine
     prefix = stream._node.name if joined.name is None else joined.name
     placed = stream._placed(prefix, Grouped(key=joined.key, value=value))
     graph = stream._graph
-    name = graph.names.given_or_next(joined.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
-    node = (LeftStreamTableJoin if left else StreamTableJoin)(
+    name = graph.names.given_or_next(joined.name, "KSTREAM-LEFTJOIN-" if left_outer else "KSTREAM-JOIN-")
+    node = (LeftStreamTableJoin if left_outer else StreamTableJoin)(
         joiner=joined.joiner,
         with_key=joined.with_key,
         grace_ms=grace_ms,
@@ -201,12 +212,12 @@ def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joine
 def join_global_table(
     stream: KStream[Any, Any],
     table: GlobalKTable[Any, Any],
-    key_selector: Function | None,
     joined: Joined,
     *,
-    left: bool,
+    left_outer: bool,
 ) -> GlobalTableJoin:
-    """Declare a lookup in a global table, by any key."""
+    """Declare a join with a global table by any key."""
+    key_selector = joined.key_selector
     if key_selector is None:
         raise TopologyError(
             f"the join with a global table at {declared_at()} needs key_selector=: which key of the table a record has"
@@ -217,12 +228,12 @@ def join_global_table(
             f"the joiner of the join with a global table at {declared_at()} is an expression, which reads the values "
             "alone: leave with_mapped_key=True out, or give a function (key, mapped_key, left, right)"
         )
-    node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
+    node = (LeftGlobalTableJoin if left_outer else GlobalTableJoin)(
         key_selector=key_selector,
         joiner=joined.joiner,
         with_key=joined.with_key,
         with_mapped_key=joined.with_mapped_key,
         result=joined.value,
     )
-    # Kafka Streams calls inner and left ones alike.
+    # Kafka Streams gives inner and left joins the same name.
     return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)

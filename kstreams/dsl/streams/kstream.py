@@ -1,4 +1,4 @@
-"""`KStream`: a stream of records, each standing for itself."""
+"""`KStream`: a stream of independent records."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ VR = TypeVar("VR")
 
 
 class JoinOptions(TypedDict, total=False):
-    """Options of every join; see `join`."""
+    """The options of every join; see `join`."""
 
     windows: JoinWindows | None
     key: Typing
@@ -88,16 +88,16 @@ class JoinOptions(TypedDict, total=False):
 
 
 class LookupOptions(JoinOptions, total=False):
-    """Options of a join that may look into a table."""
+    """The options of a join with a stream or a table."""
 
     grace: Duration | None
 
 
 class KStream(Handle, Generic[K, V]):
-    """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
+    """A stream of records. Each operator returns a new stream; nothing runs before the application starts.
 
-    Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`). Functions
-    may be `async def`: see `map_values`.
+    Kafka Streams: `KStream`. Most operators take an expression (`ks.value + 1`) in place of a function. Functions may
+    be `async def`: see `map_values`.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, V]:
-        """The records for which `predicate(key, value)` holds. Kafka Streams: `filter`.
+        """Forward the records for which `predicate(key, value)` is true. Kafka Streams: `filter`.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, V]:
-        """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+        """Forward the records for which `predicate(key, value)` is false. Kafka Streams: `filterNot`.
 
         Examples
         --------
@@ -209,7 +209,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, V]:
-        """The same records, after `function(key, value)` has seen each. Kafka Streams: `peek`.
+        """Call `function(key, value)` for each record, and forward the record. Kafka Streams: `peek`.
 
         Examples
         --------
@@ -325,16 +325,16 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
-        """A new key and value for each record: `function(key, value) -> (key, value)`. Kafka Streams: `map`.
+        """Set a new key and value for each record: `function(key, value) -> (key, value)`. Kafka Streams: `map`.
 
-        A later grouping or join repartitions. Where only values change, `map_values` spares that.
+        A later grouping or join repartitions. If only values change, `map_values` avoids this.
 
         Parameters
         ----------
         function : callable or pair of expressions
-            Gives the new key and value, or one expression for each.
+            Returns the new key and value; or one expression for each.
         key, value : type or Serde, optional
-            Where the function's return annotation does not say.
+            Types of the new key and value, if the function has no return annotation.
 
         Examples
         --------
@@ -422,7 +422,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
-        """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`.
+        """Replace each record by any number of records: `function(key, value)` returns pairs. Kafka Streams: `flatMap`.
 
         Examples
         --------
@@ -490,7 +490,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, V]:
-        """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`.
+        """Set a new key for each record: `function(key, value)`. Kafka Streams: `selectKey`.
 
         Examples
         --------
@@ -589,26 +589,26 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, Any]:
-        """A new value for each record: `function(value)`. Kafka Streams: `mapValues`.
+        """Set a new value for each record: `function(value)`. Kafka Streams: `mapValues`.
 
         Parameters
         ----------
         function : callable or expression
-            Of the value; with `with_key=True`, of key and value.
+            `value -> new value`; with `with_key=True`, `(key, value) -> new value`.
         with_record : bool
-            Whether the function takes the whole record instead, which has headers, timestamp, topic, partition and
-            offset as well: a `RecordWithMetadata`.
+            True if the function takes the whole record, with headers, timestamp, topic, partition and offset: a
+            `RecordWithMetadata`.
         value : type or Serde, optional
-            The type of the new value, where the function's return annotation does not say.
+            Type of the new value, if the function has no return annotation.
         name : str, optional
             Names the operator.
         concurrency : int, optional
-            Of an async function: most calls of one task at once; `async.concurrency` by default.
+            Maximum number of calls of an async function that a task makes at once; `async.concurrency` by default.
         timeout : timedelta or int (ms), optional
-            Of an async function: after how long a call fails; `async.timeout.ms` by default.
+            Time after which a call of an async function fails; `async.timeout.ms` by default.
         ordered : bool or "by_key", optional
-            Of an async function: whether results go on in the order of their records, as those of a plain function do
-            (the default); "by_key" keeps the order of the records of each key, False none.
+            Order in which the results of an async function are forwarded: that of all records (True, the default),
+            that of the records of each key ("by_key"), or that in which calls end (False).
 
         Examples
         --------
@@ -620,10 +620,10 @@ class KStream(Handle, Generic[K, V]):
 
         >>> shouted = words.map_values(lambda word: f"{word.value} of {word.topic}", with_record=True, value=str)
 
-        A call that waits for something else lets others go on meanwhile:
+        While a call waits, other calls continue:
 
         >>> async def language(word: str) -> str:
-        ...     return "en"  # what a service answers
+        ...     return "en"  # the answer of a service
         >>> languages = words.map_values(language, concurrency=50, timeout=2_000)
         """
         node = MapValues(
@@ -724,7 +724,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, Any]:
-        """Any number of new values for each record: `function(value)` gives them. Kafka Streams: `flatMapValues`.
+        """Replace each value by any number of values: `function(value)` returns them. Kafka Streams: `flatMapValues`.
 
         Examples
         --------
@@ -751,34 +751,34 @@ class KStream(Handle, Generic[K, V]):
         with_timestamp: bool = False,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """A new value for each record, from a function over batches of records, such as a model that scores them.
+        """Set a new value for each record by a function of batches of records, such as a model.
 
-        In Kafka Streams one writes a processor that gathers records. Results, and their order, are those of
-        `map_values` with a function that works row by row; a batch holds what is there anyway, nothing waits for it to
-        fill. When the function fails, it is called for each record of the batch alone. A value that no column takes,
-        such as an int beyond 64 bits, fails alone; one of another type than those beside it is in a batch of its own.
+        In Kafka Streams, one writes a processor that buffers records. Results and their order are those of `map_values`
+        with a function of one row. A batch holds the records that are available; it does not wait for more. If the
+        function fails, it is called again for each record of the batch. A value that fits no column, such as an int
+        beyond 64 bits, fails alone; a value of another type than its neighbours is in a batch of its own.
 
         Parameters
         ----------
         function : callable
-            Takes a table or frame, gives as many rows: a column, a list, or a table whose columns are the fields of
-            `value`; `pd.NA` and `NaT` are null. A value with named fields comes as a column for each, any other as the
-            column "value"; where a record has no value, there are nulls.
+            Takes a table or frame and returns as many rows: a column, a list, or a table whose columns are the fields
+            of `value`; `pd.NA` and `NaT` are null. A value with named fields has one column per field, any other value
+            the column "value"; a record without a value has nulls.
         value : type or Serde
-            Of the new values.
+            Type of the new values.
         format : {"arrow", "polars", "pandas"}
-            What the function takes: `pyarrow.Table`, `polars.DataFrame` or `pandas.DataFrame`.
+            Type of a batch: `pyarrow.Table`, `polars.DataFrame` or `pandas.DataFrame`.
         max_rows : int
-            Most records of a batch.
+            Maximum number of records of a batch.
         with_key, with_timestamp : bool
-            Whether there are columns "key" and "timestamp" (int64, ms) too.
+            True if there are columns "key" and "timestamp" (int64, ms) too.
         name : str, optional
             Names the operator.
 
         Raises
         ------
         TopologyError
-            When the format's library is not installed, or `max_rows` is not positive.
+            If the library of the format is not installed, or `max_rows` is not positive.
 
         Examples
         --------
@@ -811,18 +811,18 @@ class KStream(Handle, Generic[K, V]):
     def map_headers(
         self, function: Callable[..., Any], *, with_record: bool = False, name: str | None = None
     ) -> KStream[K, V]:
-        """New headers for each record: `function(headers)`.
+        """Set new headers for each record: `function(headers)`.
 
-        In Kafka Streams one writes a processor that calls `context.forward(record.withHeaders(...))`. What follows has
-        the new headers; where the stream goes on beside this operator, it has the old ones.
+        In Kafka Streams, one writes a processor that calls `context.forward(record.withHeaders(...))`. Operators after
+        this one see the new headers, other readers of the stream the old ones.
 
         Parameters
         ----------
         function : callable
-            Takes the headers, a tuple of pairs of name and bytes; gives the new ones, as pairs or as a mapping. Values
-            that are text or numbers are written as UTF-8 text.
+            Takes the headers, a tuple of pairs of name and bytes, and returns pairs or a mapping. Text and numbers are
+            written as UTF-8 text.
         with_record : bool
-            Whether the function takes the whole record instead: a `RecordWithMetadata`.
+            True if the function takes the whole record: a `RecordWithMetadata`.
 
         Examples
         --------
@@ -841,22 +841,22 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         **named: Expr | HeaderValue,
     ) -> KStream[K, V]:
-        """The same records with more headers, in the place of those of the same names.
+        """Add headers to each record, in place of headers of the same names.
 
         Parameters
         ----------
         headers : mapping, optional
-            By names that are no keywords, such as `{"trace-id": ks.col("trace")}`.
+            Headers whose names are no keywords, such as `{"trace-id": ks.col("trace")}`.
         name : str, optional
             Names the operator. A header called "name" is given in the mapping.
         **named : expression or value
-            What each header is made of: text, bytes, an int, a float, a bool or None, or an expression that gives one.
-            Text and numbers are written as UTF-8 text; null is a header without a value, as Kafka has it.
+            Value of each header: text, bytes, an int, a float, a bool, None, or an expression for one of these. Text
+            and numbers are written as UTF-8 text; None is a header without a value, as in Kafka.
 
         Raises
         ------
         TopologyError
-            When there is no header, or one is made of something else.
+            If there is no header, or a value of another type.
 
         Examples
         --------
@@ -873,17 +873,17 @@ class KStream(Handle, Generic[K, V]):
         if not values:
             raise TopologyError(f'{place} needs a header: as team="billing", or as {{"trace-id": ks.col("trace")}}')
         for header, value in values.items():
-            _check(place, header, value)
+            _check_header(place, header, value)
         node = WithHeaders(headers=tuple(values.items()))
         return self._graph.stream(self._then(node, "KSTREAM-WITHHEADERS-", name))
 
     def drop_headers(self, *names: str, name: str | None = None) -> KStream[K, V]:
-        """The same records without the headers of some names.
+        """Remove the headers of some names from each record.
 
         Raises
         ------
         TopologyError
-            When there is no name, or one is no text.
+            If there is no name, or a name that is no text.
 
         Examples
         --------
@@ -918,9 +918,9 @@ class KStream(Handle, Generic[K, V]):
         label : str, optional
             The name of this stream's operator by default.
         mapper : callable, optional
-            `(key, value) -> what to print` behind the label.
+            `(key, value) -> text` after the label.
         file : path or text file, optional
-            Where lines are appended; standard output by default.
+            File to which lines are appended; standard output by default.
 
         Examples
         --------
@@ -931,7 +931,7 @@ class KStream(Handle, Generic[K, V]):
         self._then(Print(label=label or self._node.name, mapper=mapper, file=file), "KSTREAM-PRINTER-", name)
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """The records of both streams, in no order between them. Kafka Streams: `merge`.
+        """Merge the records of two streams, without an order between the streams. Kafka Streams: `merge`.
 
         Examples
         --------
@@ -949,7 +949,7 @@ class KStream(Handle, Generic[K, V]):
         Parameters
         ----------
         name : str, optional
-            In front of the branches' names.
+            Prefix of the names of the branches.
 
         Examples
         --------
@@ -970,14 +970,14 @@ class KStream(Handle, Generic[K, V]):
         partitioner: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """The same records after a trip through an internal topic. Kafka Streams: `repartition(Repartitioned)`.
+        """Write the records to an internal topic and read them again. Kafka Streams: `repartition(Repartitioned)`.
 
         Parameters
         ----------
         key, value : type or Serde, optional
-            Where they are not known.
+            Types of the key and value, if they are not known.
         partitions : int, optional
-            How many the topic must have; as many as what comes in by default.
+            Number of partitions of the topic; by default that of the input.
         partitioner : callable, optional
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
         name : str, optional
@@ -986,7 +986,7 @@ class KStream(Handle, Generic[K, V]):
         Raises
         ------
         TopologyError
-            When there is to be no partition.
+            If `partitions` is less than 1.
 
         Examples
         --------
@@ -1009,14 +1009,14 @@ class KStream(Handle, Generic[K, V]):
         partitioner: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write to a topic. Kafka Streams: `to(topic, Produced)`.
+        """Write the records to a topic. Kafka Streams: `to(topic, Produced)`.
 
         Parameters
         ----------
         topic : str, callable or expression
-            Its name, or `(key, value, RecordContext) -> name`; the topics must exist.
+            Name of the topic, or `(key, value, RecordContext) -> name`; the topics must exist.
         key, value : type or Serde, optional
-            Where they are not known.
+            Types of the key and value, if they are not known.
         partitioner : callable, optional
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
 
@@ -1040,7 +1040,7 @@ class KStream(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The stream read as the changes of a table: null deletes. Kafka Streams: `toTable`.
+        """Read the stream as the changes of a table: a null value deletes the row. Kafka Streams: `toTable`.
 
         Examples
         --------
@@ -1058,14 +1058,14 @@ class KStream(Handle, Generic[K, V]):
     def group_by_key(
         self, *, key: Typing = None, value: Typing = None, name: str | None = None
     ) -> KGroupedStream[K, V]:
-        """Group by the key as it is; repartitions only if the key was changed. Kafka Streams: `groupByKey(Grouped)`.
+        """Group by the current key; repartition only if keys were changed. Kafka Streams: `groupByKey(Grouped)`.
 
         Parameters
         ----------
         key, value : type or Serde, optional
-            Where they are not known.
+            Types of the key and value, if they are not known.
         name : str, optional
-            Names the repartition topic, if there is one.
+            Names the repartition topic.
 
         Examples
         --------
@@ -1126,9 +1126,9 @@ class KStream(Handle, Generic[K, V]):
         value: Typing = None,
         name: str | None = None,
     ) -> KGroupedStream[Any, V]:
-        """Group by a new key, `selector(key, value)`; repartitions. Kafka Streams: `groupBy(selector, Grouped)`.
+        """Group by a new key, `selector(key, value)`, and repartition. Kafka Streams: `groupBy(selector, Grouped)`.
 
-        Parameters as for `group_by_key`; `name` names the operator as well. With `with_record=True` the selector takes
+        Parameters as for `group_by_key`; `name` also names the operator. With `with_record=True`, the selector takes
         the whole record.
 
         Examples
@@ -1153,22 +1153,22 @@ class KStream(Handle, Generic[K, V]):
         value: Typing = None,
         name: str | None = None,
     ) -> KStream[K2, V2]:
-        """What a processor of your own forwards. Kafka Streams: `process`.
+        """Pass each record to a processor of your own. Kafka Streams: `process`.
 
         Parameters
         ----------
         supplier : callable
-            Makes the processor, a new one at each call: its class, or a function.
+            Returns a new processor at each call: a class or a function.
         stores : iterable of str
-            Names of the state stores it uses, added by `StreamsBuilder.add_state_store`; those that the supplier
-            brings along need not be named.
+            Names of the state stores that it uses, added by `StreamsBuilder.add_state_store`; stores of the supplier
+            need not be named.
         key, value : type or Serde, optional
-            Of what it forwards.
+            Types of the forwarded records.
 
         Raises
         ------
         TopologyError
-            When the supplier makes no processors, or the same one twice.
+            If the supplier does not return a new processor at each call.
 
         Examples
         --------
@@ -1195,9 +1195,9 @@ class KStream(Handle, Generic[K, V]):
         value: Typing = None,
         name: str | None = None,
     ) -> KStream[K, V2]:
-        """What a processor of your own forwards, each record under the key it came with.
+        """Pass each record to a processor of your own that cannot change keys. Kafka Streams: `processValues`.
 
-        Kafka Streams: `processValues`. Parameters as for `process`; behind it nothing needs to be repartitioned.
+        Parameters as for `process`; no repartition is needed after it.
 
         Examples
         --------
@@ -1216,21 +1216,21 @@ class KStream(Handle, Generic[K, V]):
         return KStream(self._graph, self._then(node, "KSTREAM-PROCESSVALUES-", name))
 
     def apply(self, operator: Node, *, name: str | None = None) -> KStream[Any, Any]:
-        """What an operator of your own makes of the records: see `kstreams.dsl.operator.register`.
+        """Apply an operator of your own; see `kstreams.dsl.operator.register`.
 
         Parameters
         ----------
         operator : Node
-            What you say of it. Its type rule gives the types of the new stream.
+            Node of the operator. Its type rule returns the types of the new stream.
         name : str, optional
             Names the operator; `KSTREAM-<TYPE OF NODE>-<number>` by default.
 
         Raises
         ------
         UnsupportedError
-            When the type of node is not registered.
+            If the type of the node is not registered.
         TypeError
-            When it is no node.
+            If `operator` is no node.
 
         Examples
         --------
@@ -1317,43 +1317,43 @@ class KStream(Handle, Generic[K, V]):
         store_name: str | None = None,
         grace: Duration | None = None,
     ) -> KStream[K, Any]:
-        """Join with what has a partner, `joiner(left, right)`: a stream in windows, or a table's row of the same key.
+        """Join each record with the records of another stream in a window, or with the row of a table.
 
-        Kafka Streams: `join`. Sides whose key was changed are repartitioned first, but for a global table.
+        Kafka Streams: `join`. Sides whose keys were changed are repartitioned first, except for a global table.
 
         Parameters
         ----------
         other : KStream, KTable or GlobalKTable
-            Of a stream, each pair of records that `windows` lets meet is joined once; a table is looked up as it is
-            when a record of this stream comes.
+            Two records of streams are joined once if they are within `windows`; a table is looked up as it is when a
+            record of this stream is processed.
         joiner : callable or expression
-            Of both values; with `with_key=True`, of key and both values. In an expression `ks.left.value`
-            and `ks.right.value` are the values, `ks.left.col("price")` is a field of one.
+            `joiner(left, right)`; with `with_key=True`, `joiner(key, left, right)`. In an expression, `ks.left.value`
+            and `ks.right.value` are the values, `ks.left.col("price")` is a field of the left value.
         windows : JoinWindows
-            For a stream: which records meet.
+            For a stream: which records are joined.
         key_selector : callable or expression
             For a global table: `(key, value) -> key of the table`.
         with_mapped_key : bool
-            For a global table: whether the joiner takes `(key, mapped_key, left, right)`, where `mapped_key` is what
-            `key_selector` gave. Kafka Streams: `ValueJoinerWithStreamAndMappedKey`.
+            For a global table: True if the joiner takes `(key, mapped_key, left, right)`; `mapped_key` is the result of
+            `key_selector`. Kafka Streams: `ValueJoinerWithStreamAndMappedKey`.
         value : type or Serde, optional
-            Of the result, where the return annotation of the joiner does not say it; also of this side's values, where
-            nothing else does.
+            Type of the result, if the joiner has no return annotation; also of the values of this stream, if nothing
+            else declares it.
         key, other_value : type or Serde, optional
-            Of the keys and the other side's values, where they are not known; not for a global table.
+            Types of the keys and of the other side's values, if they are not known; not for a global table.
         name : str, optional
             Names the operator and the repartition topics.
         store_name : str, optional
             For a stream: names the stores.
         grace : timedelta or int (ms), optional
-            For a versioned table: how long, in stream time, records wait for versions of the table that come late.
-            They are then joined in order of time. At most the table's history retention.
+            For a versioned table: how long, in stream time, records wait for late versions of the table. They are then
+            joined in order of time. At most the history retention of the table.
 
         Raises
         ------
         TopologyError
-            When `windows` or `key_selector` is missing, or given for another kind of join; when `grace` is given for a
-            table without enough history.
+            If `windows` or `key_selector` is missing or does not belong to this kind of join, or if the table has not
+            enough history for `grace`.
 
         Examples
         --------
@@ -1364,17 +1364,19 @@ class KStream(Handle, Generic[K, V]):
         >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
         """
         joined = Joined(
-            joiner,
-            with_key,
-            key,
-            value,
-            other_value,
-            name,
+            joiner=joiner,
+            windows=windows,
+            key_selector=key_selector,
+            with_key=with_key,
+            with_mapped_key=with_mapped_key,
+            key=key,
+            value=value,
+            other_value=other_value,
+            name=name,
             store_name=store_name,
             grace=grace,
-            with_mapped_key=with_mapped_key,
         )
-        return self._join(other, joined, windows, key_selector, left_outer=False)
+        return self._join(other, joined, left_outer=False)
 
     @overload
     def left_join(
@@ -1445,10 +1447,10 @@ class KStream(Handle, Generic[K, V]):
         store_name: str | None = None,
         grace: Duration | None = None,
     ) -> KStream[K, Any]:
-        """The same as `join`, and records of this side without a partner too: `joiner(left, None)`.
+        """Join like `join`, and also emit records of this stream without a match: `joiner(left, None)`.
 
-        Kafka Streams: `leftJoin`. In a join of streams such a record comes out once stream time has passed its window
-        and the grace of `windows`. Parameters as for `join`.
+        Kafka Streams: `leftJoin`. A join of streams emits such a record when stream time has passed its window and the
+        grace of `windows`. Parameters as for `join`.
 
         Examples
         --------
@@ -1459,17 +1461,19 @@ class KStream(Handle, Generic[K, V]):
         >>> named = orders.left_join(names, lambda order, name: f"{order} of {name or 'somebody'}")
         """
         joined = Joined(
-            joiner,
-            with_key,
-            key,
-            value,
-            other_value,
-            name,
+            joiner=joiner,
+            windows=windows,
+            key_selector=key_selector,
+            with_key=with_key,
+            with_mapped_key=with_mapped_key,
+            key=key,
+            value=value,
+            other_value=other_value,
+            name=name,
             store_name=store_name,
             grace=grace,
-            with_mapped_key=with_mapped_key,
         )
-        return self._join(other, joined, windows, key_selector, left_outer=True)
+        return self._join(other, joined, left_outer=True)
 
     @overload
     def outer_join(
@@ -1504,7 +1508,7 @@ class KStream(Handle, Generic[K, V]):
         name: str | None = None,
         store_name: str | None = None,
     ) -> KStream[K, Any]:
-        """The same as `left_join` of streams, and records of the other side without a partner: `joiner(None, right)`.
+        """Join streams like `left_join`, and also emit unmatched records of the other one: `joiner(None, right)`.
 
         Kafka Streams: `outerJoin`. Parameters as for `join`.
 
@@ -1515,34 +1519,41 @@ class KStream(Handle, Generic[K, V]):
         >>> left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
         >>> both = left.outer_join(right, lambda a, b: f"{a} {b}", windows=ks.JoinWindows.of(100, grace=50))
         """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        joined = Joined(
+            joiner=joiner,
+            windows=windows,
+            with_key=with_key,
+            key=key,
+            value=value,
+            other_value=other_value,
+            name=name,
+            store_name=store_name,
+        )
         self._meets(other, "outer_join", self._graph.handles.stream)
-        return self._graph.stream(join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
+        return self._graph.stream(join_streams(self, other, joined, left_outer=True, right_outer=True))
 
     def _join(
         self,
         other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
         joined: Joined,
-        windows: JoinWindows | None,
-        key_selector: Callable[[K, V], Any] | Expr | None,
         *,
         left_outer: bool,
     ) -> KStream[K, Any]:
         handles = self._graph.handles
         self._meets(other, "left_join" if left_outer else "join", handles.stream, handles.table, GlobalKTable)
-        refuse_options(other, windows=windows, key_selector=key_selector, joined=joined)
+        refuse_options(other, joined)
         node: Node
         if isinstance(other, handles.stream):
-            node = join_streams(self, other, windows, joined, left_outer=left_outer, right_outer=False)
+            node = join_streams(self, other, joined, left_outer=left_outer, right_outer=False)
         elif isinstance(other, GlobalKTable):
-            node = join_global_table(self, other, key_selector, joined, left=left_outer)
+            node = join_global_table(self, other, joined, left_outer=left_outer)
         else:
             assert isinstance(other, handles.table)
-            node = join_table(self, other, joined, left=left_outer)
+            node = join_table(self, other, joined, left_outer=left_outer)
         return self._graph.stream(node)
 
     def _placed(self, prefix: str, grouped: Grouped) -> Node:
-        """This stream, repartitioned if a key was changed; `prefix` names the topic."""
+        """Return the node of this stream, or of its repartition if keys were changed; `prefix` names the topic."""
         required = self._graph.repartition_required(self._node)
         return self._repartitioned(prefix, grouped) if required else self._node
 
@@ -1557,27 +1568,28 @@ class KStream(Handle, Generic[K, V]):
         key: Typing = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """The first of the records that have the same key, or the same part of them, within a time.
+        """Forward the first of the records with the same key, or the same part of a record, within a time.
 
-        In Kafka Streams one writes a processor with a window store. Event times are compared, whatever the order in
-        which records come. A record that comes later than `within` after stream time may be passed on again.
+        In Kafka Streams, one writes a processor with a window store. Event times are compared, in whatever order the
+        records are read. A record that is later than stream time by more than `within` may be forwarded again.
 
         Parameters
         ----------
         within : timedelta or int (ms)
-            Records further apart are no duplicates.
+            Records with a greater time difference are no duplicates.
         by : callable, optional
-            `(key, value)` -> what must not come twice, such as an event's id; None passes a record on. Duplicates are
-            found within a partition: where their keys differ, `select_key` the part and `repartition` first.
+            `(key, value) -> part`: equal parts are duplicates, such as the id of an event; records with None are
+            forwarded. Duplicates are detected within a partition: if their keys differ, first `select_key` the part
+            and `repartition`.
         key : type or Serde, optional
-            Of what `by` gives, or of the key, where it is not known.
+            Type of the result of `by`, or of the key, if it is not known.
         name : str, optional
             Names the operator, and its store "<name>-store".
 
         Raises
         ------
         TopologyError
-            When the type is not known, or `within` is negative.
+            If the type is not known, or `within` is negative.
 
         Examples
         --------
@@ -1591,7 +1603,7 @@ class KStream(Handle, Generic[K, V]):
             raise TopologyError(f"deduplicate() at {declared_at()} was given a negative time: {within_ms} ms")
         serde = self._serde_of_part(by, key, "deduplicate()")
         name = self._graph.names.given_or_next(name, "KSTREAM-DEDUPLICATE-")
-        supplier = Deduplication(f"{name}-store", within_ms, by or _the_key, serde)
+        supplier = Deduplication(f"{name}-store", within_ms, by or _key_of, serde)
         value = types_of(self._graph, self._node).value.kind
         node = Deduplicate(supplier=supplier, value=value)
         return self._graph.stream(self._graph.add(node, name, (self._node.name,)))
@@ -1605,25 +1617,25 @@ class KStream(Handle, Generic[K, V]):
         key: Typing = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """The records of a share of all keys: always the same keys, on every engine and in every run.
+        """Forward the records of a fraction of all keys: the same keys on every engine and in every run.
 
-        In Kafka Streams one writes a filter.
+        In Kafka Streams, one writes a filter.
 
         Parameters
         ----------
         fraction : float
-            From 0 to 1: the share of keys, not of records.
+            Fraction of the keys (not of the records), from 0 to 1.
         by : callable, optional
-            `(key, value)` -> what decides instead of the key, such as an order's id.
+            `(key, value) -> part` that is sampled instead of the key, such as the id of an order.
         seed : int
-            Another one takes another sample.
+            Another seed takes another sample.
         key : type or Serde, optional
-            Of what `by` gives, or of the key, where it is not known.
+            Type of the result of `by`, or of the key, if it is not known.
 
         Raises
         ------
         TopologyError
-            When the fraction is none, or the type is not known.
+            If `fraction` is not between 0 and 1, or the type is not known.
 
         Examples
         --------
@@ -1636,43 +1648,43 @@ class KStream(Handle, Generic[K, V]):
         keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
         return self._graph.stream(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
-    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde:
+    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, method: str) -> Serde[Any]:
         if by is not None:
-            check_call(f"{asker} at {declared_at()}", "by", by, "key", "value")
+            check_call(f"{method} at {declared_at()}", "by", by, "key", "value")
         if by is None:
             key = types_of(self._graph, self._node).key
-            return serde_of(known(key.or_declared(declared, self._node), "key", asker))
+            return serde_of(known(key.or_declared(declared, self._node), "key", method))
         part = return_type(by) if declared is None else declared
         if part is None:
             raise TopologyError(
-                f"{asker} at {declared_at()} must know the type of what by= gives: write key=<type>, "
+                f"{method} at {declared_at()} must know the type of what by= gives: write key=<type>, "
                 "or annotate what the function returns"
             )
         return serde_of(part)
 
     def to_dataframe(self, spark: object = None, config: Mapping[str, Any] | None = None) -> Any:
-        """The stream as a DataFrame of Spark: Spark's own operators over its sources, for a query of your own.
+        """Return the stream as a DataFrame of Spark for a query of your own.
 
-        Nothing runs before you run the DataFrame, as a batch if its sources are static, else as a stream: Spark keeps
-        state and offsets, and its differences from Kafka Streams are those of the relational path (docs/spark.md). Rows
-        of `from_dataframe` come straight from their DataFrames; topics are read from their beginning.
+        Nothing runs before you run the DataFrame: as a batch if its sources are static, else as a stream. Spark keeps
+        state and offsets; the differences from Kafka Streams are those of the relational path (docs/spark.md). Rows of
+        `from_dataframe` are read from their DataFrames, topics from their beginning.
 
         Parameters
         ----------
         spark : SparkSession, optional
             The active one by default.
         config : Config or mapping, optional
-            Where topics are (`bootstrap.servers` or `log.dir`), and `spark.kstreams.max.records` for each trigger.
+            Location of topics (`bootstrap.servers` or `log.dir`), and `spark.kstreams.max.records` per trigger.
 
         Returns
         -------
         DataFrame
-            Columns `key` and `value` (typed where their types are known) and `timestamp`.
+            Columns `key` and `value` (typed if their types are known) and `timestamp`.
 
         Raises
         ------
         TopologyError
-            When an operator has no form in DataFrames: names it and your line.
+            If an operator has no form in DataFrames: names the operator and your line.
 
         Examples
         --------
@@ -1681,11 +1693,13 @@ class KStream(Handle, Generic[K, V]):
         >>> frame = orders.filter(ks.value > 100).to_dataframe(spark)  # doctest: +SKIP
         >>> query = frame.writeStream.toTable("large_orders")  # doctest: +SKIP
         """
-        import_module("kstreams.spark")  # by name, since the DSL knows no engine; says what is missing for this one
+        import_module(
+            "kstreams.spark"
+        )  # by name, since the DSL does not import engines; its error names what is missing
         return import_module("kstreams.runtime.spark.dataframes").dataframe_of(self._graph, self._node, spark, config)
 
 
-def _check(place: str, name: object, value: object) -> None:
+def _check_header(place: str, name: object, value: object) -> None:
     if not isinstance(name, str):
         raise TopologyError(f"{place} takes names of headers, not {name!r}")
     if callable(value):
@@ -1707,7 +1721,7 @@ def _check_value(place: str, name: str, value: Any) -> None:
 def in_sample(
     fraction: float, seed: int, part: Callable[[Any, Any], Any] | None, serde: Serde
 ) -> Callable[[Any, Any], bool]:
-    """Whether a record is in the sample: its key is, or what `part(key, value)` takes of it.
+    """Return a predicate that is true for the records of a sample: by key, or by `part(key, value)`.
 
     Examples
     --------
@@ -1727,5 +1741,5 @@ def in_sample(
     return keep
 
 
-def _the_key(key: object, value: object) -> Any:
+def _key_of(key: object, value: object) -> Any:
     return key

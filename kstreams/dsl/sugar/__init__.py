@@ -1,1 +1,1 @@
-"""What users build over Kafka Streams again and again, each a few lines over processors, aggregations and filters."""
+"""Operators that Kafka Streams does not have, composed of processors, aggregations and filters."""

@@ -1,4 +1,4 @@
-"""Deduplication: of records with the same mark within a time, the first goes on."""
+"""Deduplication: forwards the first of the records with equal deduplication keys within a time."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from kstreams.state.stores import Stores
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """Makes the processors, and brings the store in which they keep what they have seen.
+    """Supplies the processors of `deduplicate`, and the store of the deduplication keys.
 
     Parameters
     ----------
     store : str
     within_ms : int
-        How far apart in time two records with one mark are still the same.
-    mark : callable
-        `(key, value)` -> what must not come twice; None: nothing is known of the record.
+        The greatest time difference of duplicates.
+    part : callable
+        `(key, value) -> deduplication key`; records with None are always forwarded.
     serde : Serde
-        Of the marks.
+        Serde of the deduplication keys.
     """
 
     store: str
     within_ms: int
-    mark: Callable[[Any, Any], Any]
-    serde: Serde
+    part: Callable[[Any, Any], Any]
+    serde: Serde[Any]
 
     def stores(self) -> tuple[StoreBuilder]:
-        """Marks by time, kept as long as a duplicate may come."""
+        """Return the store of deduplication keys by time."""
         size = max(self.within_ms, 1)
         return (Stores.window(self.store, retention=self.retention_ms, size=size, key=self.serde, value=bytes),)
 
     @property
     def retention_ms(self) -> int:
-        """How long marks are kept, in stream time."""
+        """How long deduplication keys are retained, in stream time."""
         return 2 * max(self.within_ms, 1) + 1
 
     def __call__(self) -> FixedKeyProcessor:
@@ -54,17 +54,17 @@ class _Deduplicate(FixedKeyProcessor):
 
     def init(self, context: FixedKeyProcessorContext) -> None:
         self._context = context
-        self._seen = context.get_state_store(self._settings.store)
+        self._store = context.get_state_store(self._settings.store)
 
-    def process(self, record: FixedKeyRecord) -> None:
-        mark = self._settings.mark(record.key, record.value)
-        if mark is not None:
-            if self._was_seen(mark, record.timestamp):
+    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+        part = self._settings.part(record.key, record.value)
+        if part is not None:
+            if self._is_duplicate(part, record.timestamp):
                 return
-            self._seen.put(mark, b"", record.timestamp)
+            self._store.put(part, b"", record.timestamp)
         self._context.forward(record)
 
-    def _was_seen(self, mark: object, timestamp: int) -> bool:
+    def _is_duplicate(self, part: object, timestamp: int) -> bool:
         first = max(0, timestamp - self._settings.within_ms)
         last = timestamp + self._settings.within_ms
-        return next(iter(self._seen.fetch(mark, first, last)), None) is not None
+        return next(iter(self._store.fetch(part, first, last)), None) is not None

@@ -1,4 +1,4 @@
-"""Types of a stream or table while it is being declared, for what must know them at once."""
+"""The types of a stream or table during declaration, for methods that need them at once."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from kstreams.kernel.source_line import declared_at
 
 
 def types_of(graph: GraphBuilder, node: Node) -> Types:
-    """What comes out of a node, as far as it is known."""
+    """Return the types of the output of a node."""
     return flow_types(graph.graph())[node.name]
 
 
-def known(type_of: TypeOf, side: str, asker: str) -> Any:
-    """The type or serde of one side.
+def known(type_of: TypeOf, side: str, method: str) -> Any:
+    """Return the type or serde of the key or value; raise an error if it is not known.
 
     Parameters
     ----------
     side : {"key", "value"}
-    asker : str
-        Which method must know it.
+    method : str
+        The method that needs the type.
 
     Raises
     ------
     TopologyError
-        When it is not known: says what to write.
+        If the type is not known: names what to write.
     """
     if type_of.kind is None:
         raise TopologyError(
-            f"{asker} at {declared_at()} must know the type of its {side}s, which is unknown since {type_of.origin}: "
+            f"{method} at {declared_at()} must know the type of its {side}s, which is unknown since {type_of.origin}: "
             f"write {side}=<type>"
         )
     return type_of.kind

@@ -1,4 +1,4 @@
-"""Ranking: the values of a group with the highest score, best first; of equal ones the earlier."""
+"""Ranking: the values of a group with the highest scores, best first; the earlier of equal ones first."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Aggregator = Callable[[Any, Any, list[Any]], list[Any]]
 
 
 def list_type(value: TypeOf, n: int) -> Any:
-    """The type of the best `n` values; raises TopologyError when that of one is not known."""
+    """Return the type of lists of the best `n` values; raise TopologyError if the type of the values is not known."""
     if n < 1:
         raise TopologyError(f"top_n() at {declared_at()} keeps {n} values: give 1 or more")
     kind = value.python
     if kind is None:
         known(value, "value", "top_n()")
         raise TopologyError(f"top_n() at {declared_at()} keeps lists of a type, not of a serde: write value=<type>")
-    return list[kind]  # type: ignore[valid-type]  # a type made at run time
+    return list[kind]  # type: ignore[valid-type]  # a type that is known at run time only
 
 
 def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
-    """An aggregator that keeps the best `n` values.
+    """Return an aggregator that retains the best `n` values.
 
     Examples
     --------
@@ -41,12 +41,12 @@ def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
 
 
 def ranked(score: Callable[[Any], Any]) -> Aggregator:
-    """An aggregator that keeps all values, best first; raises TopologyError when `score` does not take a value."""
+    """Return an aggregator of all values, best first; raise TopologyError if `score` does not take a value."""
     check_call(f"top_n() at {declared_at()}", "by", score, "value")
     return lambda key, value, values: sorted([*values, value], key=score, reverse=True)
 
 
 def without(key: object, value: object, values: list[Any]) -> list[Any]:
-    """All values but one that equals `value`."""
-    place = values.index(value)
-    return [*values[:place], *values[place + 1 :]]
+    """Return the values without one that equals `value`."""
+    position = values.index(value)
+    return [*values[:position], *values[position + 1 :]]

@@ -1,1 +1,1 @@
-"""`KTable` and its kin: handles on tables, and their joins."""
+"""Handles of tables: `KTable`, `GlobalKTable` and `KGroupedTable`, and their joins."""

@@ -1,4 +1,4 @@
-"""`GlobalKTable`: a table that every instance holds completely."""
+"""`GlobalKTable`: a table of which every instance holds all rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class GlobalKTable(Handle, Generic[K, V]):
-    """For joins of a stream by any key, without repartitioning. Kafka Streams: `GlobalKTable`."""
+    """A table for joins of a stream by any key, without repartitioning. Kafka Streams: `GlobalKTable`."""
 
     __slots__ = ()
 

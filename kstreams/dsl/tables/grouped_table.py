@@ -32,9 +32,9 @@ A = TypeVar("A")
 
 
 class KGroupedTable(Handle, Generic[K, V]):
-    """What `KTable.group_by` gives. A row that changes leaves its old group and joins the new one.
+    """A table grouped by another key. A changed row is removed from its old group and added to its new group.
 
-    Kafka Streams: `KGroupedTable`.
+    Kafka Streams: `KGroupedTable`. `KTable.group_by` returns it.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class KGroupedTable(Handle, Generic[K, V]):
     def count(
         self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
     ) -> KTable[K, int]:
-        """How many rows each group has; it may go down to 0. Kafka Streams: `count`.
+        """Count the rows of each group; a count can return to 0. Kafka Streams: `count`.
 
         Examples
         --------
@@ -72,7 +72,7 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`.
+        """Combine rows of a group by `adder(aggregate, new)`, `subtractor(aggregate, old)`. Kafka Streams: `reduce`.
 
         Examples
         --------
@@ -118,14 +118,14 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, Any]:
-        """Aggregate the rows of a group. Kafka Streams: `aggregate`.
+        """Aggregate the rows of each group. Kafka Streams: `aggregate`.
 
         Parameters
         ----------
         initializer : callable
-            The aggregate before the first row.
+            Returns the aggregate before the first row of a group.
         adder, subtractor : callable
-            `(key, row, aggregate) -> aggregate`, for a row that joins and one that leaves the group; the old row is
+            `(key, row, aggregate) -> aggregate` for a row that is added to or removed from the group. The old row is
             subtracted before the new one is added.
 
         Examples
@@ -148,23 +148,23 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, list[V]]:
-        """The `n` rows of each group with the highest score, best first; of equal ones the earlier.
+        """Return the `n` rows of each group with the highest scores, best first; the earlier of equal ones first.
 
-        In Kafka Streams one writes an aggregation into a sorted collection. All rows of a group are kept: when one of
-        the best leaves, the next takes its place. Rows need `==`.
+        In Kafka Streams, one writes an aggregation into a sorted collection. The store holds all rows of a group: if
+        one of the best is removed, the next one takes its place. Rows need `==`.
 
         Parameters
         ----------
         n : int
         by : callable
-            Of a row; gives its score, anything that can be compared.
+            `row -> score`; scores can be of any type with an order.
         value : type, optional
-            Of the rows, where it is not known.
+            Type of the rows, if it is not known.
 
         Raises
         ------
         TopologyError
-            When the type of the rows is not known, or `n` is not positive.
+            If the type of the rows is not known, or `n` is not positive.
 
         Examples
         --------
@@ -187,13 +187,13 @@ class KGroupedTable(Handle, Generic[K, V]):
     ) -> KTable[Any, Any]:
         names = self._graph.names
         materialization = Materialized.of(materialized)
-        store = materialization.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
+        store = materialization.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # also for reduce
         sink = names.next("KSTREAM-SINK-")
         source = names.next("KSTREAM-SOURCE-")
         operator = names.given_or_next(name, f"KTABLE-{kind}-")
         topic = repartition_topic(self._topic_prefix or store)
         repartition = self._graph.table_repartition_of(self._node, topic)
-        if repartition is None:  # aggregations of one named grouping share the topic
+        if repartition is None:  # aggregations of one named group share the topic
             repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
         node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=materialization)
         return self._graph.table(self._graph.add(node, operator, (repartition.name,)))

@@ -16,7 +16,7 @@ from kstreams.kernel.source_line import declared_at
 
 @dataclass(frozen=True, slots=True)
 class TableJoinOptions:
-    """The arguments of a join: how to join, types and store of the result, which rows need no partner."""
+    """The arguments of a join: the joiner, the types and store of the result, and which sides are outer."""
 
     joiner: Function
     key: Typing
@@ -28,18 +28,18 @@ class TableJoinOptions:
 
     @property
     def operator(self) -> str:
-        """The method that was called."""
+        """The method that the user called."""
         return "outer_join" if self.right_outer else "left_join" if self.left_outer else "join"
 
     @property
-    def keeps_result(self) -> bool:
-        """Whether the user said anything about the result that Kafka Streams takes for the wish to keep it."""
+    def has_store(self) -> bool:
+        """True if the user named a store or a type, for which Kafka Streams materializes the result."""
         return (self.materialized, self.key, self.value) != (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """By which key of its rows the left table is joined; None: by its own."""
+    """The foreign key of the left rows; without a function, the tables are joined by their own keys."""
 
     function: Function | None = None
     with_key: bool = False
@@ -64,7 +64,7 @@ def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin
     check_sides(f"{options.operator}()", left, right, None)
     graph = left._graph
     materialization = Materialized.of(options.materialized, history=True)
-    if materialization.name is None and options.keeps_result:
+    if materialization.name is None and options.has_store:
         materialization = materialization.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
     names = _JoinNames(graph.names, options.name)
     merge = names.next("", "KTABLE-MERGE-")
@@ -110,14 +110,14 @@ def _nodes(left: Handle, right: Handle) -> tuple[str, str]:
 
 
 def foreign_key_names(names: Names, name: str | None) -> ForeignKeyNames:
-    """The names that Kafka Streams gives the steps, topics and store of a foreign-key join; they take twelve numbers.
+    """Return the names of the processors, topics and store of a foreign-key join; as in Kafka Streams, twelve numbers.
 
     Examples
     --------
-    >>> found = foreign_key_names(Names(), None)
-    >>> found.registration.topic, found.store
+    >>> names = foreign_key_names(Names(), None)
+    >>> names.registration.topic, names.store
     ('KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000000-topic', 'KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000004')
-    >>> found.response.topic
+    >>> names.response.topic
     'KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000008-topic'
     """
     join_names = _JoinNames(names, name)
@@ -137,7 +137,7 @@ def foreign_key_names(names: Names, name: str | None) -> ForeignKeyNames:
 
 
 class _JoinNames:
-    """Names after the one that the user gave, or generated ones; both take their numbers."""
+    """Names with the prefix of the user, or generated names; both take a number."""
 
     def __init__(self, names: Names, name: str | None) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""`KTable`: a table of the latest value per key, and its changes."""
+"""`KTable`: a table of the latest value of each key."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from kstreams.state.stores import Stores
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Makes the processors, and brings their stores: the last update of every key, and the keys by that time.
+    """Supplies the processors of `expire`, and their stores: the last update of each key, and the keys by this time.
 
     Parameters
     ----------
     store : str
-        Starts the names of both stores.
+        Prefix of the names of both stores.
     after_ms : int
     serde : Serde
-        Of the keys.
+        Serde of the keys.
     """
 
     store: str
@@ -58,7 +58,7 @@ class Expiry:
     serde: Serde
 
     def stores(self) -> tuple[StoreBuilder, StoreBuilder]:
-        """Times of keys, and keys by time."""
+        """Return the store of times by key, and the store of keys by time."""
         updated = Stores.key_value(self.store, key=self.serde, value=int)
         retention = 2 * self.after_ms + 1
         return updated, Stores.window(f"{self.store}-times", retention, size=1, key=self.serde, value=bytes)
@@ -67,12 +67,12 @@ class Expiry:
         return _Expire(self)
 
 
-class _Expire(FixedKeyProcessor):
-    """Passes updates on, and deletions of what has expired, in the order of their times."""
+class _Expire(FixedKeyProcessor[Any, Any, Any]):
+    """Forwards updates, and deletions of expired rows, in order of time."""
 
     def __init__(self, settings: Expiry) -> None:
         self._settings = settings
-        self._next_ms = 0  # no key expires before
+        self._next_ms = 0  # no key expires before this stream time
 
     def init(self, context: FixedKeyProcessorContext) -> None:
         self._context = context
@@ -116,9 +116,9 @@ VR = TypeVar("VR")
 
 
 class KTable(Handle, Generic[K, V]):
-    """A table that changes with every record. Kafka Streams: `KTable`.
+    """A table that each record changes. Kafka Streams: `KTable`.
 
-    A view (`filter`, `map_values`) keeps nothing unless a store is named by `materialized=`.
+    A view (`filter`, `map_values`) has no store unless `materialized=` names one.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`.
+        """Keep the rows for which `predicate(key, value)` is true, and delete others. Kafka Streams: `filter`.
 
         Examples
         --------
@@ -157,7 +157,7 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+        """Keep the rows for which `predicate(key, value)` is false, and delete others. Kafka Streams: `filterNot`.
 
         Examples
         --------
@@ -225,12 +225,12 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, Any]:
-        """A new value for each row: `function(value)`; a deletion stays one. Kafka Streams: `mapValues`.
+        """Set a new value for each row: `function(value)`; deletions remain deletions. Kafka Streams: `mapValues`.
 
         Parameters
         ----------
         function : callable or expression
-            Of the value; with `with_key=True`, of key and value. Never called with None.
+            `value -> new value`; with `with_key=True`, `(key, value) -> new value`. Never called with None.
 
         Examples
         --------
@@ -252,21 +252,21 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V2]:
-        """The value that a processor of your own forwards for each row. Kafka Streams: `transformValues`.
+        """Set the value of each row by a processor of your own. Kafka Streams: `transformValues`.
 
-        The processor is called with every update, also with those that delete (their value is None). A row for which it
-        forwards nothing, or None, is deleted; of several values the last counts. Punctuators cannot forward.
+        The processor takes every update, also deletions (with the value None). The row gets the last value that it
+        forwards; a row for which it forwards nothing, or None, is deleted. Punctuators cannot forward.
 
         Parameters
         ----------
         supplier : callable
-            Makes the processor, a new one at each call: its class, or a function.
+            Returns a new processor at each call: a class or a function.
         stores : iterable of str
-            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+            Names of the state stores that it uses, added by `StreamsBuilder.add_state_store`.
         key, value : type or Serde, optional
-            Of the new rows.
+            Types of the new rows.
         materialized : str or Materialized, optional
-            Names the store of the result; without it old values, and rows that others look up, are transformed anew.
+            Names the store of the result. Without a store, old values and looked-up rows are transformed again.
 
         Examples
         --------
@@ -306,7 +306,7 @@ class KTable(Handle, Generic[K, V]):
     def _view_store(
         self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
     ) -> Materialized:
-        """The store of a view. One that is described but not named is not made, yet takes a number."""
+        """Return the settings of the store of a view. As in Kafka Streams, a store without a name takes a number."""
         materialization = Materialized.of(materialized, history=True)
         if materialization.name is None and (materialized, key, value) != (None, None, None):
             self._graph.names.next(f"{prefix}STATE-STORE-")
@@ -361,9 +361,9 @@ class KTable(Handle, Generic[K, V]):
         Parameters
         ----------
         function : callable or pair of expressions
-            A row for which the new key or value is None belongs to no group.
+            Returns the new key and value; if one of them is None, the row belongs to no group.
         key, value : type or Serde, optional
-            Where the function's return annotation does not say.
+            Types of the new key and value, if the function has no return annotation.
         name : str, optional
             Names the operator and the repartition topic.
 
@@ -397,12 +397,12 @@ class KTable(Handle, Generic[K, V]):
         key: Typing = None,
         name: str | None = None,
     ) -> KStream[Any, V]:
-        """The changes as records. Kafka Streams: `toStream([mapper])`.
+        """Read the changes as a stream of records. Kafka Streams: `toStream([mapper])`.
 
         Parameters
         ----------
         selector : callable, optional
-            `(key, value) -> new key`, as a `select_key` after it.
+            `(key, value) -> new key`, as by `select_key`.
 
         Examples
         --------
@@ -424,25 +424,25 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The table without the rows that were not updated for a time: they are deleted as stream time goes on.
+        """Delete rows that were not updated for a time, as stream time advances.
 
-        In Kafka Streams one writes a processor with a store of times and a punctuator. A row expires `after` its last
-        update, at that event time; one that comes later than that is deleted at once. For expiry by the wall clock too,
-        when no records come, give the source `idle=`.
+        In Kafka Streams, one writes a processor with a store of times and a punctuator. A row expires `after` its last
+        update, in event time; an update that is already expired deletes the row. To expire rows while no records
+        arrive, set `idle=` of the source.
 
         Parameters
         ----------
         after : timedelta or int (ms)
             Time to live, at least 1 ms.
         key, value : type or Serde, optional
-            Where they are not known.
+            Types of the key and value, if they are not known.
         name : str, optional
-            Names the operator, and starts the names of its stores.
+            Names the operator; also the prefix of the names of its stores.
 
         Raises
         ------
         TopologyError
-            When the type of the key is not known, or `after` is not positive.
+            If the type of the key is not known, or `after` is not positive.
 
         Examples
         --------
@@ -463,20 +463,20 @@ class KTable(Handle, Generic[K, V]):
         return expired.to_table(key=serde, value=value, materialized=materialized)
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
-        """Hold updates back: until their window closes, or for a time. Kafka Streams: `suppress`.
+        """Hold updates back until their window closes, or for a time. Kafka Streams: `suppress`.
 
-        Nothing leaves while no newer record comes: time is that of the records.
+        Time is stream time: updates are emitted only when newer records arrive.
 
         Parameters
         ----------
         suppressed : Suppressed
-            Until when, and how much may wait.
+            How long updates are held back, and the limits of the buffer.
 
         Raises
         ------
         TopologyError
-            When it is no Suppressed; when the topology is built, also if the table has a history, or no windows that
-            could close.
+            If `suppressed` is no Suppressed. `build()` also raises it if the table is versioned, or has no windows that
+            close.
 
         Examples
         --------
@@ -511,34 +511,34 @@ class KTable(Handle, Generic[K, V]):
         other_partitioner: Partitioner | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """The rows that both tables have: `joiner(left, right)`. Kafka Streams: `join`.
+        """Join the rows with the same key in both tables: `joiner(left, right)`. Kafka Streams: `join`.
 
-        Every update of either table updates the result, at the later time of both rows. Both tables need the same
-        number of partitions, but for a join by foreign key: of that, left rows and answers travel through two internal
-        topics, so that results are eventually consistent and a row may be emitted twice.
+        Each update of a table updates the result, at the later time of both rows. Both tables need equal numbers of
+        partitions, except in a join by foreign key. This join sends subscriptions and responses through two internal
+        topics: results are eventually consistent, and a row may be emitted twice.
 
         Parameters
         ----------
         other : KTable
         joiner : callable or expression
-            Of both rows; None deletes. In an expression `ks.left.value` and `ks.right.value` are the rows.
+            `joiner(left, right)`; None deletes. In an expression, `ks.left.value` and `ks.right.value` are the rows.
         foreign_key : callable or expression, optional
-            `foreign_key(left)`, or with `with_key=True` `foreign_key(key, left)`, gives the key of the other table's
-            row, or None; by default it is the key of the left row.
+            `foreign_key(left)`, or with `with_key=True` `foreign_key(key, left)`: returns a key of the other table, or
+            None. Without it, the tables are joined by their own keys.
         key, value : type or Serde, optional
-            Of the result, where they are not known. Without `foreign_key` they give the result a store of its own.
+            Types of the result, if they are not known. Without `foreign_key`, they give the result its own store.
         materialized : str or Materialized, optional
-            Names the store; without it the result is looked up in both tables.
+            Names the store; without a store, the result is looked up in both tables.
         partitioner, other_partitioner : callable, optional
-            With `foreign_key`: `(topic, key, None, number of partitions) -> partition`, as this and the other table are
-            partitioned, where not by their keys (Kafka Streams: `TableJoined`).
+            With `foreign_key`: `(topic, key, None, number of partitions) -> partition` for this and the other table, if
+            they are not partitioned by their keys (Kafka Streams: `TableJoined`).
         name : str, optional
             Names the operator, and the topics of a join by foreign key.
 
         Raises
         ------
         TopologyError
-            When options of a join by foreign key are given without `foreign_key`.
+            If there are options of a join by foreign key, but no `foreign_key`.
 
         Examples
         --------
@@ -568,7 +568,7 @@ class KTable(Handle, Generic[K, V]):
         other_partitioner: Partitioner | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """All rows of this table: `joiner(left, None)` where the other has none. Kafka Streams: `leftJoin`.
+        """Join like `join`, and keep unmatched rows of this table: `joiner(left, None)`. Kafka Streams: `leftJoin`.
 
         Parameters as for `join`.
 
@@ -593,7 +593,7 @@ class KTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, VR]:
-        """The rows that either table has; None stands for the other's. Kafka Streams: `outerJoin`.
+        """Join like `left_join`, and keep unmatched other rows: `joiner(None, right)`. Kafka Streams: `outerJoin`.
 
         Parameters as for `join`.
 

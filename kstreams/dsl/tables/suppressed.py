@@ -1,4 +1,4 @@
-"""`Suppressed`: until when, and within which bounds, updates of a table are held back."""
+"""`Suppressed`: how long `suppress` holds updates of a table back, and the limits of its buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WhenFull = Literal["emit_early", "shut_down"]
 
 @dataclass(frozen=True, slots=True)
 class Suppressed(Advised, metaclass=Advising):
-    """What `KTable.suppress` takes; made by `until_window_closes` or `until_time_limit`. Kafka Streams: `Suppressed`.
+    """The settings of `KTable.suppress`, from `until_window_closes` or `until_time_limit`. Kafka Streams: `Suppressed`.
 
     Examples
     --------
@@ -23,7 +23,7 @@ class Suppressed(Advised, metaclass=Advising):
     """
 
     time_limit_ms: int | None
-    """None: until the window closes."""
+    """None holds updates back until the window closes."""
     max_records: int | None = None
     max_bytes: int | None = None
     when_full: WhenFull = "shut_down"
@@ -33,14 +33,14 @@ class Suppressed(Advised, metaclass=Advising):
     def until_window_closes(
         *, max_records: int | None = None, max_bytes: int | None = None, name: str | None = None
     ) -> Suppressed:
-        """One final result per window, once stream time has passed its end and its grace.
+        """Emit one final result per window, when stream time has passed its end plus its grace.
 
         Kafka Streams: `Suppressed.untilWindowCloses`.
 
         Parameters
         ----------
         max_records, max_bytes : int, optional
-            Bounds of what may wait; the application stops with an error when it is over. No bound by default.
+            Limits of the buffer; if one is exceeded, the application stops with an error. No limit by default.
         name : str, optional
             Names the operator and its buffer.
 
@@ -61,17 +61,17 @@ class Suppressed(Advised, metaclass=Advising):
         when_full: WhenFull = "emit_early",
         name: str | None = None,
     ) -> Suppressed:
-        """At most one update per key and `limit` of stream time: the last one.
+        """Emit at most one update per key and `limit` of stream time: the last one.
 
-        The time runs from the first update that waits. Kafka Streams: `Suppressed.untilTimeLimit`.
+        The time starts with the first update that is held back. Kafka Streams: `Suppressed.untilTimeLimit`.
 
         Parameters
         ----------
         limit : timedelta or int (ms)
         max_records, max_bytes : int, optional
-            Bounds of what may wait.
+            Limits of the buffer.
         when_full : {"emit_early", "shut_down"}
-            Whether the oldest updates leave early when it is over, or the application stops with an error.
+            If a limit is exceeded: emit the oldest updates early, or stop the application with an error.
         name : str, optional
             Names the operator and its buffer.
 

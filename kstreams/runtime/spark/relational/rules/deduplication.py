@@ -24,7 +24,7 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     """Process the records of each mark in Python."""
     frame = build.parent(node)
     settings = node.supplier
-    mark = FunctionCall.on_rows(node, settings.mark, frame, True, build).serialized(settings.serde)
+    mark = FunctionCall.on_rows(node, settings.part, frame, True, build).serialized(settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
     arguments = (settings.within_ms, settings.retention_ms)
     delay_ms = delay_of(node, build.typed)
