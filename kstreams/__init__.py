@@ -282,7 +282,7 @@ __all__ = [
 
 
 DISTRIBUTION = "kstreams-dsl"
-"""Of which distribution this file is: another one has a package of the same name."""
+"""The distribution of this file; another distribution has a package of the same name."""
 
 _ELSEWHERE = {
     **dict.fromkeys(("TopologyTestDriver", "MockProcessorContext"), "import it from kstreams.testing"),
@@ -300,7 +300,7 @@ _ELSEWHERE = {
     **{name: f"write {name}() behind an expression, as ks.col('x').{name}()" for name in ("sum", "min", "max", "mean")},
     "count": "write ks.len(), or count() behind an expression",
 }
-"""Names that are looked for here: where they are, or what stands for them."""
+"""By names that users may look for here: where they are, or what to write instead."""
 
 
 def __getattr__(name: str) -> Any:

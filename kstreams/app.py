@@ -1,4 +1,4 @@
-"""Applications: load an `app.py`, run it on an engine, explain it, reset it. What the command line calls."""
+"""Applications: load an `app.py`, run it on an engine, explain it, reset it, as the command line does."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class App:
     ----------
     topology : Topology
     config : Config
-        With `application.id`: its own, or the name of the file (of its folder for an `app.py`).
+        The configuration. `application.id` is by default the name of the file, or of its folder for an `app.py`.
     path : Path
-        The file.
+        The file of the module.
     """
 
     topology: Topology
@@ -50,7 +50,7 @@ class App:
 
 
 class EngineModule(Protocol):
-    """What the module of an engine offers."""
+    """The functions of the module of an engine."""
 
     def run(
         self,
@@ -66,11 +66,11 @@ class EngineModule(Protocol):
         ...
 
     def reset(self, topology: Topology, config: Config, *, dry_run: bool) -> list[Deletion]:
-        """Forget everything but the application's inputs and outputs."""
+        """Delete everything except the inputs and outputs of the application."""
         ...
 
     def explain(self, topology: Topology, config: Config) -> list[Any]:
-        """Named tuples, one per operator: which path it takes and why."""
+        """Return a named tuple per operator: its path and the reason."""
         ...
 
     def export_state(self, topology: Topology, config: Config, folder: Path) -> Bundle:
@@ -78,34 +78,34 @@ class EngineModule(Protocol):
         ...
 
     def import_state(self, topology: Topology, config: Config, folder: Path, *, replace: bool) -> Bundle:
-        """Go on from what an engine has exported."""
+        """Load the state that an engine has exported."""
         ...
 
     def sql(self, topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> Any:
-        """An Arrow table: the answer of the stores to a SELECT."""
+        """Return the result of a SELECT from the stores as an Arrow table."""
         ...
 
 
 def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> App:
     """Load an application by its file or by the name of its module.
 
-    A file in a package is imported as a part of it, under the name by which others import it. The module holds a
-    `topology` (a StreamsBuilder, a Topology, or a function that returns one) and, if it likes, a `config` (a mapping or
-    a Config). The environment and `kstreams.toml` fill in what it does not say.
+    A file in a package is imported as part of the package. The module has a `topology` (a StreamsBuilder, a Topology,
+    or a function that returns one) and optionally a `config` (a mapping or a Config). The environment and
+    `kstreams.toml` set other settings.
 
     Parameters
     ----------
     name : str or Path
-        `app.py`, `pkg/app.py` or `pkg.app`; `app.py:flow` or `pkg.app:flow` when the topology has another name.
+        `app.py`, `pkg/app.py` or `pkg.app`; `app.py:flow` or `pkg.app:flow` if the topology has another name.
     overrides : mapping, optional
-        Settings that win over all others.
+        Settings that override all others.
 
     Raises
     ------
     TopologyError
-        When the module does not exist, cannot be imported, or holds no such topology.
+        If the module does not exist, cannot be imported, or has no such topology.
     ConfigError
-        When a setting is unknown or wrong.
+        If a setting is unknown or wrong.
     """
     target, _, attribute = str(name).partition(":")
     place = place_of(target)
@@ -134,23 +134,23 @@ def run(
     engine : str
         `native` or `spark`.
     once : bool
-        Process what the topics hold now, then stop; what is open stays open.
+        Process the records that the topics have now, then stop; windows stay open.
     until_end : bool
-        Process what the topics hold now as if nothing ever followed: close what is open, then stop.
+        Process the records that the topics have now, close all windows, then stop.
     on_progress : callable, optional
-        Called with the progress about once a second, and once at the end.
+        Takes the progress about once a second, and once at the end.
     around : callable, optional
-        Gives, of the `KafkaStreams` that runs natively, what is entered before its start and left after its end.
+        Takes the `KafkaStreams` of a native run, and returns the context in which it runs.
 
     Returns
     -------
     signal.Signals or None
-        What stopped it, when all that was processed has been committed; None: its input has ended.
+        The signal that stopped the run, after its last commit; None if the input has ended.
 
     Raises
     ------
     KStreamsError
-        What ended the application.
+        The error that ended the application.
     """
     runner = engine_of(engine)
     with stop_signals() as stop:
@@ -162,89 +162,87 @@ def run(
 
 
 def reset(app: App, engine: str = "native", *, dry_run: bool = False) -> list[Deletion]:
-    """Forget offsets, state and internal topics, so that the next run processes everything again.
+    """Delete offsets, state and internal topics, so that the next run processes all records again.
 
     Parameters
     ----------
     app : App
     engine : str
-        The one that ran it.
+        The engine that ran it.
     dry_run : bool
-        Delete nothing.
+        Return the deletions without deleting.
 
     Returns
     -------
-    list of Forgotten
-        What was deleted, or would be.
+    list of Deletion
 
     Raises
     ------
     StateError
-        When the application is running.
+        If the application is running.
     """
     return engine_of(engine).reset(app.topology, app.config, dry_run=dry_run)
 
 
 def explain(app: App, engine: str = "native") -> list[Any]:
-    """How an engine would run the application: named tuples, one per operator, with the path it takes and why."""
+    """Return how an engine runs the application: a named tuple per operator, with its path and the reason."""
     return engine_of(engine).explain(app.topology, app.config)
 
 
 def export_state(app: App, folder: str | Path, engine: str = "native") -> Bundle:
-    """Write the state of an application, with the positions in its input that it stands for, into a folder.
+    """Write the state of an application and the positions in its input into a folder.
 
-    Any engine goes on from there, exactly: see `import_state`. On the native engine, records on their way between tasks
-    are processed first, and none of the input.
+    Any engine can continue exactly from there: see `import_state`. The native engine first processes the records of
+    repartition topics, but no input.
 
     Parameters
     ----------
     app : App
     folder : str or Path
-        Not there yet, or empty.
+        A new or empty folder.
     engine : str
-        The one that ran it.
+        The engine that ran it.
 
     Raises
     ------
     StateError
-        When the application runs or has processed nothing, or the folder holds something.
+        If the application runs or has no state, or the folder is not empty.
     TopologyError
-        When the topology does not fit the state, or Spark itself keeps a part of it (`spark.kstreams.path=relational`).
+        If the topology does not fit the state, or Spark itself stores a part of it (`spark.kstreams.path=relational`).
     """
     return engine_of(engine).export_state(app.topology, app.config, Path(folder))
 
 
 def import_state(app: App, folder: str | Path, engine: str = "native", *, replace: bool = False) -> Bundle:
-    """Let an application go on from the state in a folder, on an engine.
+    """Load the state of an application from a folder, on an engine.
 
-    Everything is checked before anything changes. Until all is there, nothing counts: after an interruption the
-    application has no state.
+    All checks come before the first change. If the import is interrupted, the application has no state.
 
     Parameters
     ----------
     app : App
     folder : str or Path
-        What `export_state` has written.
+        A folder that `export_state` has written.
     engine : str
-        The one that is to run it.
+        The engine that will run it.
     replace : bool
-        Forget the state that it has there.
+        Replace existing state on this engine.
 
     Raises
     ------
     StateError
-        When it runs, or has state there and `replace` is not given; when the folder's content is damaged, or of another
-        application or log.
+        If the application runs, or has state on this engine and `replace` is false; if the folder is damaged, or of
+        another application or log.
     TopologyError
-        When the topology, or the number of partitions of its topics, does not fit the state.
+        If the topology, or the number of partitions of its topics, does not fit the state.
     """
     return engine_of(engine).import_state(app.topology, app.config, Path(folder), replace=replace)
 
 
 def sql(app: App, query: str, as_of_ms: int | None = None, engine: str = "native", *, step: int | None = None) -> Any:
-    """An Arrow table: what the stores of an application answer, as its last commit or a step on Spark left them.
+    """Return the result of a SELECT from the stores of an application as of its last commit, or of a step on Spark.
 
-    On the native engine the application has to be stopped; `KafkaStreams.sql` asks a running one.
+    The native engine must be stopped; `KafkaStreams.sql` queries a running one.
 
     Parameters
     ----------
@@ -252,22 +250,22 @@ def sql(app: App, query: str, as_of_ms: int | None = None, engine: str = "native
     query : str
         A SELECT.
     as_of_ms : int, optional
-        Versions that held at this time; windows and sessions that contain it.
+        Query the versions at this time, and the windows and sessions that contain it.
     engine : str
-        The one that ran it.
+        The engine that ran it.
     step : int, optional
-        Of Spark, counted from 0; by default the last one.
+        A step on Spark, counted from 0; by default the last one.
 
     Raises
     ------
     StateError
-        When it runs, has no state, does not keep the step, or DuckDB cannot answer.
+        If the application runs, has no state or no such step, or DuckDB reports an error.
     """
     return engine_of(engine).sql(app.topology, app.config, query, as_of_ms, step)
 
 
 def engine_of(name: str) -> EngineModule:
-    """The module of an engine; raises ConfigError for one that does not exist."""
+    """Return the module of an engine; raise ConfigError if there is no such engine."""
     if name not in ENGINES:
         raise ConfigError(f"there is no engine {name!r}; there are: {', '.join(ENGINES)}")
     engine: Any = importlib.import_module(ENGINES[name])
@@ -275,8 +273,8 @@ def engine_of(name: str) -> EngineModule:
 
 
 @contextmanager
-def _own_errors(place: Place, doing: str) -> Iterator[None]:
-    """What the code of an application raises becomes one sentence that names its line."""
+def _own_errors(place: Place, action: str) -> Iterator[None]:
+    """Turn errors of the code of an application into one sentence that names the line."""
     try:
         yield
     except KStreamsError:
@@ -287,7 +285,7 @@ def _own_errors(place: Place, doing: str) -> Iterator[None]:
             'out, or put it below if __name__ == "__main__":'
         ) from error
     except Exception as error:
-        text = f"{_line(error, place.file)} cannot be {doing}: {type(error).__name__}: {error}"
+        text = f"{_line(error, place.file)} cannot be {action}: {type(error).__name__}: {error}"
         file = shadowing(place, error)
         hint = "" if file is None else f"; {file} is imported in place of Python's own module {file.stem}: rename it"
         raise TopologyError(f"{text}{hint}") from error
@@ -304,7 +302,7 @@ def _config(module: ModuleType, path: Path) -> Config:
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """`app.py:12`: the line of the application where an error arose, or the file alone."""
+    """Return the line of the application that raised an error, such as `app.py:12`, or the file."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
     return f"{path}:{lines[-1]}" if lines else str(path)

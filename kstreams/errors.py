@@ -1,4 +1,4 @@
-"""Every error that kstreams raises: a sentence that names what to do, never a bare code."""
+"""The errors of kstreams; their messages name what happened and what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ require_own()  # nearly everything imports the errors
 
 
 class KStreamsError(Exception):
-    """Base of all errors that kstreams raises on purpose."""
+    """The base class of the errors of kstreams."""
 
 
 class ConfigError(KStreamsError):
@@ -24,11 +24,11 @@ class SerdeError(KStreamsError):
 
 
 class RegistryError(KStreamsError):
-    """A schema registry that does not answer, or refuses what it is asked."""
+    """A schema registry that does not answer, or refuses a request."""
 
 
 class RegistryUnavailableError(RegistryError):
-    """A schema registry that does not answer now, or says that it cannot: ask again."""
+    """A schema registry that is temporarily unavailable; retry the request."""
 
 
 class SchemaNotFoundError(RegistryError):
@@ -36,7 +36,7 @@ class SchemaNotFoundError(RegistryError):
 
 
 class IncompatibleSchemaError(RegistryError):
-    """A schema that the rule of compatibility of its subject forbids."""
+    """A schema that violates the compatibility rule of its subject."""
 
 
 class TopologyError(KStreamsError):
@@ -48,11 +48,11 @@ class LogError(KStreamsError):
 
 
 class UnknownTopicError(LogError):
-    """A topic that does not exist where it is looked for."""
+    """A topic that does not exist."""
 
 
 class TopicExistsError(LogError):
-    """A topic that is to be created is there already."""
+    """A topic that already exists, and was to be created."""
 
 
 class CorruptLogError(LogError):
@@ -64,7 +64,7 @@ class LogFormatError(LogError):
 
 
 class TooManyFilesError(LogError):
-    """All files that this process may have open (`ulimit -n`) are open."""
+    """The process has reached its limit of open files (`ulimit -n`)."""
 
 
 class BufferFullError(LogError):
@@ -72,20 +72,19 @@ class BufferFullError(LogError):
 
 
 class FencedError(LogError):
-    """A producer that others have replaced: its transactional id or `group.instance.id` was taken, or its member is out
-    of the group."""
+    """A fenced producer: another one has its transactional id or `group.instance.id`, or its member left the group."""
 
 
 class CommitFailedError(LogError):
-    """A commit by a consumer that is no member of its group's present generation: others may have its partitions."""
+    """A commit of a consumer that is not in the current generation of its group: others may own its partitions."""
 
 
 class RebalanceInProgressError(LogError):
-    """A commit while the group divides its partitions anew: to be tried again after the next poll."""
+    """A commit during a rebalance; retry it after the next poll."""
 
 
 class UncertainCommitError(LogError):
-    """A transaction of which nobody knows whether it counts: its producer can do nothing more."""
+    """A transaction with an unknown outcome; its producer cannot be used any more."""
 
 
 class StateError(KStreamsError):
@@ -93,7 +92,7 @@ class StateError(KStreamsError):
 
 
 class StoreNotAvailableError(StateError):
-    """A store that cannot be asked now: the application starts, moves its tasks or has ended. Ask again."""
+    """A store that is not available now: the application starts, rebalances or has ended. Retry the query."""
 
 
 class CorruptStateError(StateError):
@@ -103,7 +102,7 @@ class CorruptStateError(StateError):
     ----------
     message : str
     folder : Path or None
-        Holds the damaged files and nothing else; None when another process found them.
+        The folder with only the damaged files; None if another process detected them.
     """
 
     def __init__(self, message: str, folder: Path | None = None) -> None:
@@ -121,9 +120,9 @@ class ProcessingError(KStreamsError):
     declared_at : str or None
         `file:line` of the user's code that declared the operator.
     record : str
-        Where the input record came from: `topic-partition@offset`.
+        Position of the input record: `topic-partition@offset`.
     cause : BaseException
-        What the function raised.
+        The error that the function raised.
     """
 
     def __init__(self, operator: str, declared_at: str | None, record: str, cause: BaseException) -> None:
@@ -136,8 +135,8 @@ class ProcessingError(KStreamsError):
 
 
 class UnsupportedError(KStreamsError):
-    """An operator that the chosen engine declares it cannot run; carries the declared reason."""
+    """An operator that the engine cannot run, with the reason."""
 
 
 class EngineUnavailableError(KStreamsError):
-    """An engine whose parts are missing on this machine: Java, PySpark, connector jars."""
+    """An engine with missing dependencies: Java, PySpark, connector jars."""

@@ -1,6 +1,6 @@
-"""Whether the files of the package `kstreams` are ours: another distribution has a package of this name.
+"""Checks that the files of `kstreams` are of this distribution, since another one has a package of this name.
 
-Who installs both has the files of one over those of the other, and who then uninstalls one has neither whole.
+If both are installed, files of one replace files of the other; if one is then uninstalled, the other is incomplete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _CURE = f"pip uninstall -y {_OTHER} {_OWN}, then pip install --force-reinstall {
 
 
 def damage() -> str | None:
-    """What is wrong with the files, and the cure: a sentence, or None where they are ours.
+    """Return a sentence that describes damaged files and the cure; None if the files are of this distribution.
 
     Examples
     --------
@@ -29,13 +29,13 @@ def damage() -> str | None:
 
 
 def explanation(error: ImportError) -> str | None:
-    """The sentence for an error that comes from files of the other distribution among ours; None for any other."""
+    """Return the sentence for an import error that the other distribution causes; None for any other error."""
     is_ours = (error.name or "").partition(".")[0] == "kstreams"
     return _mixed() if is_ours and _other_version() else None
 
 
 def require_own() -> None:
-    """Raise ImportError with the sentence unless the files are ours."""
+    """Raise ImportError if the files are not of this distribution."""
     if sentence := damage():
         raise ImportError(sentence, name="kstreams")
 
@@ -48,7 +48,7 @@ def _mixed() -> str:
 
 
 def _other_version() -> str | None:
-    from importlib.metadata import PackageNotFoundError, version  # takes a while
+    from importlib.metadata import PackageNotFoundError, version  # a slow import
 
     try:
         return version(_OTHER)

@@ -1,4 +1,4 @@
-"""What flows: records, the windows they fall into, and values with a timestamp."""
+"""Records, windows and windowed keys, and values with timestamps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPELLINGS = {
     "time": "timestamp",
     "with_time": "with_timestamp(...)",
 }
-"""What stands here for other names, which errors of operators suggest."""
+"""By names of other libraries: what to write, for the errors of operators."""
 
 
 class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
@@ -58,27 +58,27 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     _spellings: ClassVar[Mapping[str, str]] = _SPELLINGS
 
     def with_key(self, key: Any) -> Record[Any, V]:
-        """The same record under another key."""
+        """Return the record with another key."""
         return Record(key=key, value=self.value, timestamp=self.timestamp, headers=self.headers)
 
     def with_value(self, value: Any) -> Record[K, Any]:
-        """The same record with another value."""
+        """Return the record with another value."""
         return Record(key=self.key, value=value, timestamp=self.timestamp, headers=self.headers)
 
     def with_timestamp(self, timestamp: Time) -> Record[K, V]:
-        """The same record at another time: an aware datetime, or milliseconds."""
+        """Return the record with another timestamp: an aware datetime, or milliseconds."""
         at_ms = timestamp if type(timestamp) is int else time_ms(timestamp)
         return Record(key=self.key, value=self.value, timestamp=at_ms, headers=self.headers)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
-        """The same record with other headers."""
+        """Return the record with other headers."""
         return Record(key=self.key, value=self.value, timestamp=self.timestamp, headers=headers)
 
 
 class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
-    """A record whose key stays as it is: what a `FixedKeyProcessor` takes and forwards.
+    """A record whose key cannot change, for `FixedKeyProcessor`.
 
-    It has all that a `Record` has but for `with_key`, so that it stays where it is. Kafka Streams: `FixedKeyRecord`.
+    It has the methods of `Record` except `with_key`: it stays in its partition. Kafka Streams: `FixedKeyRecord`.
 
     Examples
     --------
@@ -94,20 +94,20 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     _spellings: ClassVar[Mapping[str, str]] = {**_SPELLINGS, "with_key": "process() where keys change"}
 
     def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
-        """The same record with another value."""
+        """Return the record with another value."""
         return msgspec.structs.replace(self, value=value)
 
     def with_timestamp(self, timestamp: Time) -> FixedKeyRecord[K, V]:
-        """The same record at another time: an aware datetime, or milliseconds."""
+        """Return the record with another timestamp: an aware datetime, or milliseconds."""
         return msgspec.structs.replace(self, timestamp=time_ms(timestamp))
 
     def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
-        """The same record with other headers."""
+        """Return the record with other headers."""
         return msgspec.structs.replace(self, headers=headers)
 
 
 def last_header(headers: Headers, name: str) -> bytes | None:
-    """The value of the last header of a name; None where there is none.
+    """Return the value of the last header of a name; None if there is none.
 
     Examples
     --------
@@ -121,20 +121,20 @@ def last_header(headers: Headers, name: str) -> bytes | None:
 
 
 class RecordWithMetadata(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
-    """A record with the place of the input record that led to it: what functions take with `with_record=True`.
+    """A record with the position of its input record, for functions with `with_record=True`.
 
-    It is read-only: what a function gives decides what goes on. To change headers there is `map_headers`.
+    It is read-only: the result of the function is forwarded. `map_headers` changes headers.
 
     Parameters
     ----------
     key, value, timestamp, headers
-        As of a `Record`.
+        As in `Record`.
     topic : str or None
-        Where the input record was read from. None outside of any input record, as behind a table's record cache.
+        Topic of the input record; None without one, such as for an update from a record cache.
     partition : int
-        Of the task.
+        Partition of the task.
     offset : int
-        Of the input record, -1 outside of any.
+        Offset of the input record; -1 without one.
 
     Examples
     --------
@@ -162,18 +162,18 @@ class RecordWithMetadata(msgspec.Struct, Generic[K, V], frozen=True, kw_only=Tru
     }
 
     def header(self, name: str) -> bytes | None:
-        """The last header of a name; None where there is none. Kafka: `headers().lastHeader(name).value()`."""
+        """Return the last header of a name; None if there is none. Kafka: `headers().lastHeader(name).value()`."""
         return last_header(self.headers, name)
 
 
 class ProducerRecord(NamedTuple):
-    """A record on its way to a topic; its partition follows from its key. Kafka: `ProducerRecord`.
+    """A record to be written to a topic; its key decides the partition. Kafka: `ProducerRecord`.
 
     Parameters
     ----------
     topic : str
     key, value
-        Bytes or None; live objects where they are still to be serialized.
+        Bytes or None; objects before serialization.
     timestamp : int
         Event time in milliseconds since the epoch.
     headers : sequence of (str, bytes or None)
@@ -187,7 +187,7 @@ class ProducerRecord(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an input record came from."""
+    """The position of an input record: topic, partition and offset."""
 
     topic: str
     partition: int
@@ -195,23 +195,23 @@ class RecordMetadata(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An interval of event time in milliseconds; the kind of window decides whether the end belongs to it."""
+    """An interval of event time in milliseconds; whether it includes its end depends on the kind of window."""
 
     start_ms: int
     end_ms: int
 
 
 class Windowed(NamedTuple, Generic[K]):
-    """A key within one window: what the keys of windowed tables are."""
+    """A key within a window: the key of windowed tables."""
 
     key: K
     window: Window
 
 
 class _Renamed:
-    """A name of another library, which answers with the name to write.
+    """A name of another library; reading it raises an error that names what to write.
 
-    `__getattr__` would answer for every name, but made each field half as slow again.
+    `__getattr__` would handle every name, but would make access to fields 50 % slower.
     """
 
     def __init__(self, name: str, advice: str) -> None:
@@ -231,14 +231,14 @@ for _name in ("start", "startTime", "start_time", "start_ms", "end", "endTime", 
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """A table's value and the event time (ms) of its last update."""
+    """The value of a row and the event time (ms) of its last update."""
 
     value: V
     timestamp: int
 
 
 class ValueTimestampHeaders(NamedTuple, Generic[V]):
-    """A value, its event time (ms) and its headers: what stores with headers hold. Kafka Streams has the same name.
+    """A value of a store with headers: the value, its event time (ms) and its headers. Kafka Streams has the same name.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class ValueTimestampHeaders(NamedTuple, Generic[V]):
 
 
 class AggregationWithHeaders(NamedTuple, Generic[V]):
-    """The value of a session and its headers: what session stores with headers hold, as in Kafka Streams.
+    """The value of a session store with headers: the aggregate of a session and its headers, as in Kafka Streams.
 
     Examples
     --------
@@ -265,10 +265,10 @@ class AggregationWithHeaders(NamedTuple, Generic[V]):
 
 
 class Change(NamedTuple, Generic[V]):
-    """An update of a table: what flows between table operators.
+    """An update of a table, as table operators forward it.
 
-    `old` is None unless an operator downstream asked for old values. `is_latest` is False for an
-    out-of-order update of a versioned table.
+    `old` is None unless an operator downstream needs old values. `is_latest` is False for an out-of-order update of a
+    versioned table.
     """
 
     new: V | None

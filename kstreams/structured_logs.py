@@ -1,6 +1,6 @@
-"""Formatters of `logging` whose lines name the application, thread and task: `JsonLines`, `HumanLines`.
+"""`JsonLines` and `HumanLines`: formatters of `logging` that add the application, the thread and the task to each line.
 
-`kstreams run --log-format` uses them. In a program of your own, set one as the formatter of a handler.
+`kstreams run --log-format` uses them. In your own program, set one on a handler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kstreams.processor.context.current_task import current_task
 
 
 def is_shown(record: logging.LogRecord) -> bool:
-    """Return whether a line is shown. Installed packages show only warnings, unless a level is set for them.
+    """Return whether a line is shown: installed packages show warnings only, unless their logger has a level.
 
     Examples
     --------
@@ -34,7 +34,7 @@ _is_installed = lru_cache(maxsize=1024)(is_installed)
 
 
 def _has_level(name: str) -> bool:
-    """Return whether a logger, or a parent of it except the root, has a level of its own."""
+    """Return whether a logger, or a parent except the root, has a level."""
     logger: logging.Logger | None = logging.getLogger(name)
     while logger is not None and logger.parent is not None:
         if logger.level:
@@ -44,7 +44,7 @@ def _has_level(name: str) -> bool:
 
 
 class BriefLines(logging.Formatter):
-    """Lines of the message after its origin: kstreams, or level and name of the user's logger.
+    """The message after its origin: `kstreams`, or the level and name of the logger.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class BriefLines(logging.Formatter):
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the first line of a record."""
+        """Return the first line of the text."""
         is_ours = record.name.partition(".")[0] == "kstreams"
         return f"{'kstreams' if is_ours else f'{record.levelname} {record.name}'}: {record.message}"
 
@@ -63,7 +63,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 class _ApplicationLines(logging.Formatter):
-    """The base of formatters that name the application and mask the secrets of its configuration."""
+    """Lines with the application, and without the secrets of its configuration."""
 
     def __init__(self, config: Config | Mapping[str, Any] | None = None, form: str | None = None) -> None:
         super().__init__(form)
@@ -71,32 +71,32 @@ class _ApplicationLines(logging.Formatter):
         self._application: str | None = self._settings["application.id"]
 
     def masked(self, text: str) -> str:
-        """Return a text without the secrets of the configuration."""
+        """Replace the secrets of the configuration in a text."""
         return masked(text, self._settings.explicit)
 
 
 class JsonLines(_ApplicationLines):
     """Lines that are JSON objects: time (UTC), level, logger, message, application, process, thread.
 
-    Lines that a task logs name the task. `exception` has the whole stack trace, `stack` the one of `stack_info`, and
-    `extra` the `extra` of the logging call. Secret settings are masked as `****`.
+    Lines of a task also have the task. `exception` is the stack trace of an error, `stack` the one of `stack_info`, and
+    `extra` the `extra` of the call. Secrets of the configuration are shown as `****`.
 
     Parameters
     ----------
     config : Config or mapping, optional
-        Of the application.
+        The configuration of the application.
 
     Examples
     --------
     >>> lines = JsonLines({"application.id": "shop", "sasl.password": "tiger"})
     >>> line = lines.format(logging.makeLogRecord({"msg": "no way in with %s", "args": ("tiger",), "created": 0.5}))
-    >>> found = msgspec.json.decode(line)
-    >>> found["time"], found["message"], found["application"]
+    >>> fields = msgspec.json.decode(line)
+    >>> fields["time"], fields["message"], fields["application"]
     ('1970-01-01T00:00:00.500Z', 'no way in with ****', 'shop')
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record on one line."""
+        """Return the record as one line."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname,
@@ -122,8 +122,8 @@ class JsonLines(_ApplicationLines):
         return msgspec.Raw(self.masked(_json(extra)).encode()) if extra else None
 
 
-def _json(fields: Mapping[str, object]) -> str:
-    """Return a JSON object; values that JSON cannot represent, such as surrogates and cycles, become strings."""
+def _json(fields: Mapping[str, Any]) -> str:
+    """Return a JSON object; values that JSON cannot hold, such as surrogates and cycles, become text."""
     return _encode({name: _value(value) for name, value in fields.items()}).decode()
 
 
@@ -135,12 +135,12 @@ def _value(value: Any) -> msgspec.Raw:
 
 
 class HumanLines(_ApplicationLines):
-    """Lines that begin with time, level, application, thread and task; a stack trace follows on lines of its own.
+    """Each line starts with time, level, application, thread and task; a stack trace follows on further lines.
 
     Parameters
     ----------
     config : Config or mapping, optional
-        Of the application.
+        The configuration of the application.
 
     Examples
     --------
@@ -158,11 +158,11 @@ class HumanLines(_ApplicationLines):
         return self.masked(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the first line of a record."""
+        """Return the first line of the text."""
         task = current_task()
         places = (self._application, record.threadName, task and f"task {task}", record.name)
         return f"{super().formatMessage(record)} {' '.join(filter(None, places))}: {record.message}"
 
 
 LINE_FORMATS: dict[str, Callable[[Config], logging.Formatter]] = {"human": HumanLines, "json": JsonLines}
-"""The formatters by the values of `logging.format`; the command line has `brief` lines."""
+"""The formatters by value of `logging.format`; the command line adds `brief`."""

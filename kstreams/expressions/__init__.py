@@ -1,4 +1,4 @@
-"""Expressions: what to compute of a record as data, with one meaning for records, for columns and for Spark."""
+"""Expressions: computations on records as data, with equal results for records, for columns and on Spark."""
 
 from kstreams.expressions.aggregation import Aggregation, aggregation, counting, merging
 from kstreams.expressions.expression import Expr, literal
@@ -31,7 +31,7 @@ len = rows
 
 
 def result_type(expr: Expr, key: object = None, value: object = None, right: object = None) -> object:
-    """The Python type of an expression, None when it is not known.
+    """Return the Python type of an expression; None if it is not known.
 
     Examples
     --------

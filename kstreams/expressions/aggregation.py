@@ -1,7 +1,7 @@
-"""`Aggregation`: named expressions over many records, kept as a small state that is updated record by record.
+"""`Aggregation`: named expressions over many records, with a small state that each record updates.
 
-The state is a flat tuple with one slot per distinct aggregation (`mean` is sum and count), so that partial results of a
-batch can be merged into it; it is what the store and its changelog hold. The value that users see is computed of it.
+The state is a flat tuple with one slot per distinct aggregation (`mean` is sum and count), so that the states of two
+batches can be merged. The store and its changelog hold the state; the value of a row is computed from it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kstreams.expressions.types import PARTIAL, Schema, takes_null, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = Any
-"""A tuple with one slot per aggregation; for `counting()` the bare number."""
+"""A tuple with one slot per aggregation; for `counting()`, an int."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregation:
-    """What to keep per key (and window) and what to make of it; see `aggregation`.
+    """The state per key (and window), its functions, and its result; see `aggregation`.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class Aggregation:
         `initial() -> state`; `add(state, key, value, timestamp) -> state`, with the current record as one more argument
         if `reads_current_record`; `result(state) -> value`.
     state_type, value_type : type
-        Of the state, and of what `result` gives.
+        Types of the state and of the result.
     source : tuple
-        What it was made of: the arguments of `aggregation`.
+        The arguments of `aggregation`, for pickling.
     required : tuple of str
-        The fields that may be null, but that `value_type` declares without None: `add` refuses to make them null.
+        The fields that may be null, but that `value_type` declares without None: `add` raises an error if one is null.
     """
 
     slots: tuple[Expr, ...]
@@ -53,22 +53,21 @@ class Aggregation:
     required: tuple[str, ...] = ()
 
     def __reduce__(self) -> Any:
-        return (_counting if not self.source else _again, self.source)
+        return (_counting if not self.source else _recreated, self.source)
 
     @property
     def is_count(self) -> bool:
-        """Whether the state is the bare number of records."""
+        """True if the state is the number of records, as an int."""
         return not self.source
 
     @property
     def reads_current_record(self) -> bool:
-        """Whether it reads the headers or the place of the input records."""
+        """True if it reads the headers or the position of the input records."""
         return any(slot.reads_current_record for slot in self.slots)
 
     @property
     def divides(self) -> bool:
-        """Whether a required field may be null although no input is: by a division whose divisor is no number of
-        records."""
+        """True if a required field may be null without null inputs, by a division by anything but a record count."""
         nodes = (node for name in self.required for node in self.source[0][name].walk())
         divisions = (node for node in nodes if node.operation in PARTIAL)
         return any(node.inputs[1].operation not in (Operation.COUNT, Operation.ROWS) for node in divisions)
@@ -77,22 +76,22 @@ class Aggregation:
 def aggregation(
     expressions: Mapping[str, Expr], *, key: object = None, value: object = None, result: object = None
 ) -> Aggregation:
-    """An aggregation of named expressions.
+    """Return the aggregation of named expressions.
 
     Parameters
     ----------
     expressions : mapping of str to Expr
-        Each made of aggregations: `ks.len()`, `ks.col("delay").mean()`, `ks.col("a").sum() / ks.len()`.
+        Expressions of aggregations: `ks.len()`, `ks.col("delay").mean()`, `ks.col("a").sum() / ks.len()`.
     key, value : type, optional
         Types of the records' key and value.
     result : type, optional
-        What the value is built as, called with the names as keywords. Without it a Struct of these names, or, when the
-        types are not known, a dict.
+        The type of the result, which is called with the names as keywords. By default a Struct with these names, or a
+        dict if the types are not known.
 
     Raises
     ------
     TopologyError
-        When an expression does not aggregate, or does not fit the types.
+        If an expression does not aggregate, or does not fit the types.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def aggregation(
 
 
 def counting() -> Aggregation:
-    """The number of records, kept and shown as a bare `int`: what `count()` does.
+    """Return the aggregation of `count()`: the number of records, with an `int` as state.
 
     Examples
     --------
@@ -137,7 +136,7 @@ def counting() -> Aggregation:
     return _COUNTING
 
 
-def _again(expressions: Mapping[str, Expr], key: object, value: object, result: object) -> Aggregation:
+def _recreated(expressions: Mapping[str, Expr], key: object, value: object, result: object) -> Aggregation:
     return aggregation(expressions, key=key, value=value, result=result)
 
 
@@ -175,13 +174,13 @@ def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Required:
-    """The fields of a result that must not be null, and the expressions that they are made of."""
+    """The fields of a result that must not be null, with their expressions."""
 
     of: object
     fields: Mapping[str, Expr]
 
     def add_to(self, body: Body) -> None:
-        """Add the lines that look at the fields, as soon as a record has changed the slots."""
+        """Add the lines that check the fields after a record has changed the slots."""
         for name, expr in self.fields.items():
             refuse = partial(self._refuse, name, expr)
             body.lines.append(f"if {body.add(expr)} is None: {body.constant(refuse)}()")
@@ -220,7 +219,7 @@ def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], m
 
 
 def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str]) -> None:
-    """Say which names hold the slots."""
+    """Define the names that hold the slots."""
     for slot, name in zip(slots, names, strict=True):
         body.define(slot, f"len({name})" if slot.operation is Operation.DISTINCT else name)
 

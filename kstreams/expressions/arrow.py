@@ -1,7 +1,7 @@
-"""The column path of expressions in the native engine: an expression over Arrow columns, straight on Arrow's kernels.
+"""Expressions on Arrow columns, for the column path of the native engine.
 
-Beside `frame` (narwhals, for any backend) because a batch is small: what a frame costs per operation is ten times what
-Arrow's kernels need for ten thousand rows.
+The native engine does not use `frame` (narwhals, for any backend), since batches are small: the overhead of a frame per
+operation is ten times what the kernels of Arrow take for ten thousand rows.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ TYPES = {
 
 
 def compute(expr: Expr, columns: dict[str, object]) -> Any:
-    """The values of an expression: an Arrow array, or a scalar where it reads nothing.
+    """Return the values of an expression: an Arrow array, or a scalar if it reads no column.
 
     Parameters
     ----------
     expr : Expr
-        Without aggregations and structs.
+        An expression without aggregations and structs.
     columns : dict of str to pyarrow array
-        What is read of the records, by what `repr` shows; everything computed on the way is added.
+        The columns that the expression reads, by the `repr` of the leaf. Intermediate results are added.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _floor_divide(_: Expr, left: object, right: object) -> Any:
     quotient = pc.divide(left, divisor)
     if pa.types.is_floating(quotient.type):
         return pc.floor(quotient)
-    # Arrow rounds toward zero: one less where the signs differ and something is left.
+    # Arrow rounds toward zero: subtract one if the signs differ and there is a remainder.
     inexact = pc.not_equal(pc.multiply(quotient, divisor), left)
     differ = pc.not_equal(pc.less(left, 0), pc.less(divisor, 0))
     return pc.subtract(quotient, pc.cast(pc.and_(inexact, differ), pa.int64()))

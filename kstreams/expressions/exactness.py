@@ -1,8 +1,8 @@
-"""Whether columns would compute exactly what Python computes: Arrow's integers wrap, its text kernels know one-to-one
-case mappings only, and its integers become doubles beside doubles.
+"""Checks that columns compute exactly what Python computes.
 
-Each node of a tree gets the range that its integers can take, from the least and greatest of the columns; a batch for
-which some range leaves what columns hold exactly goes the record path.
+Integers of Arrow wrap around, its text kernels know one-to-one case mappings only, and an integer becomes a double in
+an operation with a double. Each node of an expression gets the range of its integers, from the minimum and maximum of
+the columns. If a range is not exact in columns, the batch takes the record path.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from kstreams.expressions.expression import Expr
 from kstreams.expressions.operations import Operation
 
 Range: TypeAlias = "tuple[int, int] | None"
-"""Least and greatest integer; None for what is no integer (floats, text, truth values)."""
+"""The least and the greatest integer; None for other types (floats, text, booleans)."""
 
 INT64 = (-(2**63), 2**63 - 1)
 DOUBLE = (-(2**53), 2**53)
 
 
 class Inexact(Exception):
-    """Columns cannot hold a result that Python can."""
+    """A result that columns cannot hold, but Python can."""
 
 
 def range_of(expr: Expr, column: Callable[[Expr], Any]) -> Range:
-    """The range of an expression over a batch.
+    """Return the range of an expression over a batch.
 
     Parameters
     ----------
     expr : Expr
-        Without aggregations.
+        An expression without aggregations.
     column : callable
-        Gives the Arrow column of what is read of the records.
+        Returns the Arrow column of a leaf.
 
     Raises
     ------
     Inexact
-        When some step could leave what columns compute exactly.
+        If the result of an operation may not be exact in columns.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def range_of(expr: Expr, column: Callable[[Expr], Any]) -> Range:
 
 
 def range_of_column(column: Any) -> Range:
-    """Least and greatest of an Arrow integer column, (0, 0) when it holds none; None for other columns."""
+    """Return the minimum and maximum of an integer column, (0, 0) if it has no values; None for other columns."""
     if not pa.types.is_integer(column.type):
         return None
     bounds = pc.min_max(column).as_py()
@@ -78,19 +78,19 @@ def _literal(expr: Expr, *_: object) -> Range:
 
 
 def _integers(corners: Callable[[tuple[int, int], tuple[int, int]], list[int]]) -> Rule:
-    """A rule for two numbers: integers by the corners of their ranges; beside a float they must fit in a double."""
+    """Return a rule for two numbers: integers by the corners of their ranges; with a float, they must fit a double."""
 
     def rule(_: Expr, inputs: list[Range], __: object) -> Range:
         left, right = inputs
         if left is not None and right is not None:
             results = corners(left, right)
             return _within((min(results), max(results)), INT64)
-        return _beside_floats(inputs)
+        return _as_doubles(inputs)
 
     return rule
 
 
-def _beside_floats(inputs: list[Range]) -> Range:
+def _as_doubles(inputs: list[Range]) -> Range:
     for span in inputs:
         if span is not None:
             _within(span, DOUBLE)
@@ -109,7 +109,7 @@ def _remainder(left: tuple[int, int], right: tuple[int, int]) -> list[int]:
 
 
 def _comparison(_: Expr, inputs: list[Range], __: object) -> Range:
-    return _beside_floats(inputs) if None in inputs else None
+    return _as_doubles(inputs) if None in inputs else None
 
 
 def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
@@ -128,7 +128,7 @@ def _cast(expr: Expr, inputs: list[Range], _: object) -> Range:
         return None
     if expr.detail is int:
         return INT64 if span is None else span
-    return None if span is None or expr.detail is str else _beside_floats([_within(span, DOUBLE)])
+    return None if span is None or expr.detail is str else _as_doubles([_within(span, DOUBLE)])
 
 
 def _choose(expr: Expr, inputs: list[Range], column: object) -> Range:
@@ -155,7 +155,7 @@ _RULES: dict[Operation, Rule] = {
     Operation.ADD: _integers(lambda a, b: [a[0] + b[0], a[1] + b[1]]),
     Operation.SUBTRACT: _integers(lambda a, b: [a[0] - b[1], a[1] - b[0]]),
     Operation.MULTIPLY: _integers(lambda a, b: [x * y for x in a for y in b]),
-    Operation.DIVIDE: lambda expr, inputs, column: _beside_floats(inputs),
+    Operation.DIVIDE: lambda expr, inputs, column: _as_doubles(inputs),
     Operation.FLOOR_DIVIDE: _integers(_quotient),
     Operation.MODULO: _integers(_remainder),
     Operation.NEGATE: lambda expr, inputs, column: (

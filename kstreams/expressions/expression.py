@@ -1,4 +1,4 @@
-"""`Expr`: an immutable tree that says what to compute of a record, for the record path, for columns and for Spark."""
+"""`Expr`: an immutable tree of operations on a record, for the record path, for columns and for Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar
 
-    # Python 3.11 knows no defaults
+    # Python 3.11 has no defaults of type variables
     T_co = TypeVar("T_co", covariant=True)
     T2 = TypeVar("T2")
 
@@ -41,15 +41,15 @@ _SPELLINGS = {
     "nunique": ".n_unique()",
     "astype": ".cast(...)",
 }
-"""What stands here for the names of other libraries, and for what texts and times have."""
+"""By names of other libraries, and names of `.str` and `.dt`: what to write."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expr(Advised, Generic[T_co]):
-    """Something that can be computed of a record, or, with an aggregation in it, of many.
+    """A computation on a record or, if it contains an aggregation, on many records.
 
-    A null anywhere makes the result null, except that `&`, `|`, `is_null` and `fill_null` know better (Kleene logic),
-    and that aggregations skip nulls. Division by zero gives null. Integers have 64 bits. A filter takes null as false.
+    A null input makes a result null, except in `is_null`, `fill_null`, and in `&` and `|` (Kleene logic); aggregations
+    skip nulls. Division by zero is null. Integers have 64 bits. A filter treats null as false.
 
     Examples
     --------
@@ -66,27 +66,27 @@ class Expr(Advised, Generic[T_co]):
     inputs: tuple[Expr, ...] = ()
     detail: Any = None
 
-    # ---- what is asked of the tree
+    # ---- the tree
 
     def walk(self) -> Iterator[Expr]:
-        """Every node, inputs first."""
+        """Yield every node, inputs first."""
         for node in self.inputs:
             yield from node.walk()
         yield self
 
     @property
     def leaves(self) -> tuple[Expr, ...]:
-        """What it reads of a record, each once, in order."""
+        """The parts of a record that it reads, each once, in order."""
         return tuple({repr(node): node for node in self.walk() if node.operation.is_leaf}.values())
 
     @property
     def reads_current_record(self) -> bool:
-        """Whether it reads the headers or the place of the input record."""
+        """True if it reads the headers or the position of the input record."""
         return any(node.operation in OF_CURRENT_RECORD for node in self.walk())
 
     @property
     def is_aggregation(self) -> bool:
-        """Whether it needs many records."""
+        """True if it needs many records."""
         return any(node.operation in AGGREGATIONS for node in self.walk())
 
     def __repr__(self) -> str:
@@ -189,94 +189,94 @@ class Expr(Advised, Generic[T_co]):
         iter(self)
 
     def is_null(self) -> Expr[bool]:
-        """True where there is no value."""
+        """Return whether the value is null."""
         return Expr(Operation.IS_NULL, (self,))
 
     def is_in(self, values: Collection[Any]) -> Expr[bool]:
-        """Whether it is one of `values` (literals of one type); null stays null."""
+        """Return whether the value is one of `values` (literals of one type); null stays null."""
         return Expr(Operation.IS_IN, (self,), tuple(literal(value).detail for value in values))
 
     def between(self, low: object, high: object) -> Expr[bool]:
-        """Whether low <= it <= high."""
+        """Return whether low <= value <= high."""
         return (self >= low) & (self <= high)
 
     def fill_null(self, value: object) -> Expr[T_co]:
-        """`value`, a literal or an expression, where there is none."""
+        """Replace null by `value`, a literal or an expression."""
         return applied(Operation.FILL_NULL, self, value)
 
     def is_nan(self) -> Expr[bool]:
-        """Whether it is a float that is not a number; null stays null."""
+        """Return whether a float is NaN; null stays null."""
         return Expr(Operation.IS_NAN, (self,))
 
     def abs(self) -> Expr[T_co]:
-        """Without its sign."""
+        """Return the absolute value."""
         return Expr(Operation.ABS, (self,))
 
     def floor(self) -> Expr[T_co]:
-        """The greatest whole number that is not above it; a float stays one."""
+        """Round down to a whole number; a float stays a float."""
         return Expr(Operation.FLOOR, (self,))
 
     def ceil(self) -> Expr[T_co]:
-        """The least whole number that is not below it; a float stays one."""
+        """Round up to a whole number; a float stays a float."""
         return Expr(Operation.CEIL, (self,))
 
     def cast(self, kind: type[T2]) -> Expr[T2]:
-        """Converted to `int`, `float`, `str` or `datetime`.
+        """Convert to `int`, `float`, `str` or `datetime`.
 
-        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1, times become milliseconds since the
-        epoch; what does not fit in 64 bits becomes null. To `float`: from `int`. To `str`: from `int`. To `datetime`,
-        in UTC: from `int`, milliseconds since the epoch, as `ks.timestamp` is; null beyond the years 1 to 9999. For
-        anything else write a function.
+        To `int`: numbers are truncated toward zero, booleans become 0 or 1, times become milliseconds since the epoch;
+        a number that does not fit in 64 bits becomes null. To `float`: from `int`. To `str`: from `int`. To `datetime`,
+        in UTC: from `int`, milliseconds since the epoch, such as `ks.timestamp`; null beyond the years 1 to 9999. For
+        other conversions, write a function.
         """
         return Expr(Operation.CAST, (self,), kind)
 
     @property
     def dt(self) -> Temporal:
-        """What can be computed of a `datetime`: `ks.timestamp.cast(datetime).dt.hour()`."""
+        """Operations on a `datetime`: `ks.timestamp.cast(datetime).dt.hour()`."""
         return Temporal(self)
 
     @property
     def struct(self) -> Nested:
-        """What can be read of a value with fields: `ks.col("address").struct.field("city")`."""
+        """Operations on a value with fields: `ks.col("address").struct.field("city")`."""
         return Nested(self)
 
     @property
     def str(self) -> Text:
-        """What can be computed of text: `ks.value.str.upper()`."""
+        """Operations on text: `ks.value.str.upper()`."""
         return Text(self)
 
     # ---- aggregation: of all records of a key (and window); nulls are skipped
 
     def count(self) -> Expr[int]:
-        """How many are not null. For the number of records: `ks.len()`."""
+        """Count the values that are not null. For the number of records: `ks.len()`."""
         return Expr(Operation.COUNT, (self,))
 
     def sum(self) -> Expr[T_co]:
-        """Their sum, exact for integers; null when there is none."""
+        """Add the values, exactly for integers; null if there is none."""
         return Expr(Operation.SUM, (self,))
 
     def mean(self) -> Expr[float]:
-        """Their mean, kept as sum and count; null when there is none."""
+        """Return the mean, stored as sum and count; null if there is no value."""
         return self.sum() / self.count()
 
     def min(self) -> Expr[T_co]:
-        """The least."""
+        """Return the least value."""
         return Expr(Operation.MIN, (self,))
 
     def max(self) -> Expr[T_co]:
-        """The greatest."""
+        """Return the greatest value."""
         return Expr(Operation.MAX, (self,))
 
     def n_unique(self) -> Expr[int]:
-        """How many different values there are. All of them are kept, so let them be few; a NaN is no value."""
+        """Count the different values. The state holds all of them, so they should be few; a NaN is no value."""
         return Expr(Operation.DISTINCT, (self,))
 
     def first(self) -> Expr[T_co]:
-        """The one that was processed first."""
+        """Return the value that was processed first."""
         return Expr(Operation.FIRST, (self,))
 
     def last(self) -> Expr[T_co]:
-        """The one that was processed last."""
+        """Return the value that was processed last."""
         return Expr(Operation.LAST, (self,))
 
 
@@ -287,41 +287,41 @@ class Text:
     of: Expr
 
     def len(self) -> Expr[int]:
-        """Number of code points."""
+        """Return the number of code points."""
         return Expr(Operation.LENGTH, (self.of,))
 
     def upper(self) -> Expr[str]:
-        """In upper case, as `str.upper`."""
+        """Convert to upper case, like `str.upper`."""
         return Expr(Operation.UPPER, (self.of,))
 
     def lower(self) -> Expr[str]:
-        """In lower case, as `str.lower`."""
+        """Convert to lower case, like `str.lower`."""
         return Expr(Operation.LOWER, (self.of,))
 
     def contains(self, part: str) -> Expr[bool]:
-        """Whether `part` (text, not a pattern) occurs in it."""
+        """Return whether the text contains `part` (text, not a pattern)."""
         return Expr(Operation.CONTAINS, (self.of,), part)
 
     def starts_with(self, prefix: str) -> Expr[bool]:
-        """Whether it begins with `prefix`."""
+        """Return whether the text starts with `prefix`."""
         return Expr(Operation.STARTS_WITH, (self.of,), prefix)
 
     def ends_with(self, suffix: str) -> Expr[bool]:
-        """Whether it ends with `suffix`."""
+        """Return whether the text ends with `suffix`."""
         return Expr(Operation.ENDS_WITH, (self.of,), suffix)
 
     def slice(self, offset: int, length: int) -> Expr[str]:
-        """`length` code points from `offset` on; neither may be negative."""
+        """Return `length` code points from `offset`; neither may be negative."""
         if offset < 0 or length < 0:
             raise ValueError(f"str.slice({offset}, {length}): offset and length must not be negative")
         return Expr(Operation.SLICE, (self.of,), (offset, length))
 
     def strip_chars(self, characters: str = " \t\n\r") -> Expr[str]:
-        """Without any of these characters at both ends."""
+        """Remove these characters at both ends."""
         return Expr(Operation.STRIP, (self.of,), characters)
 
     def replace_all(self, old: str, new: str) -> Expr[str]:
-        """With `new` instead of every `old` (text, not a pattern)."""
+        """Replace every `old` (text, not a pattern) by `new`."""
         if not old:
             raise ValueError("str.replace_all needs a text to look for")
         return Expr(Operation.REPLACE, (self.of,), (old, new))
@@ -329,44 +329,44 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Temporal:
-    """Operations on times, in UTC; a `datetime` without a zone is taken to be in UTC."""
+    """Operations on times, in UTC; a `datetime` without a zone counts as UTC."""
 
     of: Expr
 
     def year(self) -> Expr[int]:
-        """The year."""
+        """Return the year."""
         return Expr(Operation.DATE_PART, (self.of,), "year")
 
     def month(self) -> Expr[int]:
-        """The month, 1 to 12."""
+        """Return the month, 1 to 12."""
         return Expr(Operation.DATE_PART, (self.of,), "month")
 
     def day(self) -> Expr[int]:
-        """The day of the month, 1 to 31."""
+        """Return the day of the month, 1 to 31."""
         return Expr(Operation.DATE_PART, (self.of,), "day")
 
     def hour(self) -> Expr[int]:
-        """The hour, 0 to 23."""
+        """Return the hour, 0 to 23."""
         return Expr(Operation.DATE_PART, (self.of,), "hour")
 
     def minute(self) -> Expr[int]:
-        """The minute, 0 to 59."""
+        """Return the minute, 0 to 59."""
         return Expr(Operation.DATE_PART, (self.of,), "minute")
 
     def second(self) -> Expr[int]:
-        """The second, 0 to 59."""
+        """Return the second, 0 to 59."""
         return Expr(Operation.DATE_PART, (self.of,), "second")
 
     def weekday(self) -> Expr[int]:
-        """The day of the week: 1 is Monday, 7 is Sunday."""
+        """Return the day of the week: 1 is Monday, 7 is Sunday."""
         return Expr(Operation.DATE_PART, (self.of,), "weekday")
 
     def ordinal_day(self) -> Expr[int]:
-        """The day of the year, 1 to 366."""
+        """Return the day of the year, 1 to 366."""
         return Expr(Operation.DATE_PART, (self.of,), "ordinal_day")
 
     def truncate(self, every: timedelta) -> Expr[datetime]:
-        """The last multiple of a duration since the epoch, such as the beginning of the hour."""
+        """Round down to a multiple of a duration since the epoch, such as the start of the hour."""
         if every % timedelta(milliseconds=1) or every <= timedelta(0):
             raise ValueError(f"dt.truncate takes a positive number of milliseconds, not {every!r}")
         return Expr(Operation.TRUNCATE, (self.of,), every)
@@ -374,17 +374,17 @@ class Temporal:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """What can be read of a value with fields."""
+    """Operations on a value with fields."""
 
     of: Expr
 
     def field(self, name: str) -> Expr:
-        """A field of it."""
+        """Return a field of the value."""
         return Expr(Operation.MEMBER, (self.of,), name)
 
 
 def literal(value: T2) -> Expr[T2]:
-    """A constant; raises TypeError for what cannot be one.
+    """Return a constant; raise TypeError for a value that cannot be a literal.
 
     Examples
     --------
@@ -403,5 +403,5 @@ def literal(value: T2) -> Expr[T2]:
 
 
 def applied(operation: Operation, *inputs: object) -> Expr:
-    """An operation on expressions and literals."""
+    """Return an operation on expressions and literals."""
     return Expr(operation, tuple(node if isinstance(node, Expr) else literal(node) for node in inputs))

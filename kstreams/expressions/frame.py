@@ -1,4 +1,4 @@
-"""The column path of expressions: an expression as a narwhals one, over Arrow here, over Spark there."""
+"""Expressions as narwhals expressions, for frames of Spark and other backends."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Leaf = Callable[[Expr], "nw.Expr"]
 
 
 def to_narwhals(expr: Expr, leaf: Leaf, schema: Schema) -> nw.Expr:
-    """The narwhals expression that computes the same as `as_function`.
+    """Return the narwhals expression with the results of `as_function`.
 
     Parameters
     ----------
     expr : Expr
-        What to compute; with aggregations, for `group_by(...).agg(...)`.
+        The expression; with aggregations, for `group_by(...).agg(...)`.
     leaf : callable
-        Gives the narwhals expression of what is read of a record: a field, the key, the timestamp …
+        Returns the narwhals expression of a leaf: a field, the key, the timestamp …
     schema : Schema
-        Types of key and value.
+        Types of the key and value.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def _leaf(expr: Expr, _: list[object], leaf: Leaf, __: Schema) -> Any:
 
 
 def _constant(expr: Expr) -> nw.Expr:
-    """What reads nothing is computed now: a backend would make a frame of one row of it."""
+    """Return the literal of an expression without leaves; a backend would compute a frame with one row."""
     import narwhals as nw
 
     dtypes = {int: nw.Int64(), float: nw.Float64(), str: nw.String(), bool: nw.Boolean(), bytes: nw.Binary()}
@@ -98,7 +98,7 @@ def _modulo(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
     right = nw.when(inputs[1] != 0).then(inputs[1])
     if type_of(expr, schema).kind is int:
         return left % right
-    return left - (left // right) * right  # backends would add the divisor first, and round
+    return left - (left // right) * right  # backends would add the divisor first and round
 
 
 def _is_in(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
@@ -131,8 +131,8 @@ def _struct(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
     return nw.struct(*(node.alias(name) for name, node in zip(expr.detail, inputs, strict=True)))
 
 
-def _not_merged(text: Any) -> Any:
-    """The text for a change of case: Spark would leave out one just before it, but ß turns into SS for good."""
+def _unmerged(text: Any) -> Any:
+    """Return the text for a case change. Spark would merge two case changes, but an upper-case ß remains SS."""
     import narwhals as nw
 
     return nw.concat_str([text, nw.lit("")])
@@ -173,11 +173,11 @@ REFUSED = {
     Operation.DATE_PART: _TIMES,
     Operation.TRUNCATE: _TIMES,
 }
-"""What has no form in frames, and why."""
+"""The operations that frames do not have, and the reason."""
 
 
 def refusal(expr: Expr) -> str | None:
-    """Why an expression has no form in frames; None when it has one.
+    """Return the reason why frames cannot compute an expression; None if they can.
 
     Examples
     --------
@@ -224,8 +224,8 @@ _RULES: dict[Operation, Rule] = {
     **dict.fromkeys(REFUSED, _refused),
     Operation.CAST: _cast,
     Operation.LENGTH: _plain(lambda text: text.str.len_chars()),
-    Operation.UPPER: _plain(lambda text: _not_merged(text).str.to_uppercase()),
-    Operation.LOWER: _plain(lambda text: _not_merged(text).str.to_lowercase()),
+    Operation.UPPER: _plain(lambda text: _unmerged(text).str.to_uppercase()),
+    Operation.LOWER: _plain(lambda text: _unmerged(text).str.to_lowercase()),
     Operation.CONTAINS: _detailed(lambda text, part: text.str.contains(part, literal=True)),
     Operation.STARTS_WITH: _detailed(lambda text, prefix: text.str.starts_with(prefix)),
     Operation.ENDS_WITH: _detailed(lambda text, suffix: text.str.ends_with(suffix)),

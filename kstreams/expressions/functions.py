@@ -1,4 +1,4 @@
-"""What generated functions call where an operator of Python alone would not do."""
+"""The functions that generated code calls for operations that no Python operator has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
 
 def floor_divide(left: Any, right: Any) -> Any:
-    """Left // right as columns compute it: floats by the floor of the quotient; null for a zero divisor.
+    """Return left // right as columns compute it: floats by the floor of the quotient; null for a zero divisor.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def floor_divide(left: Any, right: Any) -> Any:
 
 
 def modulo(left: object, right: object) -> Any:
-    """Left - (left // right) * right, with the sign of the divisor; null for a zero divisor.
+    """Return left - (left // right) * right, with the sign of the divisor; null for a zero divisor.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def modulo(left: object, right: object) -> Any:
 
 
 def divide(left: Any, right: Any) -> Any:
-    """Left / right, a float unless there is a Decimal; null for a zero divisor.
+    """Return left / right, a float unless one is a Decimal; null for a zero divisor.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def divide(left: Any, right: Any) -> Any:
 
 
 def to_int(value: Any) -> int | None:
-    """A number without its fraction, null when it has none or does not fit in 64 bits; of a time its milliseconds.
+    """Truncate a number, null if it does not fit in 64 bits; convert a time to milliseconds since the epoch.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def to_int(value: Any) -> int | None:
 
 
 def to_datetime(value: Any) -> datetime | None:
-    """The time so many milliseconds after the epoch, null beyond the years that a `datetime` can tell.
+    """Convert milliseconds since the epoch to a time; null beyond the years of a `datetime`.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def to_datetime(value: Any) -> datetime | None:
 
 
 def in_utc(time: datetime) -> datetime:
-    """The same time in UTC; one without a zone is in UTC already."""
+    """Convert a time to UTC; a time without a zone counts as UTC."""
     if time.tzinfo is UTC:
         return time
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def truncate(time: datetime, every: timedelta) -> datetime | None:
-    """The last multiple of a duration since the epoch, null before the year 1.
+    """Round a time down to a multiple of a duration since the epoch; null before the year 1.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def truncate(time: datetime, every: timedelta) -> datetime | None:
 
 
 def whole(number: Any, rounded: Callable[[Any], int]) -> Any:
-    """A number rounded to a whole one of its own type; what is not finite stays as it is.
+    """Round a number to a whole number of its own type; infinities and NaN stay as they are.
 
     Examples
     --------
@@ -126,7 +126,7 @@ DATE_PARTS: dict[str, Callable[[datetime], int]] = {
 
 
 def date_part(time: datetime, name: str) -> int:
-    """A part of a time in UTC.
+    """Return a part of a time in UTC.
 
     Examples
     --------
@@ -137,12 +137,12 @@ def date_part(time: datetime, name: str) -> int:
 
 
 def field_of(record_value: object, name: str) -> Any:
-    """A field of a value whose type is not known: an item of a dict, else an attribute."""
+    """Return a field of a value of unknown type: an item of a dict, else an attribute."""
     return record_value.get(name) if isinstance(record_value, dict) else getattr(record_value, name)
 
 
 def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:
-    """A set, as a sorted tuple, with one more member; a NaN is none.
+    """Add a member to a set, which is a sorted tuple; a NaN is not added.
 
     Examples
     --------
@@ -151,14 +151,14 @@ def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:
     """
     if value != value:  # noqa: PLR0124 (of a NaN alone)
         return members
-    at = bisect_left(members, value)
-    if at < len(members) and members[at] == value:
+    position = bisect_left(members, value)
+    if position < len(members) and members[position] == value:
         return members
-    return (*members[:at], value, *members[at:])
+    return (*members[:position], value, *members[position:])
 
 
 def union(first: tuple[object, ...], other: tuple[object, ...]) -> tuple[object, ...]:
-    """Two sets, as sorted tuples, as one.
+    """Return the union of two sets, which are sorted tuples.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Struct types that are generated from field names and types; another process finds them again by their name.
+"""Struct types that are generated from field names and types; another process creates them again from their name.
 
-A class that exists nowhere in source cannot be sent to a Spark executor by value (msgspec builds its layout when the
-class is made). So its qualified name says all that it is made of, and this module answers to such names.
+A generated class cannot be pickled by value for a Spark executor, since msgspec builds its layout with the class. So
+its qualified name contains its fields, and this module resolves such names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIELD = re.compile(r"(\w+): (\w+)( \| None)?")
 
 @lru_cache(maxsize=256)
 def struct_type(fields: tuple[tuple[str, object], ...]) -> type:
-    """The frozen Struct of these field names and types; equal fields give the very same type.
+    """Return the frozen Struct of these field names and types; equal fields return the same type.
 
     Examples
     --------
@@ -28,11 +28,11 @@ def struct_type(fields: tuple[tuple[str, object], ...]) -> type:
     Fields(origin='JFK', delay=None)
     """
     struct = msgspec.defstruct("Fields", fields, module=__name__, frozen=True)
-    struct.__qualname__ = f"Fields({', '.join(f'{name}: {_spelled(kind)}' for name, kind in fields)})"
+    struct.__qualname__ = f"Fields({', '.join(f'{name}: {_type_text(kind)}' for name, kind in fields)})"
     return struct
 
 
-def _spelled(kind: object) -> str:
+def _type_text(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 

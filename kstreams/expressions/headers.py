@@ -1,4 +1,4 @@
-"""Headers in expressions: how the last value of a name is read, and which bytes a value becomes in a header."""
+"""Headers in expressions: reading the last header of a name, and converting values to headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from kstreams.record import Headers, last_header
 
 HeaderValue: TypeAlias = "str | bytes | bool | int | float | None"
-"""What a header can be made of: text and numbers are written as UTF-8 text."""
+"""The types of a header value; text and numbers are written as UTF-8 text."""
 
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
 _TRUTH = {b"true": True, b"false": False}
@@ -42,18 +42,18 @@ READERS: dict[type, Callable[[bytes], Any]] = {
     float: _fraction,
     bool: _truth,
 }
-"""How the bytes of a header are read as a type; what does not fit raises ValueError or gives None."""
+"""By type: the function that reads the bytes of a header. Other bytes raise ValueError or return None."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderRead:
-    """Reads the last header of a name: null where there is none, or where it is not of the type.
+    """Reads the last header of a name: null if there is none, or if it is not of the type.
 
     Parameters
     ----------
     name : str
     kind : type or Serde
-        A type of `READERS`, or what has `deserialize`.
+        A type of `READERS`, or an object with `deserialize`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class HeaderRead:
 
     @classmethod
     def of(cls, name: str, kind: Any) -> HeaderRead:
-        """What `ks.header(name, type=kind)` reads; raises TypeError for what is no name, and for other types."""
+        """Return the reader of `ks.header(name, type=kind)`; raise TypeError for a wrong name or type."""
         if not isinstance(name, str):
             raise TypeError(f"ks.header takes the name of a header, not {name!r}")
         if not (kind in READERS if isinstance(kind, type) else hasattr(kind, "deserialize")):
@@ -77,7 +77,7 @@ class HeaderRead:
 
     @property
     def result(self) -> Any:
-        """The Python type of what is read; None where a serde does not say."""
+        """The Python type of the values; None if a serde does not declare one."""
         return self.kind if isinstance(self.kind, type) else self.kind.type
 
     def __call__(self, headers: Headers) -> Any:
@@ -85,22 +85,22 @@ class HeaderRead:
         return None if raw is None else self.read(raw)
 
     def read(self, raw: bytes) -> Any:
-        """The value of a header; None where it is not of the type."""
+        """Return the value of a header; None if it is not of the type."""
         read = READERS[self.kind] if isinstance(self.kind, type) else self.kind.deserialize
         try:
             return read(raw)
-        except Exception:  # an expression never fails: what cannot be read is null, as any cast that does not fit
+        except Exception:  # an expression never fails: bytes of another type are null, like a cast that does not fit
             return None
 
     def __str__(self) -> str:
-        """As the arguments of `ks.header` are written."""
+        """Return the arguments of `ks.header` as source code."""
         if self.kind is str:
             return repr(self.name)
         return f"{self.name!r}, type={getattr(self.kind, '__name__', self.kind)}"
 
 
 def header_bytes(value: HeaderValue) -> bytes | None:
-    """The bytes of a header that holds a value; raises TypeError for what cannot stand in one.
+    """Convert a value to the bytes of a header; raise TypeError for a value of another type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Operation`: the one table of node kinds that an expression can be made of, and how each is shown."""
+"""`Operation`: the operations of expressions, and their text form."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import Enum
 
 
 class Operation(Enum):
-    """A kind of node; its value is how `repr` shows it, with the inputs in `{0}`, `{1}` and the detail in `{detail}`.
+    """An operation; its value is the template of `repr`, with inputs as `{0}`, `{1}` and the detail as `{detail}`.
 
-    Every target (`python`, `frame`, `types`, `exactness`) is a rule book with one rule per kind; a test demands that
-    none is missing.
+    Each target (`python`, `arrow`, `frame`, `types`, `exactness`) has one rule per operation; a test checks that none
+    is missing.
     """
 
-    # what a record offers
+    # parts of a record
     FIELD = "ks.col({detail!r})"
     VALUE = "ks.value"
     RIGHT_FIELD = "ks.right.col({detail!r})"
@@ -26,9 +26,9 @@ class Operation(Enum):
     HEADERS = "ks.headers"
     WINDOW_START = "ks.window_start"
     WINDOW_END = "ks.window_end"
-    COLUMN = "{detail}"  # what lies beside a record in columns, such as the row of a table; of the type detail.kind
+    COLUMN = "{detail}"  # a further column of a batch, such as the row of a table; its type is detail.kind
     LITERAL = "{detail!r}"
-    # one record at a time
+    # operations on one record
     ADD = "({0} + {1})"
     SUBTRACT = "({0} - {1})"
     MULTIPLY = "({0} * {1})"
@@ -68,7 +68,7 @@ class Operation(Enum):
     DATE_PART = "{0}.dt.{detail}()"
     TRUNCATE = "{0}.dt.truncate({detail!r})"
     STRUCT = "ks.struct({fields})"
-    # many records
+    # aggregations of many records
     ROWS = "ks.len()"
     COUNT = "{0}.count()"
     SUM = "{0}.sum()"
@@ -80,19 +80,19 @@ class Operation(Enum):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is read from the record."""
+        """True if the operation reads a part of the record."""
         return self in LEAVES
 
     @property
     def is_aggregation(self) -> bool:
-        """Whether it makes one value of many records."""
+        """True if the operation aggregates many records."""
         return self in AGGREGATIONS
 
 
 OF_CURRENT_RECORD = frozenset(
     {Operation.TOPIC, Operation.PARTITION, Operation.OFFSET, Operation.HEADER, Operation.HEADERS}
 )
-"""Read from the input record that a task is processing, beside key, value and timestamp."""
+"""Parts of the input record that a task processes, besides key, value and timestamp."""
 LEAVES = OF_CURRENT_RECORD | frozenset(
     {
         Operation.FIELD,

@@ -1,7 +1,7 @@
-"""The record path of expressions: an expression as a plain Python function, straight-line and without dispatch.
+"""Expressions as generated Python functions, for the record path.
 
-One line of source per node; the generated text holds only names made here and field names that are identifiers, and
-constants are bound by name, so nothing that a user writes is ever parsed as code.
+The source has one line per node. It contains only generated names and field names that are identifiers; constants are
+bound to names. So no text of a user is parsed as code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kstreams.expressions.struct_class import gives_struct, struct_class
 from kstreams.expressions.types import Schema, fields_of, split_optional, type_of
 from kstreams.record import Windowed
 
-_NEEDS = {
+_ARGUMENT_OF = {
     Operation.FIELD: "value",
     Operation.VALUE: "value",
     Operation.RIGHT_FIELD: "right",
@@ -52,24 +52,24 @@ def as_function(
     right: object = None,
     result: object = None,
 ) -> Callable[..., Any]:
-    """The function that computes an expression of one record.
+    """Return the function that computes an expression of one record.
 
     Parameters
     ----------
     expr : Expr
-        Without aggregations.
+        An expression without aggregations.
     arguments : sequence of str
-        What the function takes, positionally: any of "key", "value", "right", "timestamp", "record". The last one has
-        the headers and the place of the input record, as `CurrentRecord` has them.
+        The positional arguments of the function: any of "key", "value", "right", "timestamp", "record". The record has
+        the headers and the position of the input record, like `CurrentRecord`.
     key, value, right : type, optional
-        Types of key and value, and of the right value of a join; when they are known, fields and types are checked now.
+        Types of the key and value, and of the right value of a join; fields and types are checked if they are known.
     result : type, optional
-        What a `ks.struct` that gives the result makes: a class called with the fields as keywords, or `dict`.
+        The class that a `ks.struct` creates as the result, called with the fields as keywords, or `dict`.
 
     Raises
     ------
     TopologyError
-        When the expression does not fit the types, or reads what the function does not get.
+        If the expression does not fit the types, or reads a part that is no argument of the function.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class Body:
     Parameters
     ----------
     arguments : sequence of str
-        Names that the lines may use.
+        The names that the lines may use.
     schema : Schema
-        Tells whether fields are attributes or items.
+        The types, by which fields are attributes or items.
     """
 
     def __init__(self, arguments: Sequence[str], schema: Schema) -> None:
@@ -103,43 +103,43 @@ class Body:
         self.schema = schema
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"Windowed": Windowed, "__name__": __name__, "math": math}
-        self._known: dict[str, str] = {}
+        self._assigned_names: dict[str, str] = {}
 
     def add(self, expr: Expr, result: object = None) -> str:
-        """Add the lines of an expression, once for equal ones; returns the name that holds its value.
+        """Add the lines of an expression, once for equal expressions; return the name that holds its value.
 
-        `result` is the declared type of this value: a `ks.struct` that gives it is built as that.
+        `result` is the declared type of this value; a `ks.struct` creates an object of this type.
         """
         if not gives_struct(expr):
             result = None
         title = f"{expr!r}" if result is None else f"{expr!r} as {result!r}"
-        if title not in self._known:
+        if title not in self._assigned_names:
             if expr.operation is Operation.STRUCT:
                 text = self._struct(expr, result)
             else:
                 text = _RULES[expr.operation](self, expr, [self.add(node, result) for node in expr.inputs])
-            self._known[title] = self.assign(text)
-        return self._known[title]
+            self._assigned_names[title] = self.assign(text)
+        return self._assigned_names[title]
 
     def define(self, expr: Expr, name: str) -> None:
-        """Say that `name` holds the value of `expr` already."""
-        self._known[repr(expr)] = name
+        """Define that `name` holds the value of `expr`."""
+        self._assigned_names[repr(expr)] = name
 
     def assign(self, text: str) -> str:
-        """Add the line `new name = text`."""
+        """Add the line `name = text` with a new name; return the name."""
         name = f"v{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return name
 
     def constant(self, value: object) -> str:
-        """A name bound to a constant."""
+        """Bind a constant to a new name; return the name."""
         name = f"c{len(self.names)}"
         self.names[name] = value
         return name
 
     def argument(self, expr: Expr) -> str:
-        """The argument that a leaf reads."""
-        name = _NEEDS[expr.operation]
+        """Return the argument that a leaf reads."""
+        name = _ARGUMENT_OF[expr.operation]
         if name not in self.arguments:
             raise TopologyError(f"{expr!r} cannot be used here: only {' and '.join(self.arguments)} can be seen")
         return name
@@ -150,7 +150,7 @@ class Body:
         return f"{self.constant(make)}({fields})"
 
     def function(self, name: str, arguments: Sequence[str], result: str) -> Callable[..., Any]:
-        """The finished function."""
+        """Compile the function."""
         source = f"def {name}({', '.join(arguments)}):\n " + "\n ".join([*self.lines, f"return {result}"])
         exec(compile(source, f"<{name}>", "exec"), self.names)
         function: Callable[..., Any] = self.names.pop(name)
@@ -164,7 +164,7 @@ def _field(body: Body, expr: Expr, _: list[str]) -> str:
 
 
 def _read(body: Body, holder: str, name: str, kind: object) -> str:
-    """A field of something that is not null."""
+    """Return the source that reads a field of a value that is not null."""
     if kind is Any or not isinstance(kind, type) or not name.isidentifier():
         body.names["field_of"] = field_of
         return f"field_of({holder}, {body.constant(name)})"
@@ -178,8 +178,8 @@ def _window_bound(body: Body, expr: Expr, _: list[str]) -> str:
     return f"{body.argument(expr)}.window.{bound}"
 
 
-def _place(name: str) -> Callable[[Body, Expr, list[str]], str]:
-    """A part of the place of the input record; null where there is none."""
+def _position(name: str) -> Callable[[Body, Expr, list[str]], str]:
+    """Return the rule of a part of the position of the input record; null outside of one."""
 
     def rule(body: Body, expr: Expr, _: list[str]) -> str:
         record = body.argument(expr)
@@ -193,7 +193,7 @@ def _header(body: Body, expr: Expr, _: list[str]) -> str:
 
 
 def _guarded(template: str, **names: Callable[..., Any]) -> Callable[[Body, Expr, list[str]], str]:
-    """A rule whose result is null when an input is."""
+    """Return a rule whose result is null if an input is null."""
 
     def rule(body: Body, expr: Expr, inputs: list[str]) -> str:
         body.names.update(names)
@@ -208,7 +208,7 @@ def _guarded(template: str, **names: Callable[..., Any]) -> Callable[[Body, Expr
 
 
 def _compared(operator: str) -> Callable[[Body, Expr, list[str]], str]:
-    """A comparison; of two times in UTC, since Python does not compare those with a zone to those without."""
+    """Return the rule of a comparison; times in UTC, since Python compares no times with and without zone."""
 
     def rule(body: Body, expr: Expr, inputs: list[str]) -> str:
         times = any(type_of(node, body.schema).kind is datetime for node in expr.inputs)
@@ -237,8 +237,8 @@ def _cast(body: Body, expr: Expr, inputs: list[str]) -> str:
 def _divide(body: Body, expr: Expr, inputs: list[str]) -> str:
     body.names["divide"] = divide
     kinds = {type_of(node, body.schema).kind for node in expr.inputs}
-    exact = "None if {1} == 0 else float({0}) / {1}" if kinds <= {int, float} else "divide({0}, {1})"
-    return _guarded(exact)(body, expr, inputs)
+    template = "None if {1} == 0 else float({0}) / {1}" if kinds <= {int, float} else "divide({0}, {1})"
+    return _guarded(template)(body, expr, inputs)
 
 
 def _member(body: Body, expr: Expr, inputs: list[str]) -> str:
@@ -270,9 +270,9 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.RIGHT: lambda body, expr, _: body.argument(expr),
     Operation.KEY: lambda body, expr, _: "key.key if type({0}) is Windowed else {0}".format(body.argument(expr)),
     Operation.TIMESTAMP: lambda body, expr, _: body.argument(expr),
-    Operation.TOPIC: _place("topic"),
-    Operation.PARTITION: _place("partition"),
-    Operation.OFFSET: _place("offset"),
+    Operation.TOPIC: _position("topic"),
+    Operation.PARTITION: _position("partition"),
+    Operation.OFFSET: _position("offset"),
     Operation.HEADER: _header,
     Operation.HEADERS: lambda body, expr, _: f"tuple({body.argument(expr)}.headers)",
     Operation.WINDOW_START: _window_bound,

@@ -1,4 +1,4 @@
-"""The class that a `ks.struct` makes, and whether its fields fit that class."""
+"""The class of the objects that a `ks.struct` creates, and the check of its fields."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kstreams.expressions.types import Schema, type_of
 
 
 def struct_class(expr: Expr, schema: Schema, declared: object = None) -> Any:
-    """The class that a `ks.struct` makes: the declared one, else one made of its names and types.
+    """Return the class of a `ks.struct`: the declared one, else a class generated from its names and types.
 
     Parameters
     ----------
     expr : Expr
         A `ks.struct`.
     schema : Schema
-        Of the records that it reads.
+        The types of the records.
     declared : type, optional
-        Of the key or value that the struct stands for.
+        The declared type of the key or value that the struct creates.
 
     Raises
     ------
     TopologyError
-        When the fields are not those of the declared class.
+        If the fields are not those of the declared class.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def struct_class(expr: Expr, schema: Schema, declared: object = None) -> Any:
 
 
 def gives_struct(expr: Expr) -> bool:
-    """Whether the result of an expression is a `ks.struct`, maybe one of several.
+    """Return whether the result of an expression can be a `ks.struct`.
 
     Examples
     --------
@@ -60,11 +60,11 @@ def gives_struct(expr: Expr) -> bool:
 
 
 _CHOICES = (Operation.WHEN, Operation.CHOOSE, Operation.FILL_NULL)
-"""Operations that give one of their inputs as it is. A condition, the input that is not given, is no struct."""
+"""Operations whose result is one of their inputs. The condition of a choice is no struct."""
 
 
 def plain_type(kind: object) -> Any:
-    """The type within an `Annotated`, a `NewType` or `T | None`.
+    """Return the type within an `Annotated`, a `NewType` or `T | None`.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def plain_type(kind: object) -> Any:
 
 
 class _Fields(NamedTuple):
-    """The fields that a class takes as keywords; `names` None: any."""
+    """The fields that a class takes as keywords; any if `names` is None."""
 
     names: Collection[str] | None
     required: Collection[str] = ()
 
 
 def _check_fields(expr: Expr, cls: object) -> None:
-    fields = _fields_taken(cls)
+    fields = _accepted_fields(cls)
     name = getattr(cls, "__name__", str(cls))
     if fields is None:
         raise TopologyError(
@@ -107,8 +107,8 @@ def _check_fields(expr: Expr, cls: object) -> None:
             raise TopologyError(f"{expr!r} leaves out the field {field!r}, which {name} needs: add {field}=...")
 
 
-def _fields_taken(cls: Any) -> _Fields | None:
-    """What a class is called with; None for one that is not made of fields."""
+def _accepted_fields(cls: Any) -> _Fields | None:
+    """Return the fields that a class takes; None for a class without fields."""
     origin = typing.get_origin(cls) or cls
     if is_typeddict(origin):
         return _Fields(tuple(origin.__annotations__), origin.__required_keys__)
@@ -120,7 +120,7 @@ def _fields_taken(cls: Any) -> _Fields | None:
 def _keywords_of(cls: type) -> _Fields | None:
     try:
         parameters = inspect.signature(cls).parameters.values()
-    except ValueError:  # of a type that is written in C, such as int
+    except ValueError:  # a type that is written in C, such as int
         return None
     named = [
         parameter

@@ -1,4 +1,4 @@
-"""Which Python type an expression has, given the types of key and value; wrong fields and types are errors here."""
+"""The Python type of an expression, from the types of the key and value; checks fields and types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Typed(NamedTuple):
 
     @property
     def annotation(self) -> Any:
-        """As it is written in Python."""
+        """The type as a Python annotation."""
         return self.kind | None if self.nullable and self.kind is not Any else self.kind
 
 
@@ -40,7 +40,7 @@ UNKNOWN = Typed(Any)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Schema:
-    """The types of a stream's key and value, and of the right value in a join; None is unknown."""
+    """The types of the key and value of a stream, and of the right value in a join; None if unknown."""
 
     key: object = None
     value: object = None
@@ -48,12 +48,12 @@ class Schema:
 
 
 def type_of(expr: Expr, schema: Schema) -> Typed:
-    """The type of an expression over records of a schema.
+    """Return the type of an expression over records of a schema.
 
     Raises
     ------
     TopologyError
-        When a field does not exist or an operation does not fit the types.
+        If a field does not exist, or an operation does not fit the types.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def type_of(expr: Expr, schema: Schema) -> Typed:
 
 
 def split_optional(kind: object) -> Typed:
-    """`int | None` as (int, nullable)."""
+    """Split `int | None` into `int` and nullable."""
     if kind is None:
         return UNKNOWN
     if get_origin(kind) in (Union, types.UnionType):
@@ -77,7 +77,7 @@ def split_optional(kind: object) -> Typed:
 
 @lru_cache(maxsize=256)
 def fields_of(kind: object) -> dict[str, object] | None:
-    """Field names and types of a Struct, dataclass or TypedDict; None for a type without named fields."""
+    """Return the field names and types of a Struct, dataclass or TypedDict; None for a type without named fields."""
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     if is_struct or dataclasses.is_dataclass(kind) or is_typeddict(kind):
         return get_type_hints(kind)
@@ -85,7 +85,7 @@ def fields_of(kind: object) -> dict[str, object] | None:
 
 
 def takes_null(kind: object, name: str) -> bool:
-    """Whether a field of a type may be None; so may one that is not known.
+    """Return whether a field of a type may be None; True if the field is not known.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _number_type(expr: Expr, inputs: list[Typed]) -> type:
 
 
 PARTIAL = (Operation.DIVIDE, Operation.FLOOR_DIVIDE, Operation.MODULO)
-"""Null by zero."""
+"""The operations that return null for a zero divisor."""
 
 
 def _comparison(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:

@@ -1,4 +1,4 @@
-"""The words that expressions begin with: `col`, `value`, `key`, `header`, `when`, `struct`, and so on."""
+"""The functions and constants from which expressions start: `col`, `value`, `key`, `header`, `when`, `struct`, …"""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def col(field: str) -> Expr:
-    """A field of the value.
+    """Return a field of the value.
 
     Parameters
     ----------
     field : str
-        Name of a field of the value's Struct, dataclass or TypedDict, or key of its dict.
+        Name of a field of a Struct, dataclass or TypedDict, or key of a dict.
 
     Examples
     --------
@@ -45,25 +45,25 @@ class Side:
     field: Operation
 
     def col(self, field: str) -> Expr:
-        """A field of this side's value."""
+        """Return a field of the value of this side."""
         return Expr(self.field, (), col(field).detail)
 
 
 def header(name: str, *, type: object = str) -> Expr:
-    """The last header of a name; null where the record has none, or one that is not of the type.
+    """Return the last header of a name; null if there is none, or if it is not of the type.
 
     Parameters
     ----------
     name : str
         Names are compared letter by letter, as in Kafka.
     type : type or Serde
-        `str` (the default), `bytes`, or `int`, `float` or `bool`, which are read from text; a serde reads bytes of its
-        own, such as those that Java's `LongSerializer` has written.
+        `str` (the default) or `bytes`; `int`, `float` or `bool`, which are read from text; or a serde for other bytes,
+        such as those of the `LongSerializer` of Java.
 
     Raises
     ------
     TypeError
-        When the name is no text, or the type is none of these.
+        If the name is no text, or the type is none of these.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def header(name: str, *, type: object = str) -> Expr:
 
 
 def struct(**fields: object) -> Expr:
-    """A value with these fields, each an expression or a literal: what `map_values` makes a new value of.
+    """Return a value with fields, each an expression or a literal, such as for `map_values`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def struct(**fields: object) -> Expr:
 
 
 def rows() -> Expr[int]:
-    """The number of records (`ks.len()`), whatever their values.
+    """Return the number of records (`ks.len()`), also of records with null values.
 
     Examples
     --------
@@ -98,28 +98,28 @@ def rows() -> Expr[int]:
 
 
 class WhenThen(Expr[T_co]):
-    """What `ks.when(...).then(...)` gives: null where the condition does not hold, unless `otherwise` says more."""
+    """The result of `ks.when(...).then(...)`: null if the condition is not true, unless `otherwise` sets a value."""
 
     __slots__ = ()
 
     def otherwise(self, other: object) -> Expr:
-        """`other`, a literal or an expression, where the condition does not hold."""
+        """Return `other`, a literal or an expression, if the condition is not true."""
         return applied(Operation.CHOOSE, *self.inputs, other)
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition that waits for what follows of it; see `when`."""
+    """A condition without its value yet; see `when`."""
 
     condition: Expr
 
     def then(self, value: object) -> WhenThen:
-        """`value`, a literal or an expression, where the condition holds."""
+        """Return `value`, a literal or an expression, if the condition is true."""
         return WhenThen(Operation.WHEN, applied(Operation.WHEN, self.condition, value).inputs)
 
 
 def when(condition: Expr) -> When:
-    """A choice: `when(condition).then(value).otherwise(other)`; a condition that is null does not hold.
+    """Start a choice: `when(condition).then(value).otherwise(other)`; a null condition counts as false.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def when(condition: Expr) -> When:
 
 
 def coalesce(first: Expr[T], *alternatives: object) -> Expr[T]:
-    """The first that is not null, of expressions and literals of one type.
+    """Return the first of some expressions and literals of one type that is not null.
 
     Examples
     --------
@@ -149,18 +149,18 @@ key = Expr(Operation.KEY)
 timestamp: Expr[int] = Expr(Operation.TIMESTAMP)
 """The record's event time, milliseconds since the epoch."""
 topic: Expr[str] = Expr(Operation.TOPIC)
-"""The topic that the input record was read from, of a repartition topic the name within Kafka; null outside of one."""
+"""The topic of the input record (for a repartition topic, its name in Kafka); null without an input record."""
 partition: Expr[int] = Expr(Operation.PARTITION)
-"""The partition that the input record was read from; null outside of one."""
+"""The partition of the input record; null without an input record."""
 offset: Expr[int] = Expr(Operation.OFFSET)
-"""The offset of the input record; null outside of one."""
+"""The offset of the input record; null without an input record."""
 headers: Expr[Headers] = Expr(Operation.HEADERS)
 """All headers of the record, in order: a tuple of pairs of name and bytes."""
 left = Side(value, Operation.FIELD)
 """In a join, the left value, which is also `ks.value` and `ks.col(...)` there."""
 right = Side(Expr(Operation.RIGHT), Operation.RIGHT_FIELD)
-"""In a join, the right value: the other stream's, or the table's row."""
+"""In a join, the right value: of the other stream, or the row of the table."""
 window_start: Expr[int] = Expr(Operation.WINDOW_START)
-"""Start of a windowed key's window, milliseconds since the epoch."""
+"""The start of the window of a windowed key, in milliseconds since the epoch."""
 window_end: Expr[int] = Expr(Operation.WINDOW_END)
-"""End of a windowed key's window, milliseconds since the epoch."""
+"""The end of the window of a windowed key, in milliseconds since the epoch."""

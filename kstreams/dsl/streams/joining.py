@@ -152,7 +152,7 @@ def stream_join_names(
     Examples
     --------
     >>> names = stream_join_names(Names(), None, None, left_outer=True, right_outer=False)
-    >>> names.other_join, found.this_store
+    >>> names.other_join, names.this_store
     ('KSTREAM-OUTEROTHER-0000000003', 'KSTREAM-JOINTHIS-0000000002-store')
     >>> names.outer_store
     'KSTREAM-OUTERSHARED-0000000002-store'
