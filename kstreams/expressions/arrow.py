@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,9 @@ from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, type_of
 
+Column: TypeAlias = pa.Array | pa.Scalar
+"""The values of a batch; a scalar for an expression that reads no column."""
+
 TYPES = {
     int: pa.int64(),
     float: pa.float64(),
@@ -30,7 +33,7 @@ TYPES = {
 }
 
 
-def compute(expr: Expr, columns: dict[str, object]) -> Any:
+def compute(expr: Expr, columns: dict[str, Column]) -> Column:
     """Return the values of an expression: an Arrow array, or a scalar if it reads no column.
 
     Parameters
@@ -59,21 +62,21 @@ def _constant(expr: Expr) -> pa.Scalar:
     return pa.scalar(as_function(expr, ())(), TYPES.get(type_of(expr, Schema()).kind))
 
 
-def _add(_: Expr, left: Any, right: Any) -> Any:
+def _add(_: Expr, left: Column, right: Column) -> Column:
     return pc.binary_join_element_wise(left, right, "") if pa.types.is_string(left.type) else pc.add(left, right)
 
 
-def _no_zeros(divisor: object) -> Any:
+def _no_zeros(divisor: Column) -> Column:
     if isinstance(divisor, pa.Scalar):
         return pa.scalar(None, divisor.type) if divisor.as_py() == 0 else divisor
     return pc.if_else(pc.equal(divisor, 0), None, divisor)
 
 
-def _divide(_: Expr, left: Any, right: Any) -> Any:
+def _divide(_: Expr, left: Column, right: Column) -> Column:
     return pc.divide(left.cast(pa.float64()), _no_zeros(right))
 
 
-def _floor_divide(_: Expr, left: object, right: object) -> Any:
+def _floor_divide(_: Expr, left: Column, right: Column) -> Column:
     divisor = _no_zeros(right)
     quotient = pc.divide(left, divisor)
     if pa.types.is_floating(quotient.type):
@@ -84,16 +87,16 @@ def _floor_divide(_: Expr, left: object, right: object) -> Any:
     return pc.subtract(quotient, pc.cast(pc.and_(inexact, differ), pa.int64()))
 
 
-def _modulo(expr: Expr, left: object, right: object) -> Any:
+def _modulo(expr: Expr, left: Column, right: Column) -> Column:
     return pc.subtract(left, pc.multiply(_floor_divide(expr, left, right), right))
 
 
-def _is_in(expr: Expr, column: Any) -> Any:
+def _is_in(expr: Expr, column: Column) -> Column:
     is_member = pc.is_in(column, value_set=pa.array(expr.detail, column.type))
     return pc.if_else(pc.is_valid(column), is_member, None)
 
 
-def _cast(expr: Expr, column: Any) -> Any:
+def _cast(expr: Expr, column: Column) -> Column:
     if expr.detail is datetime:
         return _to_datetime(expr, column)
     if pa.types.is_timestamp(column.type):
@@ -104,61 +107,61 @@ def _cast(expr: Expr, column: Any) -> Any:
     return column.cast(TYPES[expr.detail])
 
 
-def _to_datetime(_: Expr, column: Any) -> Any:
+def _to_datetime(_: Expr, column: Column) -> Column:
     if pa.types.is_timestamp(column.type):
         return column
     fits = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
     return pc.multiply(pc.if_else(fits, column, None), 1000).cast(TYPES[datetime])
 
 
-def _to_ms(expr: Expr, column: Any) -> Any:
+def _to_ms(expr: Expr, column: Column) -> Column:
     return _floor_divide(expr, column.cast(pa.int64()), pa.scalar(1000))
 
 
-def _truncate(expr: Expr, column: Any) -> Any:
+def _truncate(expr: Expr, column: Column) -> Column:
     micros = column.cast(pa.int64())
     every = pa.scalar(expr.detail // timedelta(microseconds=1))
     since = pc.subtract(micros, _modulo(expr, micros, every))
     return pc.if_else(pc.greater_equal(since, FIRST_MS * 1000), since, None).cast(TYPES[datetime])
 
 
-def _date_part(expr: Expr, column: object) -> Any:
+def _date_part(expr: Expr, column: Column) -> Column:
     return _DATE_PARTS[expr.detail](column)
 
 
-_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
+_DATE_PARTS: dict[str, Callable[[Column], Column]] = {
     **{name: getattr(pc, name) for name in ("year", "month", "day", "hour", "minute", "second")},
     "weekday": lambda column: pc.day_of_week(column, count_from_zero=False, week_start=1),
     "ordinal_day": pc.day_of_year,
 }
 
 
-def _whole(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _whole(function: Callable[[Column], Column]) -> Callable[..., Column]:
     return lambda expr, column: function(column) if pa.types.is_floating(column.type) else column
 
 
-def _choose(_: Expr, condition: Any, value: Any, other: Any = None) -> Any:
+def _choose(_: Expr, condition: Column, value: Column, other: Column | None = None) -> Column:
     return pc.if_else(pc.fill_null(condition, False), value, pa.scalar(None, value.type) if other is None else other)
 
 
-def _slice(expr: Expr, column: object) -> Any:
+def _slice(expr: Expr, column: Column) -> Column:
     offset, length = expr.detail
     return pc.utf8_slice_codeunits(column, offset, offset + length)
 
 
-def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def _kernel(function: Callable[..., Column]) -> Callable[..., Column]:
     return lambda expr, *inputs: function(*inputs)
 
 
-def _matching(function: Callable[..., Any]) -> Callable[..., Any]:
+def _matching(function: Callable[..., Column]) -> Callable[..., Column]:
     return lambda expr, column: function(column, pattern=expr.detail)
 
 
-def _elsewhere(expr: Expr, *_: object) -> Any:
+def _elsewhere(expr: Expr, *_: object) -> Column:
     raise UnsupportedError(f"{expr!r} is not one column")
 
 
-_RULES: dict[Operation, Callable[..., Any]] = {
+_RULES: dict[Operation, Callable[..., Column]] = {
     **dict.fromkeys((operation for operation in Operation if operation.is_leaf), _elsewhere),
     Operation.LITERAL: _constant,
     Operation.ADD: _add,

@@ -46,10 +46,10 @@ def to_narwhals(expr: Expr, leaf: Leaf, schema: Schema) -> nw.Expr:
     return lowered
 
 
-Rule = Callable[[Expr, list[Any], Leaf, Schema], Any]
+Rule = Callable[[Expr, "list[nw.Expr]", Leaf, Schema], "nw.Expr"]
 
 
-def _leaf(expr: Expr, _: list[object], leaf: Leaf, __: Schema) -> Any:
+def _leaf(expr: Expr, _: list[nw.Expr], leaf: Leaf, __: Schema) -> nw.Expr:
     return leaf(expr)
 
 
@@ -61,19 +61,19 @@ def _constant(expr: Expr) -> nw.Expr:
     return nw.lit(as_function(expr, ())(), dtypes.get(type_of(expr, Schema()).kind))
 
 
-def _literal(expr: Expr, *_: object) -> Any:
+def _literal(expr: Expr, *_: object) -> nw.Expr:
     return _constant(expr)
 
 
-def _plain(function: Callable[..., Any]) -> Rule:
+def _plain(function: Callable[..., nw.Expr]) -> Rule:
     return lambda expr, inputs, leaf, schema: function(*inputs)
 
 
-def _detailed(function: Callable[[Any, Any], Any]) -> Rule:
+def _detailed(function: Callable[[nw.Expr, Any], nw.Expr]) -> Rule:
     return lambda expr, inputs, leaf, schema: function(inputs[0], expr.detail)
 
 
-def _add(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+def _add(expr: Expr, inputs: list[nw.Expr], _: Leaf, schema: Schema) -> nw.Expr:
     import narwhals as nw
 
     if type_of(expr, schema).kind is str:
@@ -81,8 +81,8 @@ def _add(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
     return inputs[0] + inputs[1]
 
 
-def _divided(function: Callable[[Any, Any], Any]) -> Rule:
-    def rule(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+def _divided(function: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> Rule:
+    def rule(expr: Expr, inputs: list[nw.Expr], _: Leaf, __: Schema) -> nw.Expr:
         import narwhals as nw
 
         left, right = inputs
@@ -91,7 +91,7 @@ def _divided(function: Callable[[Any, Any], Any]) -> Rule:
     return rule
 
 
-def _modulo(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+def _modulo(expr: Expr, inputs: list[nw.Expr], _: Leaf, schema: Schema) -> nw.Expr:
     import narwhals as nw
 
     left = inputs[0]
@@ -101,19 +101,19 @@ def _modulo(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
     return left - (left // right) * right  # backends would add the divisor first and round
 
 
-def _is_in(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+def _is_in(expr: Expr, inputs: list[nw.Expr], _: Leaf, __: Schema) -> nw.Expr:
     import narwhals as nw
 
     return nw.when(~inputs[0].is_null()).then(inputs[0].is_in(expr.detail))
 
 
-def _fill_null(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+def _fill_null(expr: Expr, inputs: list[nw.Expr], _: Leaf, __: Schema) -> nw.Expr:
     import narwhals as nw
 
     return nw.coalesce(*inputs)
 
 
-def _cast(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+def _cast(expr: Expr, inputs: list[nw.Expr], _: Leaf, schema: Schema) -> nw.Expr:
     import narwhals as nw
 
     number = inputs[0]
@@ -125,13 +125,13 @@ def _cast(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
     return number.cast(nw.Int64())
 
 
-def _struct(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+def _struct(expr: Expr, inputs: list[nw.Expr], _: Leaf, __: Schema) -> nw.Expr:
     import narwhals as nw
 
     return nw.struct(*(node.alias(name) for name, node in zip(expr.detail, inputs, strict=True)))
 
 
-def _unmerged(text: Any) -> Any:
+def _unmerged(text: nw.Expr) -> nw.Expr:
     """Return the text for a case change. Spark would merge two case changes, but an upper-case ß remains SS."""
     import narwhals as nw
 
@@ -139,13 +139,13 @@ def _unmerged(text: Any) -> Any:
 
 
 def _whole(name: str) -> Rule:
-    def rule(expr: Expr, inputs: list[object], _: Leaf, schema: Schema) -> Any:
+    def rule(expr: Expr, inputs: list[nw.Expr], _: Leaf, schema: Schema) -> nw.Expr:
         return getattr(inputs[0], name)() if type_of(expr.inputs[0], schema).kind is float else inputs[0]
 
     return rule
 
 
-def _choose(_: Expr, inputs: list[Any], __: Leaf, ___: Schema) -> Any:
+def _choose(_: Expr, inputs: list[nw.Expr], __: Leaf, ___: Schema) -> nw.Expr:
     import narwhals as nw
 
     condition, value, *other = inputs
@@ -153,13 +153,13 @@ def _choose(_: Expr, inputs: list[Any], __: Leaf, ___: Schema) -> Any:
     return chosen.otherwise(*other) if other else chosen
 
 
-def _row_count(*_: object) -> Any:
+def _row_count(*_: object) -> nw.Expr:
     import narwhals as nw
 
     return nw.len()
 
 
-def _refused(expr: Expr, *_: object) -> Any:
+def _refused(expr: Expr, *_: object) -> nw.Expr:
     raise UnsupportedError(f"{expr!r} {REFUSED[expr.operation]}")
 
 
