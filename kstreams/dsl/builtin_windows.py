@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
@@ -19,15 +19,22 @@ from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from kstreams.state import store_kinds
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
+FixedWindows: TypeAlias = TimeWindows | SlidingWindows | UnlimitedWindows
+"""Windows with a size, whose keys hold their starts only."""
+
 
 def _time(
-    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: Any, on_close: bool
+    aggregator: Aggregator,
+    _: Merger | None,
+    table_rows: MaterializedRows,
+    windows: TimeWindows | UnlimitedWindows,
+    on_close: bool,
 ) -> Operator:
     return WindowedAggregateOperator(aggregator, table_rows, windows, on_close)
 
 
 def _sliding(
-    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: Any, on_close: bool
+    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: SlidingWindows, on_close: bool
 ) -> Operator:
     return SlidingAggregateOperator(aggregator, table_rows, windows, on_close)
 
@@ -40,7 +47,7 @@ def _session(
     return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
 
 
-def _with_start(inner: Serde, windows: Any) -> Serde:
+def _with_start(inner: Serde[Any], windows: FixedWindows) -> Serde[Any]:
     return TimeWindowedSerde(inner, windows.size_ms)
 
 
@@ -48,30 +55,29 @@ def _with_end_and_start(inner: Serde, windows: object) -> Serde:
     return SessionWindowedSerde(inner)
 
 
-def _by_start(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _by_start(windows: FixedWindows, retention_ms: int, on_close: bool) -> Mapping[str, int]:
     """Return the settings; for emission on close one more millisecond, since Kafka Streams still reads that window."""
     return {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
 
 
-def _session_retention(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _session_retention(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, int]:
     """Return the settings; for emission on close one more millisecond, so that open sessions are not expired."""
     return {"retention_ms": retention_ms + on_close}
 
 
-def _sparse(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+def _sparse(windows: SlidingWindows, retention_ms: int, on_close: bool) -> Mapping[str, int]:
     return {**_by_start(windows, retention_ms, on_close), "sparse": True}
 
 
-def _size(windows: Any) -> int:
-    size_ms: int = windows.size_ms
-    return size_ms
+def _size(windows: TimeWindows | SlidingWindows) -> int:
+    return windows.size_ms
 
 
-def _form(aggregation: Aggregation, windows: Any, on_close: bool) -> AggregateForm:
+def _form(aggregation: Aggregation, windows: TimeWindows, on_close: bool) -> AggregateForm:
     return AggregateForm(aggregation, windows, on_close)
 
 
-def _session_form(aggregation: Aggregation, windows: Any, on_close: bool) -> SessionForm:
+def _session_form(aggregation: Aggregation, windows: SessionWindows, on_close: bool) -> SessionForm:
     return SessionForm(aggregation, windows, on_close)
 
 

@@ -38,6 +38,7 @@ from kstreams.processor.operators.joins.stream_join import (
     StreamJoinSide,
 )
 from kstreams.processor.operators.stateless import PassOperator
+from kstreams.processor.topology.operator import Operator
 from kstreams.state import store_kinds
 
 TO_KEEP = "to keep records for the join"
@@ -108,7 +109,7 @@ def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoi
     return left, StreamJoinSide(False, names.this_store, windows.after_ms, windows.before_ms, joiner)
 
 
-def _join(node: StreamJoin, build: Lowering, this: object, other: object, *shared_stores: str) -> str:
+def _join(node: StreamJoin, build: Lowering, this: Operator, other: Operator, *shared_stores: str) -> str:
     """Add the processors: each side stores its records and joins them; the node merges the results of both sides."""
     names = node.names
     (left, right) = build.outputs(node)
@@ -120,7 +121,7 @@ def _join(node: StreamJoin, build: Lowering, this: object, other: object, *share
     return build.processor(node, PassOperator(), parents=(names.this_join, names.other_join))
 
 
-def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: str, *stores: str) -> None:
+def _step(node: StreamJoin, build: Lowering, name: str, operator: Operator, parent: str, *stores: str) -> None:
     build.processor(node, operator, name=name, parents=(parent,), stores=stores)
 
 
