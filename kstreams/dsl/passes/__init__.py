@@ -1,9 +1,8 @@
-"""Passes over the logical graph, each a pure function from graph to graph in its own file."""
+"""Passes over the logical graph: pure functions from graph to graph."""
 
 from kstreams.dsl.passes.merge_repartitions import merge_repartitions
-from kstreams.dsl.passes.merge_sources import merge_sources
-from kstreams.dsl.passes.optimize import OPTIMIZATIONS, optimize, reuse_source_topics, source_defaults
-from kstreams.dsl.passes.single_store_self_join import single_store_self_join
+from kstreams.dsl.passes.optimize import OPTIMIZATIONS, optimize, reuse_source_topics, single_store_self_join
+from kstreams.dsl.passes.sources import merge_sources, source_defaults
 
 __all__ = [
     "OPTIMIZATIONS",

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kstreams.config import Config
-from kstreams.dsl.graph import GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
+from kstreams.dsl.graph import (
+    LogicalGraph,
+    Node,
+    OuterSelfJoin,
+    OuterStreamJoin,
+    SelfJoin,
+    StreamJoin,
+    TableSource,
+    declare,
+)
 from kstreams.dsl.passes.merge_repartitions import merge_repartitions
-from kstreams.dsl.passes.single_store_self_join import single_store_self_join
-from kstreams.kernel.timestamps import extractor_of
-
-
-def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
-    """Return the graph whose sources have the serdes and timestamp extractors of the configuration as defaults."""
-    return LogicalGraph(_with_defaults(node, config) for node in graph)
-
-
-def _with_defaults(node: Node, config: Config) -> Node:
-    if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
-        return node
-    consumed = node.consumed
-    extractor = consumed.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
-    key = config["default.key.serde"] if consumed.key is None else consumed.key
-    value = config["default.value.serde"] if consumed.value is None else consumed.value
-    return replace(node, consumed=replace(consumed, key=key, value=value, timestamp_extractor=extractor))
 
 
 def reuse_source_topics(graph: LogicalGraph) -> LogicalGraph:
@@ -36,6 +27,32 @@ def _restored_from_source(node: Node) -> Node:
     if isinstance(node, TableSource) and node.materialized.history_retention_ms is None:
         return replace(node, restored_from_source=True)
     return node
+
+
+def single_store_self_join(graph: LogicalGraph) -> LogicalGraph:
+    """Return the graph in which joins of a stream with itself are self-joins, with one store.
+
+    Left and outer joins are rewritten too, as in Kafka Streams: every record without a null matches itself.
+    """
+    return LogicalGraph(_as_self_join(node) for node in graph)
+
+
+def _as_self_join(node: Node) -> Node:
+    if not isinstance(node, StreamJoin) or len(set(node.parents)) > 1:
+        return node
+    kind = OuterSelfJoin if isinstance(node, OuterStreamJoin) else SelfJoin
+    joined = kind(
+        joiner=node.joiner,
+        with_key=node.with_key,
+        windows=node.windows,
+        windowed=node.names.this_windowed,
+        store=node.names.this_store,
+        key=node.key,
+        value=node.value,
+        other_value=node.other_value,
+        result=node.result,
+    )
+    return declare(joined, node.name, node.parents, node.declared_at)
 
 
 OPTIMIZATIONS: dict[str, Callable[[LogicalGraph], LogicalGraph]] = {

@@ -12,7 +12,7 @@ from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.graph_builder import GraphBuilder
-from kstreams.dsl.passes.optimize import source_defaults
+from kstreams.dsl.passes import source_defaults
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import quiet, spark_session

@@ -1,11 +1,13 @@
-"""Merges streams of the same topics into one source, so that a topic is read once."""
+"""Passes over sources: the defaults of the configuration, and one source for streams of the same topics."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kstreams.dsl.graph import LogicalGraph, Node, StreamSource
+from kstreams.config import Config
+from kstreams.dsl.graph import GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
 from kstreams.errors import TopologyError
+from kstreams.kernel.timestamps import extractor_of
 
 
 def merge_sources(graph: LogicalGraph) -> LogicalGraph:
@@ -41,3 +43,18 @@ def _check_same(first_source: StreamSource, other: StreamSource) -> None:
                 f"{first_source} and {other} read the same topics with different {name}: "
                 "read them once, or agree on one"
             )
+
+
+def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
+    """Return the graph whose sources have the serdes and timestamp extractors of the configuration as defaults."""
+    return LogicalGraph(_with_defaults(node, config) for node in graph)
+
+
+def _with_defaults(node: Node, config: Config) -> Node:
+    if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
+        return node
+    consumed = node.consumed
+    extractor = consumed.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
+    key = config["default.key.serde"] if consumed.key is None else consumed.key
+    value = config["default.value.serde"] if consumed.value is None else consumed.value
+    return replace(node, consumed=replace(consumed, key=key, value=value, timestamp_extractor=extractor))
