@@ -122,7 +122,7 @@ class JsonLines(_ApplicationLines):
         return msgspec.Raw(self.masked(_json(extra)).encode()) if extra else None
 
 
-def _json(fields: Mapping[str, Any]) -> str:
+def _json(fields: Mapping[str, object]) -> str:
     """Return a JSON object; values that JSON cannot hold, such as surrogates and cycles, become text."""
     return _encode({name: _value(value) for name, value in fields.items()}).decode()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
@@ -47,7 +47,7 @@ def _session(
     return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
 
 
-def _with_start(inner: Serde[Any], windows: FixedWindows) -> Serde[Any]:
+def _with_start(inner: Serde, windows: FixedWindows) -> Serde:
     return TimeWindowedSerde(inner, windows.size_ms)
 
 

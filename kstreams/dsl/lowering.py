@@ -89,11 +89,11 @@ class Lowering:
         """Return the types of the output of a parent."""
         return self.types[node.parents[position]]
 
-    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
         """Return the serde of the keys of a node (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).key, node, "key", purpose)
 
-    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde:
         """Return the serde of the values of a node (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).value, node, "value", purpose)
 

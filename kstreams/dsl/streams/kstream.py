@@ -1648,7 +1648,7 @@ class KStream(Handle, Generic[K, V]):
         keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
         return self._graph.stream(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
-    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, method: str) -> Serde[Any]:
+    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, method: str) -> Serde:
         if by is not None:
             check_call(f"{method} at {declared_at()}", "by", by, "key", "value")
         if by is None:

@@ -32,7 +32,7 @@ class Deduplication:
     store: str
     within_ms: int
     part: Callable[[Any, Any], Any]
-    serde: Serde[Any]
+    serde: Serde
 
     def stores(self) -> tuple[StoreBuilder]:
         """Return the store of deduplication keys by time."""
@@ -56,7 +56,7 @@ class _Deduplicate(FixedKeyProcessor):
         self._context = context
         self._store = context.get_state_store(self._settings.store)
 
-    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+    def process(self, record: FixedKeyRecord) -> None:
         part = self._settings.part(record.key, record.value)
         if part is not None:
             if self._is_duplicate(part, record.timestamp):

@@ -67,7 +67,7 @@ class Expiry:
         return _Expire(self)
 
 
-class _Expire(FixedKeyProcessor[Any, Any, Any]):
+class _Expire(FixedKeyProcessor):
     """Forwards updates, and deletions of expired rows, in order of time."""
 
     def __init__(self, settings: Expiry) -> None:
