@@ -7,11 +7,12 @@ every put and so never meets either trouble; whatever does not qualify is serial
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import repeat
 from operator import is_
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -22,6 +23,11 @@ from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
 from kstreams.state.values_with_headers import checked_row, headers_to_keep, joined, part, parted
+
+KeyRange: TypeAlias = tuple[bytes, bytes | None]
+"""Serialized keys from the first, included, to the second, excluded; None for open."""
+
+ALL_KEYS: KeyRange = (b"", None)
 
 _TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` is a call of Python for each
 
@@ -47,6 +53,18 @@ class KeyCodec:
             raise self.missing()
         return self.serde.serialize(key)
 
+    def to_live(self, key: object) -> Any:
+        """Return what a key is known by in memory; raise a StateError if it is None."""
+        if key is None:
+            raise self.missing()
+        live = self.live
+        return key if live is None else live(key)
+
+    def to_public(self, live_key: object) -> Any:
+        """Return the key that is known in memory by `live_key`."""
+        public = self.public
+        return live_key if public is None else public(live_key)
+
     def missing(self) -> StateError:
         """The error for a key that is None."""
         return StateError(f"store {self._store!r} takes no null key: filter such records out before")
@@ -63,8 +81,8 @@ class KeyCodec:
         """What a key is known by in memory."""
         return self.serde.deserialize(data) if self.direct else data
 
-    def span(self, low: object, high: object) -> tuple[bytes, bytes | None]:
-        """The serialized keys from `low` to `high`, both included and None for open, as [from, to)."""
+    def span(self, low: object, high: object) -> KeyRange:
+        """The serialized keys from `low` to `high`, both included and None for open."""
         write = self.serde.serialize
         return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
 
@@ -79,38 +97,51 @@ class KeyCodec:
         return self.serde.decode_rows(column) if self.direct else column.to_pylist()
 
 
-class ValueCodec(Protocol):
-    """The values of a store: as given, as they live in memory, as bytes in a changelog and on disk."""
+class ValueCodec(ABC):
+    """The values of a store: as objects of its callers, as they live in memory, as bytes in a changelog and on disk.
+
+    `live` and `public` convert between the first two forms; both are None where they are the same.
+    """
 
     live: Callable[[Any], Any] | None
     public: Callable[[Any], Any] | None
 
+    def to_live(self, value: object) -> Any:
+        """Return a value as it lives in memory; None stays None."""
+        live = self.live
+        return value if live is None or value is None else live(value)
+
+    def to_public(self, live_value: object) -> Any:
+        """Return a live value as callers know it; None stays None."""
+        public = self.public
+        return live_value if public is None or live_value is None else public(live_value)
+
+    @abstractmethod
     def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         """Changelog values and timestamps; a store without timestamps gives `timestamp_ms`."""
-        ...
 
+    @abstractmethod
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         """The persisted bytes for changelog values and timestamps."""
-        ...
 
+    @abstractmethod
     def of_stored(self, column: pa.Array) -> list[object]:
         """Live values of persisted bytes."""
-        ...
 
+    @abstractmethod
     def of_bytes(self, data: bytes) -> Any:
         """The live value of persisted bytes."""
-        ...
 
+    @abstractmethod
     def shown(self, lives: list[object]) -> list[object]:
         """`public` of many; None stays None."""
-        ...
 
+    @abstractmethod
     def values(self, lives: list[Any]) -> list[Any]:
         """`shown`, without timestamps."""
-        ...
 
 
-class PlainValueCodec:
+class PlainValueCodec(ValueCodec):
     """Values alone."""
 
     def __init__(self, store: str, serde: Serde | None) -> None:
@@ -146,7 +177,7 @@ class PlainValueCodec:
     values = shown
 
 
-class TimestampedValueCodec:
+class TimestampedValueCodec(ValueCodec):
     """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
 
     def __init__(self, store: str, serde: Serde | None) -> None:
@@ -193,7 +224,7 @@ def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
     return list(map(_TIMESTAMPED, pairs))
 
 
-class HeadersValueCodec:
+class HeadersValueCodec(ValueCodec):
     """`AggregationWithHeaders`: in bytes the headers lie behind the value (see `values_with_headers`)."""
 
     row: type[Any] = AggregationWithHeaders

@@ -11,13 +11,14 @@ from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.buffer import LiveTimeOrderedBuffer
 from kstreams.state.kinds.custom import LiveCustomStore
 from kstreams.state.kinds.key_value import LiveKeyValueStore
+from kstreams.state.kinds.keyed_window_store import JoinWindowStore, SparseWindowStore
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.kinds.lru import LruMap
 from kstreams.state.kinds.outer_join import LiveOuterJoinStore
 from kstreams.state.kinds.record_buffer import LiveRecordBuffer
 from kstreams.state.kinds.session import LiveSessionStore
 from kstreams.state.kinds.versioned import LiveVersionedStore
-from kstreams.state.kinds.window import JoinWindowStore, LiveWindowStore, SparseWindowStore
+from kstreams.state.kinds.window import LiveWindowStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.read_only_store import (
     ReadOnlyBuffer,

@@ -20,13 +20,13 @@ from kstreams.state.column_family import ColumnFamily, Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.kinds.measured_store import MeasuredStore
-from kstreams.state.kinds.rows_by_key_store import segment_ms
 from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.byte_order import last_of_each
 from kstreams.state.rows.operation_time import OperationTime, StoreOperation
 from kstreams.state.rows.read_counts import ReadCounts
+from kstreams.state.rows.scan_order import segment_ms
 
 MOST_BYTES = 2**31 - 1
 _TIME_BYTES = 8

@@ -45,26 +45,12 @@ class LiveKeyValueStore(LiveStore):
         entries.changed[key] = None
 
     def _put(self, key: object, value: object) -> None:
-        live = self._key(key)
-        self._entries[live] = self._live(value)
+        live = self._keys.to_live(key)
+        self._entries[live] = self._values.to_live(value)
         self._entries.changed[live] = None
 
     def _get(self, key: object) -> Any:
-        return self._public(self._entries[self._key(key)])
-
-    def _key(self, key: object) -> Any:
-        if key is None:
-            raise self._keys.missing()
-        live = self._keys.live
-        return key if live is None else live(key)
-
-    def _live(self, value: object) -> Any:
-        live = self._values.live
-        return value if live is None or value is None else live(value)
-
-    def _public(self, value: object) -> Any:
-        public = self._values.public
-        return value if public is None or value is None else public(value)
+        return self._values.to_public(self._entries[self._keys.to_live(key)])
 
     def delete(self, key: object) -> Any:
         """Delete a key and answer what it was."""
@@ -86,13 +72,13 @@ class LiveKeyValueStore(LiveStore):
 
     def get_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order."""
-        return self._values.shown(self._lives(keys))
+        return self._values.shown(self._live_values(keys))
 
     def get_values(self, keys: list[Any]) -> list[Any]:
         """`get_many`, without timestamps."""
-        return self._values.values(self._lives(keys))
+        return self._values.values(self._live_values(keys))
 
-    def _lives(self, keys: list[Any]) -> list[Any]:
+    def _live_values(self, keys: list[Any]) -> list[Any]:
         live = self._keys.live
         return self._entries.read_many(keys if live is None else list(map(live, keys)))
 
@@ -135,7 +121,7 @@ class LiveKeyValueStore(LiveStore):
         key_of = self._keys.public
         if key_of is None and self._values.public is None:
             return rows
-        return ((live if key_of is None else key_of(live), self._public(value)) for live, value in rows)
+        return ((live if key_of is None else key_of(live), self._values.to_public(value)) for live, value in rows)
 
     def approximate_num_entries(self) -> int:
         """How many entries there are: exactly when all of them are live, else roughly."""

@@ -1,18 +1,17 @@
-"""Window stores with rows grouped by key: what those of stream-stream joins and of sliding windows have in common."""
+"""Window stores whose rows are grouped by key: those of sliding windows and of stream-stream joins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from kstreams.record import Window, Windowed
+from kstreams.state.codecs import KeyRange
 from kstreams.state.kinds.rows_by_key_store import RowsByKeyStore
-from kstreams.state.rows.rows_by_key import RowPosition
+from kstreams.state.kinds.window_reads import WindowReads, WindowRows
 from kstreams.state.rows.scan_order import scan_order
 
 
-class KeyedWindowStore(RowsByKeyStore):
-    """Values by key and start (see `WindowStore`); time is the start. Writes, and reads of one start, come on top."""
+class KeyedWindowStore(WindowReads, RowsByKeyStore):
+    """Values by key and start (see `WindowStore`); time is the start. The kinds add writes, and reads of one start."""
 
     second = "I"
 
@@ -24,65 +23,24 @@ class KeyedWindowStore(RowsByKeyStore):
         """Put a value at a start."""
         raise NotImplementedError
 
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """(start, value) of a key with from <= start <= to, ascending, in order of arrival at one start."""
-        return iter(self._found(key, from_ms, to_ms))
-
-    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """`fetch` in the opposite order."""
-        return iter(self._found(key, from_ms, to_ms)[::-1])
-
-    def _found(self, key: object, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
-        group = self._groups.peek(self._key(key))
+    def _windows_of(self, key: object, from_ms: int, to_ms: int, *, backward: bool) -> list[tuple[int, Any]]:
+        group = self._groups.peek(self._keys.to_live(key))
         public = self._values.public
-        limit_ms = self.observed_ms - self._retention_ms
-        places = group.span(from_ms if from_ms > limit_ms else limit_ms + 1, to_ms)
+        expired_ms = self.observed_ms - self._retention_ms
+        places = group.span(from_ms if from_ms > expired_ms else expired_ms + 1, to_ms)
+        if backward:
+            places.reverse()
         if public is None:
             return [(place[0], group[place]) for place in places]
         return [(place[0], public(group[place])) for place in places]
 
-    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """All keys, from <= start <= to, in the order of the store (see `scan_order`); operators do not ask it."""
-        return self.fetch_range(None, None, from_ms, to_ms)
-
-    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """`fetch_all` in the opposite order."""
-        return self.backward_fetch_range(None, None, from_ms, to_ms)
-
-    def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
-        first_ms = max(from_ms, self._limit_ms() + 1)
-        is_wanted = self._lies_between(low, high)
-        return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms and is_wanted(row[0])])
-
-    def backward_fetch_range(
-        self, low: object, high: object, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed, Any]]:
-        """`fetch_range` in the opposite order."""
-        return iter(list(self.fetch_range(low, high, from_ms, to_ms))[::-1])
-
-    def all(self) -> Iterator[tuple[Windowed, Any]]:
-        """Everything that is kept, in the order of `fetch_all`; a caching store shows what has expired too."""
-        hidden_ms = self._hidden_ms()
-        return self._sorted([row for row in self._kept() if row[1][0] > hidden_ms])
-
-    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
-        """`all` in the opposite order."""
-        return iter(list(self.all())[::-1])
-
-    def _hidden_ms(self) -> int:
-        """`all` hides windows that start here or before."""
-        return self._limit_ms()
-
-    def _sorted(self, rows: list[tuple[Any, RowPosition, Any]]) -> Iterator[tuple[Windowed, Any]]:
-        to_bytes = self._keys.to_bytes
+    def _windows_between(self, keys: KeyRange, from_ms: int, to_ms: int, *, backward: bool) -> WindowRows:
         in_order = scan_order(self.builder)
-        for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
-            yield self._shown(key, start_ms, value)
-
-    def _shown(self, key: object, start_ms: int, value: object) -> tuple[Windowed, Any]:
-        window = Window(start_ms, start_ms + (self.builder.window_size_ms or 0))
-        return Windowed(self._public_key(key), window), self._public(value)
+        to_bytes = self._keys.to_bytes
+        is_in_range = self._lies_in(keys)
+        rows = [row for row in self._all_rows() if from_ms <= row[1][0] <= to_ms and is_in_range(row[0])]
+        rows.sort(key=lambda row: in_order(to_bytes(row[0]), *row[1]), reverse=backward)
+        return (self._shown(key, start_ms, value) for key, (start_ms, _), value in rows)
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The value put first at each key and start."""
@@ -92,3 +50,69 @@ class KeyedWindowStore(RowsByKeyStore):
         """Put many, in order."""
         for key, start_ms, value in zip(keys, starts_ms, values, strict=True):
             self.put(key, value, start_ms)
+
+
+class SparseWindowStore(KeyedWindowStore):
+    """One value by key and window start (see `WindowStore`).
+
+    `LiveWindowStore` has a map per start. Sliding windows hardly share a start, so each map would hold one entry.
+    """
+
+    has_plain_frames = False
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None:
+        """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
+        live_key = self._keys.to_live(key)
+        if self._observe(start_ms):
+            self._groups.put(live_key, (start_ms, 0), self._values.to_live(value))
+
+    def get(self, key: Any, start_ms: int) -> Any:
+        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        live_key = self._keys.to_live(key)
+        if start_ms <= self._hidden_ms():
+            return None
+        return self._values.to_public(self._groups.peek(live_key).get((start_ms, 0)))
+
+    def latest_first(self, key: Any, from_ms: int, to_ms: int) -> dict[int, Any]:
+        """Return the values that `get` returns for the starts from `from_ms` to `to_ms`, the latest start first."""
+        group = self._groups.peek(self._keys.to_live(key))
+        public = self._values.public
+        expired_ms = self.observed_ms - self._retention_ms
+        places = group.span(from_ms if from_ms > expired_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
+        places.reverse()
+        if public is None:
+            return {place[0]: group[place] for place in places}
+        return {place[0]: public(group[place]) for place in places}
+
+    def started_between(self, from_ms: int, to_ms: int) -> WindowRows:
+        """All keys, from <= start <= to, by (start, serialized key): windows that close together are adjacent.
+
+        The first call makes an index by time, which stays in memory from then on.
+        """
+        for key, place in self._groups.between(max(from_ms, self._expired_ms() + 1), to_ms):
+            value = self._groups.peek(key).get(place)
+            if value is not None:
+                yield self._shown(key, place[0], value)
+
+
+class JoinWindowStore(KeyedWindowStore):
+    """All values by key and start, in the order of their puts (see `WindowStore`); time is the start.
+
+    Values of one key and start differ in a sequence number, counted within both. So the content of the store alone
+    decides what a put does, and a replay writes the same bytes.
+    """
+
+    def _hidden_ms(self) -> int:
+        """Kafka Streams has no cache before a store that retains duplicates."""
+        return self._expired_ms()
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None:
+        """Add a value; None is no value and changes nothing, nor does one that has expired."""
+        if value is None or not self._observe(start_ms):
+            return
+        live_key = self._keys.to_live(key)
+        self._groups.put(live_key, (start_ms, self._groups[live_key].after_last(start_ms)), self._values.to_live(value))
+
+    def get(self, key: Any, start_ms: int) -> Any:
+        """The value put first at a start, or None."""
+        return next((value for _, value in self.fetch(key, start_ms, start_ms)), None)

@@ -36,24 +36,24 @@ class LruMap(LiveKeyValueStore):
     def _read(self, key: object) -> Any:
         value = self._get(key)
         if value is not None:
-            self._touch(self._key(key))
+            self._touch(self._keys.to_live(key))
         return value
 
     def _write(self, key: object, value: object) -> None:
         self._put(key, value)
         if value is None:
-            self._recent.pop(self._key(key), None)
-            self._used.pop(self._key(key), None)
+            self._recent.pop(self._keys.to_live(key), None)
+            self._used.pop(self._keys.to_live(key), None)
             return
-        self._touch(self._key(key))
+        self._touch(self._keys.to_live(key))
         if len(self._recent) > self._max_entries:
             self._drop(next(iter(self._recent)))
 
-    def _lives(self, keys: list[Any]) -> list[Any]:
-        lives = super()._lives(keys)
+    def _live_values(self, keys: list[Any]) -> list[Any]:
+        lives = super()._live_values(keys)
         for key, live in zip(keys, lives, strict=True):
             if live is not None:
-                self._touch(self._key(key))
+                self._touch(self._keys.to_live(key))
         return lives
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, VersionedRecord
-from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.codecs import KeyCodec, PlainValueCodec, ValueCodec
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
@@ -25,7 +25,7 @@ _VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
 _GONE = object()  # in place of the value of a version that has expired
 
 
-class HistoryCodec:
+class HistoryCodec(ValueCodec):
     """The persisted form of a key's history: its versions one after the other."""
 
     live: Callable[[Any], Any] | None = None
@@ -108,8 +108,7 @@ class LiveVersionedStore(LiveStore):
             Until when it holds: the timestamp of the next version; VALID_TO_UNDEFINED when it is the latest;
             NOT_PUT when it is older than the history retention.
         """
-        live = self._values.live
-        return self._put(self._key(key), value if live is None or value is None else live(value), timestamp)
+        return self._put(self._keys.to_live(key), self._values.to_live(value), timestamp)
 
     def _put(self, key: object, live_value: object, timestamp: int) -> int:
         if timestamp < self._limit_ms():
@@ -147,7 +146,7 @@ class LiveVersionedStore(LiveStore):
 
         For a time beyond the history retention only the latest version is an answer.
         """
-        history: History = self._entries[self._key(key)] or []
+        history: History = self._entries[self._keys.to_live(key)] or []
         at = len(history) - 1 if as_of_ms is None else bisect_right(history, as_of_ms, key=_timestamp) - 1
         is_latest = at == len(history) - 1
         if at < 0 or (as_of_ms is not None and as_of_ms < self._limit_ms() and not is_latest):
@@ -164,7 +163,7 @@ class LiveVersionedStore(LiveStore):
 
         What ended before the history retention is gone.
         """
-        return self._held(self._entries[self._key(key)] or [], from_ms, to_ms)
+        return self._versions_between(self._entries[self._keys.to_live(key)] or [], from_ms, to_ms)
 
     def range(
         self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
@@ -181,12 +180,11 @@ class LiveVersionedStore(LiveStore):
     def _range(
         self, low: object, high: object, from_ms: int | None, to_ms: int | None, *, reverse: bool
     ) -> Iterator[tuple[Any, VersionedRecord]]:
-        key_of = self._keys.public
-        for live, history in self._entries.scan(*self._keys.span(low, high), reverse):
-            key = live if key_of is None else key_of(live)
-            yield from ((key, version) for version in self._held(history, from_ms, to_ms))
+        for live_key, history in self._entries.scan(*self._keys.span(low, high), reverse):
+            key = self._keys.to_public(live_key)
+            yield from ((key, version) for version in self._versions_between(history, from_ms, to_ms))
 
-    def _held(self, history: History, from_ms: int | None, to_ms: int | None) -> Iterator[VersionedRecord]:
+    def _versions_between(self, history: History, from_ms: int | None, to_ms: int | None) -> Iterator[VersionedRecord]:
         public = self._values.public
         limit_ms = self._limit_ms()
         ends = [*(timestamp for timestamp, _ in history[1:]), None]
@@ -196,12 +194,6 @@ class LiveVersionedStore(LiveStore):
             is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
             if live_value is not None and not is_over and (to_ms is None or timestamp <= to_ms):
                 yield VersionedRecord(live_value if public is None else public(live_value), timestamp, end)
-
-    def _key(self, key: object) -> Any:
-        if key is None:
-            raise self._keys.missing()
-        live = self._keys.live
-        return key if live is None else live(key)
 
     def _limit_ms(self) -> int:
         """Times before this one are beyond the history retention."""

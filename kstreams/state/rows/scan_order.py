@@ -1,6 +1,7 @@
-"""In which order scans over several keys give the rows of window and session stores: as Kafka Streams' stores do.
+"""The segments of window and session stores, and the order in which scans over several keys return their rows.
 
-Over RocksDB, rows are in segments of time, and within a segment ordered by key and then time; in memory, by time.
+Both are those of Kafka Streams. Over RocksDB, rows are in segments of time, and within a segment ordered by key and
+then time; in memory, by time.
 """
 
 from __future__ import annotations
@@ -9,10 +10,28 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kstreams.state.api import StoreBuilder
-from kstreams.state.kinds.rows_by_key_store import segment_ms
 
 ScanOrder: TypeAlias = Callable[[bytes, int, int], tuple[int, bytes, int]]
 """Of a serialized key, a time and the second number of a place, by what the row is sorted."""
+
+
+_SHORTEST_SEGMENT_MS = 60_000
+
+
+def segment_ms(builder: StoreBuilder) -> int | None:
+    """Return the length of a store's segments in milliseconds; None for a store in memory, which drops single rows.
+
+    A store in memory whose windows are emitted on close has segments too: a window must be there until it is emitted.
+
+    Examples
+    --------
+    >>> from kstreams.state import Stores
+    >>> segment_ms(Stores.session("visits", 3_600_000, key=str, value=int))
+    1800000
+    """
+    if (builder.store == "memory" and not builder.time_ordered) or builder.retention_ms is None:
+        return None
+    return max(builder.retention_ms // 2, _SHORTEST_SEGMENT_MS)
 
 
 def scans_by_segment(builder: StoreBuilder) -> bool:
