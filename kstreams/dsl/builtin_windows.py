@@ -62,15 +62,11 @@ def _by_start(windows: FixedWindows, retention_ms: int, on_close: bool) -> Mappi
 
 def _session_retention(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, int]:
     """Return the settings; for emission on close one more millisecond, so that open sessions are not expired."""
-    return {"retention_ms": retention_ms + on_close}
+    return {"retention_ms": retention_ms + on_close, "time_ordered": on_close}
 
 
 def _sparse(windows: SlidingWindows, retention_ms: int, on_close: bool) -> Mapping[str, int]:
-    return {**_by_start(windows, retention_ms, on_close), "sparse": True}
-
-
-def _size(windows: TimeWindows | SlidingWindows) -> int:
-    return windows.size_ms
+    return {**_by_start(windows, retention_ms, on_close), "sparse": True, "time_ordered": on_close}
 
 
 def _form(aggregation: Aggregation, windows: TimeWindows, on_close: bool) -> AggregateForm:
@@ -90,8 +86,6 @@ BUILTIN = (
         view=WindowStoreView,
         store_settings=_by_start,
         columns=_form,
-        size_ms=_size,
-        caches_on_close=True,
     ),
     WindowKind(
         windows=SlidingWindows,
@@ -100,8 +94,6 @@ BUILTIN = (
         operator=_sliding,
         view=WindowStoreView,
         store_settings=_sparse,
-        size_ms=_size,
-        numbers_counts=False,
     ),
     WindowKind(
         windows=SessionWindows,
@@ -111,7 +103,6 @@ BUILTIN = (
         view=SessionStoreView,
         store_settings=_session_retention,
         columns=_session_form,
-        merges=True,
     ),
     WindowKind(
         windows=UnlimitedWindows,
@@ -120,9 +111,6 @@ BUILTIN = (
         operator=_time,
         view=WindowStoreView,
         store_settings=_by_start,
-        needed_retention_ms=lambda windows: 0,
-        closes=False,
-        caches_on_close=True,
     ),
 )
 

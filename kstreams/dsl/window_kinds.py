@@ -22,13 +22,8 @@ MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, MaterializedRows,
 """`(aggregator, merger, table rows, windows, emits on close) -> operator`; the merger is None unless windows merge."""
 
 
-def _no_settings(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
-    return {"retention_ms": retention_ms}
-
-
-def _own_retention(windows: Any) -> int:
-    retention_ms: int = windows.retention_ms
-    return retention_ms
+def _retention_and_order(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+    return {"retention_ms": retention_ms, "time_ordered": on_close}
 
 
 def _no_columns(aggregation: Aggregation, windows: object, on_close: bool) -> ColumnForm | None:
@@ -42,8 +37,7 @@ class WindowKind:
     Parameters
     ----------
     windows : type
-        The class by which users declare windows, with their arithmetic. It needs `retention_ms` (how long a store
-        retains a window) and `closes_after_ms` (how long after its end a window takes records).
+        The subclass of `Windows` by which users declare windows, with their arithmetic.
     key_serde : callable
         `(serde of the key, windows) -> Serde` of windowed keys, usually a `WindowedSerde`. Its `type` is the type of
         the keys of the table.
@@ -53,41 +47,23 @@ class WindowKind:
         `(aggregator, merger, table rows, windows, emits on close) -> Operator` that adds each record to its windows.
     view : callable
         `(name of the store) -> TableView` by which a join looks up the row of a windowed key.
-    store_settings : callable, default the retention alone
-        `(windows, retention_ms, emits on close) -> mapping` of further fields of the `StoreBuilder`.
-    needed_retention_ms : callable, default `windows.retention_ms`
-        `(windows) -> int`: the least retention that a user may set.
+    store_settings : callable, default the retention, and the order of time for emission on close
+        `(windows, retention_ms, emits on close) -> mapping` of further fields of the `StoreBuilder`. There is no
+        record cache before a `time_ordered` store.
     columns : callable, optional
         `(aggregation, windows, emits on close) -> ColumnForm or None`: the operator on Arrow columns.
-    size_ms : callable, optional
-        `(windows) -> int`: the length of every window; None if lengths differ.
-    merges : bool
-        True if windows of one key may merge: then `windowed_by` returns a `SessionWindowedKStream`, whose `aggregate`
-        takes a merger, else a `TimeWindowedKStream`.
-    closes : bool
-        True if windows close, so that they can be emitted on close.
-    caches_on_close : bool
-        True if the record cache also holds updates of windows that are emitted on close.
-    numbers_counts : bool
-        True if a count that is described but not named takes one more number, as in Kafka Streams.
     """
 
-    windows: type
+    windows: type[Windows]
     key_serde: Callable[[Serde, Any], Serde]
     store: StoreKind
     operator: MakeOperator
     view: Callable[[str], TableView]
-    store_settings: Callable[[Any, int, bool], Mapping[str, Any]] = _no_settings
-    needed_retention_ms: Callable[[Any], int] = _own_retention
+    store_settings: Callable[[Any, int, bool], Mapping[str, Any]] = _retention_and_order
     columns: Callable[[Aggregation, Any, bool], ColumnForm | None] = _no_columns
-    size_ms: Callable[[Any], int] | None = None
-    merges: bool = False
-    closes: bool = True
-    caches_on_close: bool = False
-    numbers_counts: bool = True
 
 
-_KINDS: dict[type, WindowKind] = {}
+_KINDS: dict[type[Windows], WindowKind] = {}
 
 
 def register_window_kind(kind: WindowKind) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 from kstreams.kernel.advice import Advised, Advising
 from kstreams.kernel.durations import Duration, to_ms
@@ -46,8 +46,52 @@ def _positive(duration: Duration, name: str) -> int:
     return milliseconds
 
 
+class Windows(Advised, metaclass=Advising):
+    """Windows by which a grouped stream can be aggregated; every kind of windows is a subclass.
+
+    A kind has `retention_ms` and `closes_after_ms`, and overrides the other properties where it differs from most.
+
+    Examples
+    --------
+    >>> isinstance(TimeWindows(size=10), Windows)
+    True
+    """
+
+    __slots__ = ()
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep a window."""
+        raise NotImplementedError
+
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after its end a window still takes records."""
+        raise NotImplementedError
+
+    @property
+    def least_retention_ms(self) -> int:
+        """The least retention of a store that a user may set."""
+        return self.retention_ms
+
+    @property
+    def fixed_size_ms(self) -> int | None:
+        """The length of every window; None if lengths differ, or if windows have no end."""
+        return None
+
+    @property
+    def merges(self) -> bool:
+        """True if windows of one key may merge, as sessions do."""
+        return False
+
+    @property
+    def closes(self) -> bool:
+        """True if windows have an end, so that they can be emitted on close."""
+        return True
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class TimeWindows(Advised, metaclass=Advising):
+class TimeWindows(Windows):
     """Windows of one size, starting every `advance`: tumbling when both are equal, hopping otherwise.
 
     Kafka Streams: `TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`. A window holds start <= time < end;
@@ -113,9 +157,14 @@ class TimeWindows(Advised, metaclass=Advising):
         """How long after its end a window still takes records."""
         return self.grace_ms
 
+    @property
+    def fixed_size_ms(self) -> int:
+        """The length of every window."""
+        return self.size_ms
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class UnlimitedWindows(Advised, metaclass=Advising):
+class UnlimitedWindows(Windows):
     """One window from `start` on, without an end. Kafka Streams: `UnlimitedWindows.of().startOn(start)`.
 
     Parameters
@@ -163,13 +212,23 @@ class UnlimitedWindows(Advised, metaclass=Advising):
         return END_OF_TIME_MS
 
     @property
+    def least_retention_ms(self) -> int:
+        """Any retention is accepted, as in Kafka Streams."""
+        return 0
+
+    @property
     def closes_after_ms(self) -> int:
         """It has no end to wait for."""
         return 0
 
+    @property
+    def closes(self) -> bool:
+        """The window has no end."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class SlidingWindows(Advised, metaclass=Advising):
+class SlidingWindows(Windows):
     """Windows around records whose times differ by at most `difference`; both ends belong to a window.
 
     There is one window for each set of such records: see `kstreams.windows.sliding`.
@@ -212,13 +271,18 @@ class SlidingWindows(Advised, metaclass=Advising):
         return self.difference_ms
 
     @property
+    def fixed_size_ms(self) -> int:
+        """The length of every window."""
+        return self.difference_ms
+
+    @property
     def closes_after_ms(self) -> int:
         """How long after its end a window still takes records."""
         return self.grace_ms
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class SessionWindows(Advised, metaclass=Advising):
+class SessionWindows(Windows):
     """Windows that grow while records of a key come within `gap` of each other; both ends belong to a session.
 
     Kafka Streams: `SessionWindows.ofInactivityGapAndGrace(gap, grace)`.
@@ -260,20 +324,10 @@ class SessionWindows(Advised, metaclass=Advising):
         """How long after its end a session still takes records: it may grow by its gap."""
         return self.gap_ms + self.grace_ms
 
-
-@runtime_checkable
-class Windows(Protocol):
-    """Windows that a grouped stream can be aggregated by, of one of the kinds above or of an application's own."""
-
     @property
-    def retention_ms(self) -> int:
-        """How long a store must keep a window."""
-        ...
-
-    @property
-    def closes_after_ms(self) -> int:
-        """How long after its end a window still takes records."""
-        ...
+    def merges(self) -> bool:
+        """A record between two sessions merges them."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, init=False)

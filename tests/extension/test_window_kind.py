@@ -25,6 +25,7 @@ from kstreams.record import Change
 from kstreams.serdes import Serde, WindowedSerde, serde_of
 from kstreams.state import store_kinds
 from kstreams.testing import TopologyTestDriver
+from kstreams.windows import Windows
 from tests.extension.two_runs import Updates, natively, on_driver, on_spark
 from tests.spark.running import Row
 
@@ -32,7 +33,7 @@ LONGEST_MS = 32 * 86_400_000  # 31 days, and an hour where a clock is put back
 
 
 @dataclass(frozen=True, init=False)
-class CalendarMonths:
+class CalendarMonths(Windows):
     """Months as the calendar of a time zone has them."""
 
     zone: str
@@ -141,6 +142,7 @@ MONTHS = WindowKind(
     store_settings=lambda months, retention_ms, on_close: {
         "retention_ms": retention_ms,
         "window_size_ms": LONGEST_MS,
+        "time_ordered": on_close,
     },
 )
 register_window_kind(MONTHS)

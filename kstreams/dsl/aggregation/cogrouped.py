@@ -144,8 +144,8 @@ class CogroupedKStream(CogroupedAggregate[K], Generic[K, A]):
         TopologyError
             If the windows are of a kind that cannot be aggregated.
         """
-        merges = window_kind(windows).merges
-        handle = SessionWindowedCogroupedKStream if merges else TimeWindowedCogroupedKStream
+        window_kind(windows)  # raises an error for windows of an unknown kind
+        handle = SessionWindowedCogroupedKStream if windows.merges else TimeWindowedCogroupedKStream
         return handle(self, windows)
 
     def _aggregate(

@@ -80,7 +80,8 @@ class KGroupedStream(Handle, CountReduceAndAggregate[K, V, K]):
         >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).count()
         >>> visits = clicks.windowed_by(ks.SessionWindows(gap=1_800_000)).count()
         """
-        handle = SessionWindowedKStream if window_kind(windows).merges else TimeWindowedKStream
+        window_kind(windows)  # raises an error for windows of an unknown kind
+        handle = SessionWindowedKStream if windows.merges else TimeWindowedKStream
         windowed: WindowedKStream[K, V] = handle(self, windows)
         return windowed
 

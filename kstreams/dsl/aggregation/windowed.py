@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from kstreams.dsl.aggregation.methods import CountAndReduce, CountReduceAndAggregate, fold_or_expressions
 from kstreams.dsl.graph import Aggregation, Count, Declared, EmitStrategy, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.window_kinds import window_kind
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.kernel.source_line import declared_at
 from kstreams.record import Windowed
-from kstreams.windows import Windows
+from kstreams.windows import SlidingWindows, Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.aggregation.grouped import KGroupedStream
@@ -59,7 +58,7 @@ class WindowedKStream(CountAndReduce[K, V, Windowed[K]]):
                 f"emit_strategy() at {declared_at()} takes EmitStrategy.ON_WINDOW_CLOSE or ON_WINDOW_UPDATE, "
                 f"not {emit!r}"
             )
-        if emit is EmitStrategy.ON_WINDOW_CLOSE and not window_kind(self._windows).closes:
+        if emit is EmitStrategy.ON_WINDOW_CLOSE and not self._windows.closes:
             raise ValueError("unlimited windows never close: emit them on update")
         return type(self)(self._grouped, self._windows, emit)
 
@@ -74,7 +73,8 @@ class WindowedKStream(CountAndReduce[K, V, Windowed[K]]):
     ) -> KTable[Windowed[K], Any]:
         materialization = checked_retention(materialized, self._windows)
         described = (materialized, key, value) != (None, None, None)
-        skip_number = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
+        # Kafka Streams takes one more number for the name of a described count, except by sliding windows.
+        skip_number = described and isinstance(aggregation, Count) and not isinstance(self._windows, SlidingWindows)
         store = self._grouped._store_name(aggregation, materialization, skip_number=skip_number)
         node = WindowedAggregate(
             aggregation=aggregation,
@@ -94,11 +94,11 @@ def checked_retention(materialized: str | Materialized | None, windows: Windows)
     materialization = Materialized.of(materialized, windows=True, history=True)
     if materialization.history_retention_ms is not None:
         raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
-    needed_ms = window_kind(windows).needed_retention_ms(windows)
-    if materialization.retention_ms is not None and materialization.retention_ms < needed_ms:
+    least_ms = windows.least_retention_ms
+    if materialization.retention_ms is not None and materialization.retention_ms < least_ms:
         raise TopologyError(
             f"a retention of {materialization.retention_ms} ms at {declared_at()} is too short for {windows}: "
-            f"late records need windows to be kept for {needed_ms} ms at least"
+            f"late records need windows to be kept for {least_ms} ms at least"
         )
     return materialization
 
@@ -149,12 +149,12 @@ class TimeWindowedKStream(WindowedKStream[K, V], CountReduceAndAggregate[K, V, W
         >>> per_second = clicks.windowed_by(TimeWindows(size=timedelta(minutes=1))).rate(per=timedelta(seconds=1))
         """
         windows = self._windows
-        size_ms = window_kind(self._windows).size_ms
+        size_ms = windows.fixed_size_ms
         if size_ms is None:
             raise TopologyError(f"rate() at {declared_at()} is over windows of one size, not {windows!r}")
         if to_ms(per) < 1:
             raise TopologyError(f"rate() at {declared_at()} needs a unit of at least 1 ms, not {to_ms(per)} ms")
-        share = to_ms(per) / size_ms(windows)
+        share = to_ms(per) / size_ms
         counts = self.count(key=key, name=name)
         return counts.map_values(lambda count: count * share, value=float, materialized=materialized)
 

@@ -30,8 +30,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     kept_as = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.kept()}
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **kept_as)
     set_view(node, build, kind.view(store), lowered)
-    caching = node.materialized.caching and (kind.caches_on_close or not on_close)
-    table_rows = MaterializedRows(store, caching, build.sends_old(node))
+    table_rows = MaterializedRows(store, build.topology.stores[store].caches, build.sends_old(node))
     operator = kind.operator(lowered.aggregator, merger_of(node, lowered), table_rows, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
@@ -43,13 +42,12 @@ def window_store(
     """The store of an aggregation by window."""
     kind = window_kind(windows)
     settings = kind.store_settings(windows, materialized.retention_ms or windows.retention_ms, on_close)
-    time_ordered = on_close and not kind.caches_on_close
-    return build.store(name, kind.store, materialized, time_ordered=time_ordered, **settings, **serdes)
+    return build.store(name, kind.store, materialized, **settings, **serdes)
 
 
 def merger_of(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
     """How the aggregates of two windows that merge become one; None where windows do not merge."""
-    if not window_kind(node.windows).merges:
+    if not node.windows.merges:
         return None
     if isinstance(node.aggregation, Expressions) and lowered.expressions is not None:
         return _merged_states(lowered.expressions)
