@@ -9,31 +9,28 @@ from kstreams.errors import StateError
 from kstreams.runtime.native.state.stopped_stores import StoppedStores
 from kstreams.runtime.native.state.store_descriptions import StoreDescriptions
 from kstreams.server.limits import Limits
-from kstreams.server.readings import Row, RowsQuery
 from kstreams.server.refusal import Refusal
-from kstreams.server.store_query import read_question
+from kstreams.server.store_query import parse_store_query
+from kstreams.state.store_builder import Row
 
 
 def stopped_rows(
-    kept: StoreDescriptions, config: Config, store: str, given: Mapping[str, str], key: str | None
+    descriptions: StoreDescriptions, config: Config, store: str, parameters: Mapping[str, str], key: str | None
 ) -> Iterator[Row]:
-    """The rows that parameters of a request ask for, all of them.
+    """Yield all rows that the parameters of a request describe.
 
     Raises
     ------
     StateError
-        When the application runs or has no state here, or the parameters make no sense.
+        When the application runs or has no state here, or the parameters describe no query of the store.
     """
-    builder = kept.builder(store)
+    builder = descriptions.builder(store)
     try:
-        question = read_question(builder, given, Limits(), key)
+        query = parse_store_query(builder, parameters, Limits())
+        rows = query.rows if key is None else query.of_key(key).rows
     except Refusal as refusal:
         raise StateError(refusal.reason) from None
-    find = question.reading.scan if key is None else question.reading.by_key
-    if find is None:
-        raise StateError(f"a {builder.kind.name} store cannot be asked so")
-    query = RowsQuery(find, question.asked, None, None, (builder.kind.name,))
-    with StoppedStores(kept, config) as stores:
+    with StoppedStores(descriptions, config) as stores:
         for partition in stores.partitions(store):
-            for entry in partition.begin(query.ask)().value or ():
-                yield question.reading.row(builder, *entry)
+            for entry in partition.begin(rows.ask)().value or ():
+                yield rows.reader.row(builder, *entry)

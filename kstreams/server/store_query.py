@@ -1,4 +1,4 @@
-"""`StoreQuery`: what a request asks of a store, read from its address and checked."""
+"""`StoreQuery`: a request for rows of a store, parsed from its URL and checked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, get_args
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
@@ -22,16 +23,15 @@ from kstreams.serdes.byte_kinds import from_text
 from kstreams.server.endpoint import QueryParameter
 from kstreams.server.guard import READER
 from kstreams.server.limits import Limits
-from kstreams.server.readings import READINGS, RowPlace, StoreQueryArguments, StoreReading
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
-from kstreams.state.api import StoreBuilder
+from kstreams.state.store_builder import RowPlace, RowQuery, RowReader, StoreBuilder
 
 _ISOLATIONS: Mapping[str, Isolation] = {level: level for level in reversed(get_args(Isolation))}
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS = 100
-_KNOWN = 256
+_CACHED_QUERIES = 256
 _NO_KEY = "the key cannot be read as one of this store"
 NO_CURSOR = "`cursor` is none that a page of this question gave as `next`: begin with the first page again"
 
@@ -62,82 +62,83 @@ KEYS = (
 )
 SOME_KEYS = QueryParameter("key", "string", "A key; may be given many times.", is_repeated=True)
 ONE_KEY = QueryParameter("key", "string", "Only this key.")
-_OWN_NAMES = {"from": "from_ms", "to": "to_ms", "as_of": "as_of_ms", "order": "descending"}
+_TIME_FIELDS = {"from": "from_ms", "to": "to_ms", "as_of": "as_of_ms"}
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """Where a page ended: a partition, and a row of it or its beginning."""
+    """Where a page ended: a partition, and the place of its last row. `after` is None at the first row."""
 
     partition: int
     after: RowPlace | None
 
     def text(self) -> str:
-        """As it stands in an address."""
+        """Return the form for URLs."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
     @staticmethod
     def of(text: str) -> Cursor:
-        """The cursor that a text stands for."""
+        """Return the cursor of a text that `text` returned; raises Refusal for any other text."""
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
         except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
             raise Refusal(400, NO_CURSOR) from None
 
 
-class StoreQuery(msgspec.Struct, frozen=True):
-    """A request of rows.
+class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for rows of a store.
 
     Parameters
     ----------
     store : StoreBuilder
-    reading : StoreReading
-    asked : Asked
+    rows : RowQuery
+        The query of each partition, without the page.
     isolation : Isolation
     partition : int or None
+        The only partition to read. None for all.
     stale : bool
-    seconds : float
-        How long the answer may take.
+        Whether standbys may answer.
+    timeout_s : float
     limit : int
+        The greatest number of rows of a page.
     cursor : Cursor or None
+        Where the page before ended. None for the first page.
     is_local : bool
-        Whether no other instance is asked.
-    given : mapping of str to str
-        The parameters with which another instance is asked.
+        Whether this instance answers alone.
+    parameters : mapping of str to str
+        The parameters of a request for the same rows to another instance.
     path : str
-        Where it is asked.
+        The path of such a request.
     """
 
     store: StoreBuilder
-    reading: StoreReading
-    asked: StoreQueryArguments
+    rows: RowQuery
     isolation: Isolation
     partition: int | None
     stale: bool
-    seconds: float
+    timeout_s: float
     limit: int
     cursor: Cursor | None
     is_local: bool
-    given: Mapping[str, str]
+    parameters: Mapping[str, str]
     path: str = ""
 
-    def of_partition(self, number: int, after: RowPlace | None, most: int) -> dict[str, str]:
-        """The parameters with which another instance is asked for rows of one of its partitions."""
+    def page_parameters(self, number: int, after: RowPlace | None, limit: int) -> dict[str, str]:
+        """Return the parameters of a request to another instance for rows of one partition."""
         cursor = {} if after is None else {"cursor": Cursor(number, after).text()}
-        own = {"partition": str(number), "limit": str(most), "local": "true", **cursor}
-        return {**{name: text for name, text in self.given.items() if name != "cursor"}, **own}
+        own = {"partition": str(number), "limit": str(limit), "local": "true", **cursor}
+        return {**{name: text for name, text in self.parameters.items() if name != "cursor"}, **own}
 
-    def of_partition_alone(self, number: int) -> dict[str, str]:
-        """The parameters with which another instance is asked about one of its partitions, where there are no rows."""
-        return {**self.given, "partition": str(number), "local": "true"}
+    def count_parameters(self, number: int) -> dict[str, str]:
+        """Return the parameters of a request to another instance for the number of entries of one partition."""
+        return {**self.parameters, "partition": str(number), "local": "true"}
 
     def of_key(self, text: str) -> StoreQuery:
-        """The same of a key, as it stands in an address."""
-        key = _key(self.store, text)
-        return msgspec.structs.replace(self, asked=self.asked._replace(key=key))
+        """Return this query for one key, which is in the form that URLs have."""
+        return replace(self, rows=replace(self.rows, key=_key(self.store, text)))
 
 
 class StoreQueryParser:
-    """Reads requests, and remembers what the last few hundred sets of parameters meant.
+    """Parses requests. It caches the queries of the last few hundred sets of parameters.
 
     Parameters
     ----------
@@ -148,118 +149,125 @@ class StoreQueryParser:
     def __init__(self, topology: Topology, limits: Limits) -> None:
         self._topology = topology
         self._limits = limits
-        self._read = lru_cache(_KNOWN)(self._parameters)
+        self._parsed = lru_cache(_CACHED_QUERIES)(self._parse)
 
     def store(self, request: Request) -> StoreBuilder:
-        """The store in the path."""
+        """Return the store in the path of a request."""
         return self._store(request.path_params["store"], request.scope[READER])
 
     def of(self, request: Request) -> StoreQuery:
-        """What a request asks of the store in its path; raises Refusal where that makes no sense."""
+        """Return the query of a request; raises Refusal if it is none of the store in the path."""
         store = self.store(request)
         scope = request.scope
         key = request.path_params.get("key")
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        question = self._read(store.name, scope["query_string"], key is not None)
-        return msgspec.structs.replace(question if key is None else question.of_key(key), path=path)
+        query = self._parsed(store.name, scope["query_string"])
+        return replace(query if key is None else query.of_key(key), path=path)
 
     def watched(self, request: Request) -> StoreQuery:
-        """The rows that a watch looks at: other instances are asked for them where rows are asked for."""
-        question = self.of(request)
-        given = dict(question.given)
-        key = given.pop("key", None)
-        place = f"/v1/stores/{question.store.name}"
-        path = f"{place}/rows" if key is None else f"{place}/keys/{key}"
-        return msgspec.structs.replace(question, given=given, path=path)
+        """Return the query for the rows of a watch. Other instances are sent the path of rows, not of watches."""
+        query = self.of(request)
+        parameters = dict(query.parameters)
+        key = parameters.pop("key", None)
+        store_path = f"/v1/stores/{query.store.name}"
+        path = f"{store_path}/rows" if key is None else f"{store_path}/keys/{key}"
+        return replace(query, parameters=parameters, path=path)
 
     def key(self, name: str, key: str, reader: Reader) -> tuple[StoreBuilder, Any]:
-        """The store of a name and a key of it; raises Refusal where there is none."""
+        """Return a store by name, and one of its keys; raises Refusal if there is no such store or key."""
         store = self._store(name, reader)
         return store, _key(store, key)
 
     def of_keys(self, request: Request, keys: Sequence[str]) -> list[StoreQuery]:
-        """The question of each of several keys of the store in the path."""
+        """Return one query for each of several keys of the store in the path."""
         store = self.store(request)
-        if not READINGS[store.kind.name].is_point:
+        if not _reader(store).is_lookup:
             raise Refusal(400, f"a {store.kind.name} store is asked key by key")
-        pairs = request.query_params.multi_items()
-        read = self._read(store.name, urlencode([pair for pair in pairs if pair[0] != "key"]).encode(), True)
-        place = f"/v1/stores/{store.name}/keys/"
-        return [msgspec.structs.replace(read.of_key(key), path=place + key) for key in keys]
+        other_parameters = [pair for pair in request.query_params.multi_items() if pair[0] != "key"]
+        query = self._parsed(store.name, urlencode(other_parameters).encode())
+        return [replace(query.of_key(key), path=f"/v1/stores/{store.name}/keys/{key}") for key in keys]
 
     def _store(self, name: str, reader: Reader) -> StoreBuilder:
-        """One that is not declared queryable, or not for a reader, is as if it were not there."""
+        """Return a store by name. One that a reader may not read is refused as if it did not exist."""
         builder = self._topology.stores.get(name)
         if builder is None or not (builder.queryable and reader.may_read(name)):
             raise Refusal(404, "there is no such store, or it is not declared queryable")
         return builder
 
-    def _parameters(self, store: str, query: bytes, has_key: bool) -> StoreQuery:
-        return _question(self._topology.stores[store], QueryParams(query), self._limits, has_key)
+    def _parse(self, store: str, query_string: bytes) -> StoreQuery:
+        return parse_store_query(self._topology.stores[store], QueryParams(query_string), self._limits)
 
 
-def read_question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None) -> StoreQuery:
-    """What parameters ask of a store, or of a key of it; raises Refusal where that makes no sense."""
-    question = _question(store, given, limits, key is not None)
-    return question if key is None else question.of_key(key)
+def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits: Limits) -> StoreQuery:
+    """Return the query that the parameters of a request describe; raises Refusal if they describe none.
 
-
-def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has_key: bool) -> StoreQuery:
-    """All but the key in the path."""
-    reading = READINGS.get(store.kind.name)
-    if reading is None:
-        raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
-    cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
+    Parameters
+    ----------
+    store : StoreBuilder
+    parameters : mapping of str to str
+        Without the key in the path, which `StoreQuery.of_key` adds.
+    limits : Limits
+    """
+    reader = _reader(store)
+    cursor = Cursor.of(parameters["cursor"]) if "cursor" in parameters else None
     if cursor is not None and cursor.after is not None:
         _key(store, cursor.after.key, _deserialized, NO_CURSOR)
-    isolation = _word(given, "isolation", _ISOLATIONS, "read_committed")
+    isolation = _word(parameters, "isolation", _ISOLATIONS, "read_committed")
     if isolation == "read_committed" and store.store != "rocksdb":
         raise Refusal(
             400, "the store is kept in memory, where nothing says what is committed: ask isolation=read_uncommitted"
         )
-    longest = round(1000 * limits.deadline_s)
+    longest_ms = round(1000 * limits.deadline_s)
     return StoreQuery(
-        store,
-        reading,
-        _asked(given, store, reading, has_key),
-        isolation,
-        whole_number(given, "partition", None, 0, 2**31),
-        _word(given, "stale", _FLAGS, "false"),
-        (whole_number(given, "timeout_ms", longest, 1, longest) or longest) / 1000,
-        whole_number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
-        cursor,
-        is_local(given),
-        dict(given),
+        store=store,
+        rows=_row_query(parameters, store, reader),
+        isolation=isolation,
+        partition=whole_number(parameters, "partition", None, 0, 2**31),
+        stale=_word(parameters, "stale", _FLAGS, "false"),
+        timeout_s=(whole_number(parameters, "timeout_ms", longest_ms, 1, longest_ms) or longest_ms) / 1000,
+        limit=whole_number(parameters, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
+        cursor=cursor,
+        is_local=is_local(parameters),
+        parameters=dict(parameters),
     )
 
 
 def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
-    """Raise Refusal for a parameter that a route does not have, or that is given twice."""
+    """Raise Refusal for a parameter that a route does not have, or that a request has twice."""
     names = [name for name, _ in request.query_params.multi_items()]
     is_repeated = {parameter.name: parameter.is_repeated for parameter in parameters}
     if any(name not in is_repeated or (names.count(name) > 1 and not is_repeated[name]) for name in names):
         raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(is_repeated)) or 'none'}")
 
 
-def is_local(given: Mapping[str, str]) -> bool:
-    """What `LOCAL` says; raises Refusal where that makes no sense."""
-    is_local_only: bool = _word(given, LOCAL.name, _FLAGS, "false")
+def is_local(parameters: Mapping[str, str]) -> bool:
+    """Return the value of `LOCAL`; raises Refusal if it is no truth value."""
+    is_local_only: bool = _word(parameters, LOCAL.name, _FLAGS, "false")
     return is_local_only
 
 
-def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> StoreQueryArguments:
-    texts = {name: given.get(name) for name in ("key", "low", "high", "prefix")}
+def _reader(store: StoreBuilder) -> RowReader:
+    reader = store.kind.rows
+    if reader is None:
+        raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
+    return reader
+
+
+def _row_query(parameters: Mapping[str, str], store: StoreBuilder, reader: RowReader) -> RowQuery:
+    texts = {name: parameters.get(name) for name in ("key", "low", "high", "prefix")}
     keys = {name: _key(store, text) for name, text in texts.items() if text is not None}
-    times = {_OWN_NAMES[name]: whole_number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
-    asked = StoreQueryArguments(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
-    used_names = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
-    if not used_names <= reading.allowed or not (has_key or "key" in keys or reading.scan):
+    times: dict[str, Any] = {
+        field: whole_number(parameters, name, None, -(2**62), 2**62) for name, field in _TIME_FIELDS.items()
+    }
+    query = RowQuery(reader=reader, **keys, **times, descending=_word(parameters, "order", _ORDERS, "ascending"))
+    bounds = {*keys, *(field for field, time in times.items() if time is not None)} - {"key"}
+    if not bounds <= reader.bounds:
         raise Refusal(400, f"a {store.kind.name} store cannot be asked so")
-    if "as_of_ms" in used_names and used_names & {"from_ms", "to_ms"}:
+    if "as_of_ms" in bounds and bounds & {"from_ms", "to_ms"}:
         raise Refusal(400, "`as_of` and `from` or `to` exclude each other")
-    if asked.prefix is not None and (asked.descending or used_names & {"low", "high"}):
+    if query.prefix is not None and (query.descending or bounds & {"low", "high"}):
         raise Refusal(400, "`prefix` stands alone, without `low`, `high` and a descending order")
-    return asked
+    return query
 
 
 def _deserialized(serde: Serde, data: bytes) -> Any:
@@ -267,28 +275,28 @@ def _deserialized(serde: Serde, data: bytes) -> Any:
 
 
 def _key(
-    store: StoreBuilder, given: object, read: Callable[[Serde, Any], Any] = from_text, reason: str = _NO_KEY
+    store: StoreBuilder, form: object, read: Callable[[Serde, Any], Any] = from_text, reason: str = _NO_KEY
 ) -> Any:
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")
     try:
-        key = read(store.key, given)
+        key = read(store.key, form)
         store.key.serialize(key)  # an integer of more than 64 bits, say, is none that a store can hold
         return key
     except (SerdeError, msgspec.ValidationError, ValueError):
         raise Refusal(400, reason) from None
 
 
-def _word(given: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:
-    word = given.get(name, default)
+def _word(parameters: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:
+    word = parameters.get(name, default)
     if word not in words:
         raise Refusal(400, f"`{name}` is one of {', '.join(words)}")
     return words[word]
 
 
-def whole_number(given: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
-    """A parameter that is a whole number within bounds, or what holds without it; raises Refusal for any other one."""
-    text = given.get(name)
+def whole_number(parameters: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
+    """Return a parameter that is a whole number from `low` to `high`, or its default; raises Refusal for any other."""
+    text = parameters.get(name)
     if text is None:
         return default
     digits = text.removeprefix("-")

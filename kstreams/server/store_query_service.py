@@ -1,4 +1,4 @@
-"""`StoreQueryService`: gets the rows of a question, partition by partition, from whichever instance has them."""
+"""`StoreQueryService`: answers `StoreQuery`s, partition by partition, from whichever instance has the rows."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
-from kstreams.server.readings import READINGS, CountQuery, Row, RowPlace, RowsQuery
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.store_query import NO_CURSOR, Cursor, StoreQuery
 from kstreams.server.work import SequentialWork, Work
-from kstreams.state.api import StoreBuilder
-from kstreams.state.queries import FailureReason, QueryResult, StateQuery
+from kstreams.state.queries import CountQuery, FailureReason, QueryResult, StateQuery
 from kstreams.state.read_only_store import Position
+from kstreams.state.store_builder import Row, RowPlace, StoreBuilder
 
 logger = logging.getLogger(__name__)
 
-_OF_ONE_KEY = frozenset({"key", "limit"})  # parameters that change nothing of its answer
+_KEY_PARAMETERS = frozenset({"key", "limit"})  # they do not change the answer for one key
 
 
 class PartitionRows(NamedTuple):
-    """What one partition answers."""
+    """Rows of one partition."""
 
     rows: list[Row]
     position: dict[str, int]
@@ -40,7 +39,7 @@ class PartitionRows(NamedTuple):
 
 
 class StoreQueryService:
-    """Asks the stores of an application.
+    """Answers queries of the stores of an application.
 
     Parameters
     ----------
@@ -62,21 +61,21 @@ class StoreQueryService:
         self._scans = SequentialWork(self.work, lambda: streams.is_busy)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Take no more queries."""
         self.work.close()
         self._waits.close()
 
     def at_once(self, question: StoreQuery) -> Page | None:
-        """The page of a key, where that needs neither a wait nor another instance."""
-        key = question.asked.key
-        return (
-            None if key is None or not question.given.keys() <= _OF_ONE_KEY else self.key_at_once(question.store, key)
-        )
+        """Return the page of one key; None if that takes a wait or another instance."""
+        key = question.rows.key
+        if key is None or not question.parameters.keys() <= _KEY_PARAMETERS:
+            return None
+        return self.key_at_once(question.store, key)
 
     def key_at_once(self, store: StoreBuilder, key: object) -> Page | None:
-        """The same for a key of a store, asked for without parameters."""
-        reading = READINGS.get(store.kind.name)
-        if reading is None or not reading.is_point:
+        """Return the page of a key of a store without parameters; None as for `at_once`."""
+        reader = store.kind.rows
+        if reader is None or not reader.is_lookup:
             return None
         try:
             answers = self.streams.committed_at_once(store.name, key, lambda committed_store: committed_store.get(key))
@@ -89,13 +88,13 @@ class StoreQueryService:
         instances = dict[str, str]()
         for number, (value, offsets) in answers.items():
             if value is not None:
-                rows.append(reading.row(store, key, value))
+                rows.append(reader.row(store, key, value))
             position |= position_text(offsets)
             instances[str(number)] = self.instance
         return Page(rows, position, instances, "read_committed")
 
     async def others(self, target: str, seconds: float) -> dict[str, bytes | None]:
-        """What each other instance answers at an address, by instance; None where one gives no answer now."""
+        """Return the response of each other instance to a request, by instance. None for one that does not respond."""
         try:
             hosts = await self.work.do(self.streams.metadata_for_all_streams_clients, seconds)
         except StateError:
@@ -111,7 +110,9 @@ class StoreQueryService:
         }
 
     async def page(self, question: StoreQuery, until: float | None = None) -> Page:
-        """The rows of a question, up to its limit; its time, or that of the loop until then, is for all partitions.
+        """Return the rows of a query, up to its limit, read before `until` by the clock of the loop.
+
+        Without `until`, the timeout of the query holds for all its partitions together.
 
         Raises
         ------
@@ -121,15 +122,15 @@ class StoreQueryService:
         holders = self._holders(question)
         if question.cursor is not None and question.cursor.partition not in holders:
             raise Refusal(400, NO_CURSOR)
-        until = asyncio.get_running_loop().time() + question.seconds if until is None else until
-        if question.asked.key is not None:
+        until = asyncio.get_running_loop().time() + question.timeout_s if until is None else until
+        if question.rows.key is not None:
             return await self._of_key(question, holders, until)
         return await self._scan(question, holders, until)
 
     async def pages(self, questions: Sequence[StoreQuery]) -> Page:
-        """The rows of several questions as one page, which stands for what all of them stand for."""
+        """Return the rows of several queries as one page, whose position is the earliest of their positions."""
         rows = _no_rows(questions[0])
-        until = asyncio.get_running_loop().time() + questions[0].seconds
+        until = asyncio.get_running_loop().time() + questions[0].timeout_s
         for question in questions:
             page = self.at_once(question) or await self.page(question, until)
             rows.rows += page.rows
@@ -139,14 +140,14 @@ class StoreQueryService:
         return rows
 
     async def count(self, question: StoreQuery) -> EntryCount:
-        """How many entries a store has; of all its partitions, one after the other: there may be more than threads.
+        """Return the number of entries of a store. The partitions follow one another: there may be more than threads.
 
         Raises
         ------
         Refusal
             When a partition gives no answer now, or the store does not know how many it has.
         """
-        until = asyncio.get_running_loop().time() + question.seconds
+        until = asyncio.get_running_loop().time() + question.timeout_s
         holders = self._holders(question)
         counts = [await self._counted(_until(question, until), number, host) for number, host in holders.items()]
         instances = {number: name for host in counts for number, name in host.instances.items()}
@@ -158,15 +159,15 @@ class StoreQueryService:
     async def _counted(self, question: StoreQuery, number: int, holders: PartitionHolders) -> EntryCount:
         host = self._hosts(question, holders)[0]
         if host is not None:
-            request = question.of_partition_alone(number)
-            ask = partial(self._peers.answer, host, question.path, request, question.seconds, EntryCount)
-            return await self._waits.do(ask, question.seconds)
-        here = await self.work.do(partial(self._local, question, CountQuery(), number), question.seconds)
+            request = question.count_parameters(number)
+            ask = partial(self._peers.answer, host, question.path, request, question.timeout_s, EntryCount)
+            return await self._waits.do(ask, question.timeout_s)
+        here = await self.work.do(partial(self._local, question, CountQuery(), number), question.timeout_s)
         is_estimate = question.store.store == "rocksdb"
         return EntryCount(here.value, is_estimate, {str(number): self.instance}, position_text(here.position))
 
     def holders(self, store: str) -> dict[int, PartitionHolders]:
-        """Who has each partition of a store.
+        """Return the holders of each partition of a store.
 
         Raises
         ------
@@ -187,7 +188,7 @@ class StoreQueryService:
         return {question.partition: holders[question.partition]}
 
     async def _of_key(self, question: StoreQuery, holders: dict[int, PartitionHolders], until: float) -> Page:
-        """Of the partition where the key should be; where it has nothing, of the first other one that has."""
+        """Return the rows in the home partition of a key; if it has none, those of the first one that has some."""
         rows = _no_rows(question)
         cursor = question.cursor
         for number in self._order(question, holders):
@@ -203,13 +204,13 @@ class StoreQueryService:
         if question.cursor is not None:
             return [number for number in holders if number == question.cursor.partition]
         try:
-            home = self.streams.query_metadata_for_key(question.store.name, question.asked.key).partition
+            home = self.streams.query_metadata_for_key(question.store.name, question.rows.key).partition
         except StateError as error:
             raise _not_now(question.store.name, error) from None
         return sorted(holders, key=lambda number: (number != home, number))
 
     async def _scan(self, question: StoreQuery, holders: dict[int, PartitionHolders], until: float) -> Page:
-        """Of one partition after the other."""
+        """Return the rows of one partition after the other."""
         rows = _no_rows(question)
         cursor = question.cursor or Cursor(-1, None)
         remaining_partitions = sorted(number for number in holders if number >= cursor.partition)
@@ -240,15 +241,15 @@ class StoreQueryService:
     ) -> PartitionRows:
         if host is None:
             find = partial(self._local_rows, question, number, after, most)
-            ask = self.work.do if question.asked.key is not None else self._scans.do
-            return await ask(find, question.seconds)
-        request = question.of_partition(number, after, most)
-        ask_peer = partial(self._peers.answer, host, question.path, request, question.seconds, Page)
-        page = await self._waits.do(ask_peer, question.seconds)
+            ask = self.work.do if question.rows.key is not None else self._scans.do
+            return await ask(find, question.timeout_s)
+        request = question.page_parameters(number, after, most)
+        ask_peer = partial(self._peers.answer, host, question.path, request, question.timeout_s, Page)
+        page = await self._waits.do(ask_peer, question.timeout_s)
         return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
     def _hosts(self, question: StoreQuery, holders: PartitionHolders) -> Sequence[HostInfo | None]:
-        """Which instances to ask, one where the other has no answer; None for this one."""
+        """Return the instances that have a partition, the preferred one first. None for this instance."""
         if question.is_local or (holders.active is not None and holders.active == self.address):
             return [None]
         standbys = holders.standbys if question.stale else ()
@@ -257,19 +258,16 @@ class StoreQueryService:
         return [host for host in (holders.active, *standbys) if host is not None] or [None]
 
     def _local_rows(self, question: StoreQuery, number: int, after: RowPlace | None, most: int) -> PartitionRows:
-        reading = question.reading
         store = question.store
-        find = reading.scan if question.asked.key is None else reading.by_key
-        if find is None:
-            raise StateError(f"stores of the kind {store.kind.name} have no such read")
-        result = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
+        reader = question.rows.reader
+        result = self._local(question, replace(question.rows, after=after, limit=most + 1), number)
         entries = result.value[:most]
-        more = Cursor(number, reading.place(store, *entries[-1])).text() if len(result.value) > most else None
-        rows = [reading.row(store, key, value) for key, value in entries]
-        return PartitionRows(rows, position_text(result.position), self.instance, more)
+        next_cursor = Cursor(number, reader.place(store, *entries[-1])).text() if len(result.value) > most else None
+        rows = [reader.row(store, key, value) for key, value in entries]
+        return PartitionRows(rows, position_text(result.position), self.instance, next_cursor)
 
     def _local(self, question: StoreQuery, query: StateQuery, number: int) -> QueryResult:
-        """The answer of a partition in this process."""
+        """Return the answer of a partition in this process."""
         name = question.store.name
         stale = question.stale
         isolation = question.isolation
@@ -293,7 +291,7 @@ _MOVING = (FailureReason.NOT_PRESENT, FailureReason.NOT_ACTIVE, FailureReason.DO
 
 
 def position_text(position: Position) -> dict[str, int]:
-    """A position as JSON can hold it."""
+    """Return a position in a form that JSON can hold."""
     return {str(source): offset for source, offset in position.items()}
 
 
@@ -302,11 +300,11 @@ def _no_rows(question: StoreQuery) -> Page:
 
 
 def _until(question: StoreQuery, until: float) -> StoreQuery:
-    """The same with the time that is left; raises Refusal where none is."""
+    """Return the query with the time that remains; raises Refusal if none does."""
     remaining_seconds = until - asyncio.get_running_loop().time()
     if remaining_seconds <= 0:
         raise Refusal(504, "there was no answer in time")
-    return replace(question, seconds=remaining_seconds)
+    return replace(question, timeout_s=remaining_seconds)
 
 
 def _add(page: Page, number: int, answer: PartitionRows) -> None:

@@ -98,7 +98,7 @@ class StoreRoutes:
         if self._watches >= limits.watches:
             raise moving("too many questions are watched: ask again")
         question = self._questions.watched(request)
-        if "limit" not in question.given:
+        if "limit" not in question.parameters:
             question = replace(question, limit=limits.page_rows)
         self._watches += 1
         try:

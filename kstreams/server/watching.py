@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from kstreams.server.limits import Limits
 from kstreams.server.page import Page
-from kstreams.server.readings import Row, identity
 from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import StoreQuery
 from kstreams.server.store_query_service import StoreQueryService
+from kstreams.state.store_builder import Row
 
 logger = logging.getLogger(__name__)
 
@@ -131,13 +131,16 @@ class Watch(Response):
         """What to send of a page: how it differs from the one before; nothing for one that stands for less."""
         if any(page.position.get(source, offset) < offset for source, offset in self._position.items()):
             return b""
-        rows = {msgspec.json.encode(identity(row), enc_hook=str): row for row in page.rows}
+        rows = {msgspec.json.encode(self._identity(row), enc_hook=str): row for row in page.rows}
         changed = [row for place, row in rows.items() if self._known.get(place) != row]
-        gone = [identity(row) for place, row in self._known.items() if place not in rows]
+        gone = [self._identity(row) for place, row in self._known.items() if place not in rows]
         self._known = rows
         self._position = self._position | page.position
         events = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
         return b"".join(_event(name, {**row, "position": page.position}) for name, row in events)
+
+    def _identity(self, row: Row) -> Row:
+        return {column: row[column] for column in self._question.rows.reader.identity}
 
 
 def too_many(question: StoreQuery) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.kernel.durations import Time, span_ms, time_ms_or_none
 from kstreams.record import Record, Window, Windowed
 from kstreams.state.read_only_store import Answer, Position
+from kstreams.state.row_readers import KEY_VALUE_ROWS, SESSION_ROWS, VERSION_ROWS, WINDOW_ROWS
+from kstreams.state.store_builder import RowReader, kinds_read_by
 from kstreams.state.values_with_headers import headers_of, without_headers
 
 
@@ -38,7 +40,19 @@ class StateQuery(Protocol):
         ...
 
 
-class _OfKey:
+class _RowsQuery:
+    """A query of all kinds of stores whose rows a reader reads, also of kinds that an application registers."""
+
+    reader: ClassVar[RowReader]
+    timestamped: ClassVar[bool] = False
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """See `StateQuery`."""
+        return kinds_read_by(self.reader, timestamped=self.timestamped)
+
+
+class _OfKey(_RowsQuery):
     """A query of one key."""
 
     key: Any
@@ -48,22 +62,12 @@ class _OfKey:
             raise StateError(f"{type(self).__name__} needs a key: no store has a row of a null key")
 
 
-_KEY_VALUE = "key-value"
-_WINDOW = "window"
-_SESSION = "session"
-_TIMESTAMPED = "timestamped-"
-_WITH_HEADERS = "-with-headers"
-_TIMESTAMPED_KEY_VALUES = (_TIMESTAMPED + _KEY_VALUE, _TIMESTAMPED + _KEY_VALUE + _WITH_HEADERS)
-_TIMESTAMPED_WINDOWS = (_TIMESTAMPED + _WINDOW, _TIMESTAMPED + _WINDOW + _WITH_HEADERS)
-_SESSIONS = (_SESSION, _SESSION + _WITH_HEADERS)
-
-
 @dataclass(frozen=True)
 class KeyQuery(_OfKey):
     """The value of a key, or None, without its timestamp."""
 
     key: Any
-    kinds = (_KEY_VALUE, *_TIMESTAMPED_KEY_VALUES)
+    reader = KEY_VALUE_ROWS
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
@@ -75,7 +79,8 @@ class TimestampedKeyQuery(_OfKey):
     """The value of a key and its timestamp as a `ValueAndTimestamp`, or None."""
 
     key: Any
-    kinds = _TIMESTAMPED_KEY_VALUES
+    reader = KEY_VALUE_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
@@ -83,13 +88,13 @@ class TimestampedKeyQuery(_OfKey):
 
 
 @dataclass(frozen=True)
-class RangeQuery:
+class RangeQuery(_RowsQuery):
     """(key, value) from `low` to `high`, both included and None for open, in the order of serialized keys."""
 
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = (_KEY_VALUE, *_TIMESTAMPED_KEY_VALUES)
+    reader = KEY_VALUE_ROWS
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -98,13 +103,14 @@ class RangeQuery:
 
 
 @dataclass(frozen=True)
-class TimestampedRangeQuery:
+class TimestampedRangeQuery(_RowsQuery):
     """As `RangeQuery`, with values as `ValueAndTimestamp`s."""
 
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = _TIMESTAMPED_KEY_VALUES
+    reader = KEY_VALUE_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -118,7 +124,7 @@ class WindowKeyQuery(_OfKey):
     key: Any
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_WINDOW, *_TIMESTAMPED_WINDOWS)
+    reader = WINDOW_ROWS
 
     def ask(self, store: Any) -> list[tuple[int, Any]]:
         """See `StateQuery`."""
@@ -126,12 +132,12 @@ class WindowKeyQuery(_OfKey):
 
 
 @dataclass(frozen=True)
-class WindowRangeQuery:
+class WindowRangeQuery(_RowsQuery):
     """(windowed key, value) of all windows that start between two times, both included and None for open."""
 
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = (_WINDOW, *_TIMESTAMPED_WINDOWS)
+    reader = WINDOW_ROWS
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -143,7 +149,7 @@ class SessionKeyQuery(_OfKey):
     """(windowed key, value) of all sessions of a key. Kafka Streams: `WindowRangeQuery.withKey`."""
 
     key: Any
-    kinds = _SESSIONS
+    reader = SESSION_ROWS
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
@@ -156,7 +162,7 @@ class VersionedKeyQuery(_OfKey):
 
     key: Any
     as_of: Time | None = None
-    kinds = ("versioned",)
+    reader = VERSION_ROWS
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
@@ -171,7 +177,7 @@ class MultiVersionedKeyQuery(_OfKey):
     from_time: Time | None = None
     to_time: Time | None = None
     descending: bool = False
-    kinds = ("versioned",)
+    reader = VERSION_ROWS
 
     def ask(self, store: Any) -> list[Any]:
         """See `StateQuery`."""
@@ -180,14 +186,15 @@ class MultiVersionedKeyQuery(_OfKey):
 
 
 @dataclass(frozen=True)
-class TimestampedKeyWithHeadersQuery:
+class TimestampedKeyWithHeadersQuery(_RowsQuery):
     """The row of a key as a `Record`, or None.
 
     Stores `_with_headers` have headers. As in Kafka Streams 4.4, those that the DSL makes have none: it is empty then.
     """
 
     key: Any
-    kinds = _TIMESTAMPED_KEY_VALUES
+    reader = KEY_VALUE_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> Record | None:
         """See `StateQuery`."""
@@ -195,13 +202,14 @@ class TimestampedKeyWithHeadersQuery:
 
 
 @dataclass(frozen=True)
-class TimestampedRangeWithHeadersQuery:
+class TimestampedRangeWithHeadersQuery(_RowsQuery):
     """As `TimestampedRangeQuery`, with rows as `Record`s; of headers see `TimestampedKeyWithHeadersQuery`."""
 
     low: Any = None
     high: Any = None
     descending: bool = False
-    kinds = _TIMESTAMPED_KEY_VALUES
+    reader = KEY_VALUE_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
@@ -209,13 +217,14 @@ class TimestampedRangeWithHeadersQuery:
 
 
 @dataclass(frozen=True)
-class TimestampedWindowKeyWithHeadersQuery:
+class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
     """As `WindowKeyQuery`, with rows as `Record`s under windowed keys."""
 
     key: Any
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = _TIMESTAMPED_WINDOWS
+    reader = WINDOW_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
@@ -225,12 +234,13 @@ class TimestampedWindowKeyWithHeadersQuery:
 
 
 @dataclass(frozen=True)
-class TimestampedWindowRangeWithHeadersQuery:
+class TimestampedWindowRangeWithHeadersQuery(_RowsQuery):
     """As `WindowRangeQuery`, with rows as `Record`s under windowed keys."""
 
     from_time: Time | None = None
     to_time: Time | None = None
-    kinds = _TIMESTAMPED_WINDOWS
+    reader = WINDOW_ROWS
+    timestamped = True
 
     def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
@@ -238,14 +248,14 @@ class TimestampedWindowRangeWithHeadersQuery:
 
 
 @dataclass(frozen=True)
-class SessionKeyWithHeadersQuery:
+class SessionKeyWithHeadersQuery(_RowsQuery):
     """As `SessionKeyQuery`, with rows as `Record`s, whose time is the end of the session.
 
     Kafka Streams: `TimestampedWindowRangeWithHeadersQuery.withKey`.
     """
 
     key: Any
-    kinds = _SESSIONS
+    reader = SESSION_ROWS
 
     def ask(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
@@ -254,6 +264,18 @@ class SessionKeyWithHeadersQuery:
             Record(key=key, value=without_headers(row), timestamp=key.window.end_ms, headers=headers_of(row))
             for key, row in ((key, store.builder.told(row)) for key, row in rows)
         ]
+
+
+@dataclass(frozen=True)
+class CountQuery(_RowsQuery):
+    """The approximate number of entries."""
+
+    reader = KEY_VALUE_ROWS
+
+    def ask(self, store: Any) -> int:
+        """See `StateQuery`."""
+        count: int = store.approximate_num_entries()
+        return count
 
 
 @dataclass(frozen=True)

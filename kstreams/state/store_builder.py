@@ -1,10 +1,13 @@
-"""`StoreKind` and `StoreBuilder`: what a kind of stores is, and the description of one store of it."""
+"""`StoreKind`, the descriptor of a kind of stores; `RowReader`, how its rows are read; `StoreBuilder`, one store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Annotated, Any, Protocol, TypeAlias
+
+import msgspec
 
 from kstreams.errors import StateError
 from kstreams.serdes import Serde
@@ -12,6 +15,121 @@ from kstreams.state.custom_store import CustomStore
 
 Written: TypeAlias = Callable[..., tuple[Any, Any]]
 """Of the arguments of a writing method: the key and the value that serdes turn into bytes."""
+Entry: TypeAlias = tuple[Any, Any]
+"""A key and a value as a store returns them."""
+Row: TypeAlias = dict[str, Any]
+"""An entry by column, in a form that JSON can hold."""
+
+FIRST_MS = 0
+LAST_MS = 2**62
+_Ms = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
+
+
+class RowPlace(msgspec.Struct, frozen=True, array_like=True):
+    """The position of a row in the order of its store. The row may no longer exist.
+
+    Parameters
+    ----------
+    key : bytes
+        The serialized key: not every key can be read back from JSON as the same key.
+    first_ms, second_ms : int
+        The start and the end of a window, or the time from which a version holds.
+    """
+
+    key: bytes
+    first_ms: _Ms = 0
+    second_ms: _Ms = 0
+
+
+class RowReader(Protocol):
+    """How the rows of a store kind are read, by typed queries, the query server and the command line alike."""
+
+    @property
+    def bounds(self) -> frozenset[str]:
+        """The bounds that a query may set, as fields of `RowQuery`. It may always set `key` and `descending`."""
+        ...
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that no two rows have in common."""
+        ...
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether a key has at most one row, which `get` returns in some microseconds."""
+        ...
+
+    def of_key(self, store: Any, query: RowQuery) -> Iterable[Entry]:
+        """Return the entries of `query.key` after `query.after`."""
+        ...
+
+    def of_keys(self, store: Any, query: RowQuery) -> Iterable[Entry]:
+        """Return the entries of all keys within the bounds, after `query.after`."""
+        ...
+
+    def place(self, builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
+        """Return the place of an entry."""
+        ...
+
+    def row(self, builder: StoreBuilder, key: Any, value: Any) -> Row:
+        """Return an entry by column."""
+        ...
+
+
+class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A `StateQuery` for the rows of one key, or of all keys within bounds.
+
+    Parameters
+    ----------
+    reader : RowReader
+    key : Any
+        None for all keys.
+    low, high : Any
+        The first and the last key. None for open.
+    prefix : Any
+        Only keys whose bytes begin with those of the prefix. None for all keys.
+    from_ms, to_ms : int or None
+        The first and the last time. None for open.
+    as_of_ms : int or None
+        Only what held at this time.
+    descending : bool
+    after : RowPlace or None
+        The place of the row before the first one. None to begin with the first row.
+    limit : int or None
+        The greatest number of rows. None for all rows.
+    """
+
+    reader: RowReader
+    key: Any = None
+    low: Any = None
+    high: Any = None
+    prefix: Any = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    as_of_ms: int | None = None
+    descending: bool = False
+    after: RowPlace | None = None
+    limit: int | None = None
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The kinds that can answer, as in `kstreams.state.queries.StateQuery`."""
+        return kinds_read_by(self.reader)
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The first and the last time."""
+        return FIRST_MS if self.from_ms is None else self.from_ms, LAST_MS if self.to_ms is None else self.to_ms
+
+    @property
+    def is_without_span(self) -> bool:
+        """Whether the query sets neither `from_ms` nor `to_ms`."""
+        return self.from_ms is None and self.to_ms is None
+
+    def ask(self, store: object) -> list[Entry]:
+        """Return the entries of a partition."""
+        read = self.reader.of_keys if self.key is None else self.reader.of_key
+        return list(islice(read(store, self), self.limit))
 
 
 def _unknown_key(builder: StoreBuilder) -> Serde | None:
@@ -64,6 +182,9 @@ class StoreKind:
     reads_committed : bool
         Whether a second store over its bytes, which is only read, answers all that its view asks: then queries may read
         it as of the last commit, in threads of their own.
+    rows : RowReader or None
+        How typed queries, the query server and the command line read rows: mostly a reader of
+        `kstreams.state.row_readers`. None if they cannot.
     table : callable or None
         What makes its rows an Arrow table (`kstreams.state.tables.store_tables`); None where they have no such form.
     """
@@ -81,6 +202,7 @@ class StoreKind:
     extra_families: tuple[str, ...] = ()
     time_in_key: int | None = None
     reads_committed: bool = False
+    rows: RowReader | None = None
     table: Callable[[Any, int | None], Any] | None = None
 
     def __repr__(self) -> str:
@@ -135,6 +257,11 @@ def store_kind(name: str) -> StoreKind:
     if name not in _BY_NAME:
         raise StateError(f"there is no kind of stores {name!r}; there are {', '.join(sorted(_BY_NAME))}")
     return _BY_NAME[name]
+
+
+def kinds_read_by(reader: RowReader, *, timestamped: bool = False) -> Collection[str]:
+    """Return the names of the kinds whose rows a reader reads; `timestamped`: of those whose values have timestamps."""
+    return [kind.name for kind in _BY_NAME.values() if kind.rows is reader and (kind.timestamped or not timestamped)]
 
 
 @dataclass(frozen=True, slots=True)

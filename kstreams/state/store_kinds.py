@@ -28,6 +28,7 @@ from kstreams.state.read_only_store import (
     ReadOnlyVersionedStore,
     ReadOnlyWindowStore,
 )
+from kstreams.state.row_readers import KEY_VALUE_ROWS, SESSION_ROWS, VERSION_ROWS, WINDOW_ROWS
 from kstreams.state.rows.version_rows import in_rows
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
 from kstreams.state.tables import store_tables
@@ -130,6 +131,7 @@ KEY_VALUE = StoreKind(
     writes=_key_value_writes(_pair),
     changelog_key=_plain_key,
     reads_committed=True,
+    rows=KEY_VALUE_ROWS,
     table=store_tables.key_values,
 )
 TIMESTAMPED_KEY_VALUE = StoreKind(
@@ -141,6 +143,7 @@ TIMESTAMPED_KEY_VALUE = StoreKind(
     timestamped=True,
     changelog_key=_plain_key,
     reads_committed=True,
+    rows=KEY_VALUE_ROWS,
     table=store_tables.key_values,
 )
 WINDOW = StoreKind(
@@ -153,6 +156,7 @@ WINDOW = StoreKind(
     changelog_config=_kept_for_retention,
     time_in_key=-12,
     reads_committed=True,
+    rows=WINDOW_ROWS,
     table=store_tables.windows,
 )
 TIMESTAMPED_WINDOW = StoreKind(
@@ -166,6 +170,7 @@ TIMESTAMPED_WINDOW = StoreKind(
     changelog_config=_kept_for_retention,
     time_in_key=-12,
     reads_committed=True,
+    rows=WINDOW_ROWS,
     table=store_tables.windows,
 )
 SESSION = StoreKind(
@@ -178,6 +183,7 @@ SESSION = StoreKind(
     changelog_config=_kept_for_retention,
     time_in_key=-16,
     reads_committed=True,
+    rows=SESSION_ROWS,
     table=store_tables.sessions,
 )
 TIMESTAMPED_KEY_VALUE_WITH_HEADERS = replace(
@@ -207,6 +213,7 @@ VERSIONED = StoreKind(
     times=_VERSION_TIMES,
     current_form=in_rows,
     reads_committed=True,
+    rows=VERSION_ROWS,
     table=store_tables.versions,
 )
 TIME_ORDERED_BUFFER = StoreKind(  # of suppressions

@@ -12,9 +12,13 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import SerdeError, StateError
+from kstreams.server.limits import Limits
+from kstreams.server.store_query import parse_store_query
 from kstreams.state import StoreKind, register_store_kind
 from kstreams.state.kinds.key_value import LiveKeyValueStore
 from kstreams.state.read_only_store import Answer, ReadOnlyStore
+from kstreams.state.row_readers import KEY_VALUE_ROWS
+from kstreams.state.store_builder import RowQuery
 from kstreams.testing import TopologyTestDriver
 from tests.extension.two_runs import Updates, natively, on_driver, on_spark
 from tests.spark.running import Row
@@ -46,6 +50,7 @@ DEQUE = register_store_kind(
         view=ReadOnlyDeque,
         writes={"append": lambda key, value: (key, (value,)), "put": None},
         changelog_key=lambda builder: builder.key,
+        rows=KEY_VALUE_ROWS,
     )
 )
 MAX_LENGTH = 3
@@ -111,6 +116,24 @@ def test_tests_and_queries_see_it() -> None:
     assert store.items("a") == view.items("a") == (2, 3, 4)
     with pytest.raises(AttributeError, match="cannot be asked for 'append': it is read-only"):
         view.append("a", 5)
+
+
+def test_typed_queries_and_the_query_server_read_its_rows() -> None:
+    driver = TopologyTestDriver(topology())
+    records = driver.create_input_topic("in", key=str, value=int)
+    for key in "bab":
+        records.pipe_input(key, 1)
+    store = driver.get_state_store("recent")
+    limits = Limits()
+    first = parse_store_query(RECENT, {"limit": "1", "isolation": "read_uncommitted"}, limits).rows
+    assert DEQUE.name in first.kinds
+    assert first.ask(store) == [("a", (1,)), ("b", (1, 1))]
+    place = KEY_VALUE_ROWS.place(RECENT, *first.ask(store)[0])
+    assert RowQuery(reader=KEY_VALUE_ROWS, after=place).ask(store) == [("b", (1, 1))]
+    assert KEY_VALUE_ROWS.row(RECENT, "a", (1,)) == {"key": "a", "value": (1,)}
+    query = ks.KeyQuery("b")
+    assert DEQUE.name in query.kinds
+    assert query.ask(store) == (1, 1)
 
 
 def test_a_value_that_its_serde_cannot_write_is_known_at_once() -> None:
