@@ -43,11 +43,11 @@ class ApplicationRoutes:
 
     Parameters
     ----------
-    asking : Asking
+    service : StoreQueryService
     """
 
-    def __init__(self, asking: StoreQueryService) -> None:
-        self._asking = asking
+    def __init__(self, service: StoreQueryService) -> None:
+        self._service = service
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
@@ -59,16 +59,16 @@ class ApplicationRoutes:
 
     async def status(self, request: Request) -> Response:
         """State and counters."""
-        streams = self._asking.streams
+        streams = self._service.streams
         progress = await self._known(streams.progress)
         counts = {name: getattr(progress, name) for name in ("records_in", "commits", "lag", "restored", "stalls")}
         out = {"records_out": dict(progress.records_out), "dropped": sum(progress.dropped.values())}
-        who = {"application_id": streams.config.application_id, "instance": self._asking.instance, "pid": os.getpid()}
+        who = {"application_id": streams.config.application_id, "instance": self._service.instance, "pid": os.getpid()}
         return _json({**who, "state": streams.state.value, "paused": streams.is_paused, **counts, **out})
 
     async def lag(self, request: Request) -> Response:
         """What is left to do."""
-        streams = self._asking.streams
+        streams = self._service.streams
         progress, lags = await self._known(lambda: (streams.progress(), streams.all_local_store_partition_lags()))
         stores = [
             {"store": name, "partition": number, "offset": at.current_offset, "end": at.end_offset, "lag": at.lag}
@@ -76,19 +76,19 @@ class ApplicationRoutes:
             if streams.topology.stores[name].queryable
             for number, at in places.items()
         ]
-        return _json({"instance": self._asking.instance, "lag": progress.lag, "stores": stores})
+        return _json({"instance": self._service.instance, "lag": progress.lag, "stores": stores})
 
     async def metadata(self, request: Request) -> Response:
         """Threads and tasks."""
         threads = [
             {"name": thread.name, "state": thread.state.value, "tasks": [_task(task) for task in thread.tasks]}
-            for thread in await self._known(self._asking.streams.metadata_for_local_threads)
+            for thread in await self._known(self._service.streams.metadata_for_local_threads)
         ]
-        return _json({"instance": self._asking.instance, "threads": threads})
+        return _json({"instance": self._service.instance, "threads": threads})
 
     async def _known(self, ask: Any) -> Any:
         try:
-            return await self._asking.work.do(ask, self._asking.limits.deadline_s)
+            return await self._service.work.do(ask, self._service.limits.deadline_s)
         except KStreamsError:
             raise moving("the application does not answer now: ask again") from None
 
@@ -109,13 +109,13 @@ class OperationRoutes:
 
     Parameters
     ----------
-    asking : Asking
+    service : StoreQueryService
     """
 
-    def __init__(self, asking: StoreQueryService) -> None:
-        self._asking = asking
+    def __init__(self, service: StoreQueryService) -> None:
+        self._service = service
         self._registry = CollectorRegistry()
-        self._registry.register(PrometheusCollector(asking.streams))
+        self._registry.register(PrometheusCollector(service.streams))
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
@@ -135,15 +135,15 @@ class OperationRoutes:
 
     async def live(self, request: Request) -> Response:
         """It lives until an error or a stop ends it."""
-        return _health(self._asking.streams.state not in _ENDED, "live")
+        return _health(self._service.streams.state not in _ENDED, "live")
 
     async def ready(self, request: Request) -> Response:
         """It is ready while all tasks that it was given run."""
-        return _health(self._asking.streams.state is State.RUNNING, "ready")
+        return _health(self._service.streams.state is State.RUNNING, "ready")
 
     async def metrics(self, request: Request) -> Response:
         """The metrics as they are now."""
-        text = await self._asking.work.do(lambda: generate_latest(self._registry), self._asking.limits.deadline_s)
+        text = await self._service.work.do(lambda: generate_latest(self._registry), self._service.limits.deadline_s)
         return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
@@ -261,16 +261,16 @@ class QueryApplication:
     ----------
     guard : Guard
     routes : sequence of Endpoint
-    asking : Asking
+    service : StoreQueryService
     key_answers : KeyAnswers
     """
 
     def __init__(
-        self, guard: Guard, routes: Sequence[Endpoint], asking: StoreQueryService, key_answers: KeyAnswers
+        self, guard: Guard, routes: Sequence[Endpoint], service: StoreQueryService, key_answers: KeyAnswers
     ) -> None:
         self._guard = guard
         self.routes = tuple(routes)
-        self._asking = asking
+        self._service = service
         self.key_answers = key_answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -279,7 +279,7 @@ class QueryApplication:
 
     def close(self) -> None:
         """Answer no more."""
-        self._asking.close()
+        self._service.close()
 
 
 def application(
@@ -322,16 +322,16 @@ def application(
     """
     readers = Readers(token, readers_in(streams.config["server.readers.file"]))
     certificate = streams.config["server.tls.certificate"]
-    asking = StoreQueryService(streams, Peers(token, certificate), limits)
-    questions = StoreQueryParser(streams.topology, limits)
+    service = StoreQueryService(streams, Peers(token, certificate), limits)
+    parser = StoreQueryParser(streams.topology, limits)
     of_application = (ApplicationRoutes, OperationRoutes, ActivityRoutes, TopicRoutes)
-    groups = StoreRoutes(asking, questions), *(routes(asking) for routes in of_application)
+    groups = StoreRoutes(service, parser), *(routes(service) for routes in of_application)
     endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further_endpoints]
     stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
     endpoints.append(_document(endpoints, stores))
     open_paths = [endpoint.path for endpoint in endpoints if endpoint.is_open]
     guard = Guard(Router(endpoints), readers, hosts, open_paths, limits)
-    return QueryApplication(guard, endpoints, asking, KeyAnswers(guard, questions, asking))
+    return QueryApplication(guard, endpoints, service, KeyAnswers(guard, parser, service))
 
 
 def _document(endpoints: Sequence[Endpoint], stores: Sequence[str]) -> Endpoint:

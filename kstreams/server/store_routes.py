@@ -27,13 +27,13 @@ class StoreRoutes:
 
     Parameters
     ----------
-    asking : Asking
-    questions : Questions
+    service : StoreQueryService
+    parser : StoreQueryParser
     """
 
-    def __init__(self, asking: StoreQueryService, questions: StoreQueryParser) -> None:
-        self._asking = asking
-        self._questions = questions
+    def __init__(self, service: StoreQueryService, parser: StoreQueryParser) -> None:
+        self._service = service
+        self._parser = parser
         self._watches = 0
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -59,14 +59,14 @@ class StoreRoutes:
     async def stores(self, request: Request) -> Response:
         """All that are declared queryable."""
         reader = request.scope[READER]
-        builders = self._asking.streams.topology.stores.values()
+        builders = self._service.streams.topology.stores.values()
         described = [_described(store) for store in builders if store.queryable and reader.may_read(store.name)]
         return _json({"stores": sorted(described, key=lambda store: str(store["name"]))})
 
     async def store(self, request: Request) -> Response:
         """One of them."""
-        store = self._questions.store(request)
-        holders = self._asking.holders(store.name)
+        store = self._parser.store(request)
+        holders = self._service.holders(store.name)
         places = [
             {"partition": number, "active": _text(holder.active), "standbys": [str(host) for host in holder.standbys]}
             for number, holder in holders.items()
@@ -75,40 +75,40 @@ class StoreRoutes:
 
     async def rows(self, request: Request) -> Response:
         """A page."""
-        question = self._questions.of(request)
-        page = self._asking.at_once(question) or await self._asking.page(question)
-        return as_response(page, request, question.store)
+        query = self._parser.of(request)
+        page = self._service.at_once(query) or await self._service.page(query)
+        return as_response(page, request, query.store)
 
     async def keys(self, request: Request) -> Response:
         """The rows of keys, in the order in which they are asked for."""
         keys = request.query_params.getlist("key")
-        if not 0 < len(keys) <= self._asking.limits.page_rows:
-            raise Refusal(400, f"`key` is to be given from once to {self._asking.limits.page_rows} times")
-        questions = self._questions.of_keys(request, keys)
-        return as_response(await self._asking.pages(questions), request, questions[0].store)
+        if not 0 < len(keys) <= self._service.limits.page_rows:
+            raise Refusal(400, f"`key` is to be given from once to {self._service.limits.page_rows} times")
+        queries = self._parser.of_keys(request, keys)
+        return as_response(await self._service.pages(queries), request, queries[0].store)
 
     async def count(self, request: Request) -> Response:
         """A number."""
-        count = await self._asking.count(self._questions.of(request))
+        count = await self._service.count(self._parser.of(request))
         return Response(msgspec.json.encode(count), media_type=JSON)
 
     async def watch(self, request: Request) -> Response:
         """Events, of no more rows than a page has."""
-        limits = self._asking.limits
+        limits = self._service.limits
         if self._watches >= limits.watches:
             raise moving("too many questions are watched: ask again")
-        question = self._questions.watched(request)
-        if "limit" not in question.parameters:
-            question = replace(question, limit=limits.page_rows)
+        query = self._parser.watched(request)
+        if "limit" not in query.parameters:
+            query = replace(query, limit=limits.page_rows)
         self._watches += 1
         try:
-            first = self._asking.at_once(question) or await self._asking.page(question)
+            first = self._service.at_once(query) or await self._service.page(query)
             if first.next is not None:
-                raise Refusal(400, too_many(question))
+                raise Refusal(400, too_many(query))
         except BaseException:
             self._end_watch()
             raise
-        return Watch(self._asking, question, first, self._end_watch)
+        return Watch(self._service, query, first, self._end_watch)
 
     def _end_watch(self) -> None:
         self._watches -= 1

@@ -37,8 +37,8 @@ class Watch(Response):
 
     Parameters
     ----------
-    asking : Asking
-    question : Question
+    service : StoreQueryService
+    query : StoreQuery
     first : Page
         The rows now.
     on_end : callable
@@ -46,15 +46,13 @@ class Watch(Response):
 
     media_type = EVENTS
 
-    def __init__(
-        self, asking: StoreQueryService, question: StoreQuery, first: Page, on_end: Callable[[], None]
-    ) -> None:
+    def __init__(self, service: StoreQueryService, query: StoreQuery, first: Page, on_end: Callable[[], None]) -> None:
         super().__init__(None, media_type=EVENTS)
-        self._asking = asking
-        self._question = question
+        self._service = service
+        self._query = query
         self._on_end = on_end
         self._first = first
-        self._limits = asking.limits
+        self._limits = service.limits
         self._known: dict[bytes, Row] = {}
         self._position: dict[str, int] = {}
         self._told_at = 0.0
@@ -76,7 +74,7 @@ class Watch(Response):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send_events(self, send: Send) -> None:
-        store = self._question.store.name
+        store = self._query.store.name
         try:
             await self._send_all(send, self._limits)
         except TimeoutError:
@@ -87,12 +85,12 @@ class Watch(Response):
     async def _send_all(self, send: Send, limits: Limits) -> None:
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
-        name = self._question.store.name
+        name = self._query.store.name
         await self._tell(self._first, send, limits)
         while not self._has_ended:  # Python 3.11 can lose a cancellation in `wait_for`
             woken.clear()
             looked = loop.time()
-            with self._asking.streams.woken(name, partial(_wake, loop, woken)) as is_whole:
+            with self._service.streams.woken(name, partial(_wake, loop, woken)) as is_whole:
                 await self._tell(await self._look(), send, limits)
                 if self._has_ended:
                     return
@@ -109,7 +107,7 @@ class Watch(Response):
         if page is None:
             return
         is_last = page.next is not None
-        events = _event("error", {"error": too_many(self._question)}) if is_last else self.events(page)
+        events = _event("error", {"error": too_many(self._query)}) if is_last else self.events(page)
         now = asyncio.get_running_loop().time()
         if not events and now - self._told_at >= limits.silence_s:
             events = _NO_NEWS
@@ -122,9 +120,9 @@ class Watch(Response):
     async def _look(self) -> Page | None:
         """The rows now; None while nobody has them."""
         try:
-            return self._asking.at_once(self._question) or await self._asking.page(self._question)
+            return self._service.at_once(self._query) or await self._service.page(self._query)
         except Refusal as refusal:
-            logger.debug("a watch of %s goes on later: %s", self._question.store.name, refusal)
+            logger.debug("a watch of %s goes on later: %s", self._query.store.name, refusal)
             return None
 
     def events(self, page: Page) -> bytes:
@@ -140,12 +138,12 @@ class Watch(Response):
         return b"".join(_event(name, {**row, "position": page.position}) for name, row in events)
 
     def _identity(self, row: Row) -> Row:
-        return {column: row[column] for column in self._question.rows.reader.identity}
+        return {column: row[column] for column in self._query.rows.reader.identity}
 
 
-def too_many(question: StoreQuery) -> str:
+def too_many(query: StoreQuery) -> str:
     """Why rows are not watched, or not any longer."""
-    return f"more than {question.limit} rows are watched: name a key or a shorter range"
+    return f"more than {query.limit} rows are watched: name a key or a shorter range"
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:

@@ -32,11 +32,11 @@ class ActivityRoutes:
 
     Parameters
     ----------
-    asking : Asking
+    service : StoreQueryService
     """
 
-    def __init__(self, asking: StoreQueryService) -> None:
-        self._asking = asking
+    def __init__(self, service: StoreQueryService) -> None:
+        self._service = service
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
@@ -48,28 +48,28 @@ class ActivityRoutes:
 
     async def topology(self, request: Request) -> Response:
         """As `kstreams topology --json`, with the description in Kafka Streams' form."""
-        topology = self._asking.streams.topology
+        topology = self._service.streams.topology
         return _json({"application_id": self._name(), "description": topology.describe(), **as_data(topology)})
 
     async def picture(self, request: Request) -> Response:
         """As `kstreams topology --format svg`."""
-        topology = self._asking.streams.topology
-        seconds = self._asking.limits.deadline_s
-        text = await self._asking.work.do(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
+        topology = self._service.streams.topology
+        seconds = self._service.limits.deadline_s
+        text = await self._service.work.do(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
         return Response(text, media_type=_SVG)
 
     async def activity(self, request: Request) -> Response:
         """Of this instance first, then of the others; one that does not answer is named with the state `SILENT`."""
-        asking = self._asking
-        own = await asking.work.do(lambda: activity_of(asking.streams, asking.instance), asking.limits.deadline_s)
+        service = self._service
+        own = await service.work.do(lambda: activity_of(service.streams, service.instance), service.limits.deadline_s)
         activities = [own]
         if not is_local(request.query_params):
-            answers = await asking.others("/v1/activity", min(_PEER_S, asking.limits.deadline_s))
+            answers = await service.others("/v1/activity", min(_PEER_S, service.limits.deadline_s))
             activities += [_other(instance, body) for instance, body in answers.items()]
         return _json({"application_id": self._name(), "instances": activities})
 
     def _name(self) -> str:
-        return self._asking.streams.config.application_id
+        return self._service.streams.config.application_id
 
 
 def _other(instance: str, body: bytes | None) -> InstanceActivity:

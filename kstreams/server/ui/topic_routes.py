@@ -37,13 +37,13 @@ class TopicRoutes:
 
     Parameters
     ----------
-    asking : Asking
+    service : StoreQueryService
     """
 
-    def __init__(self, asking: StoreQueryService) -> None:
-        self._asking = asking
-        config = asking.streams.config
-        self._names = readable_topics(asking.streams.topology, config.application_id, config["server.tail.topics"])
+    def __init__(self, service: StoreQueryService) -> None:
+        self._service = service
+        config = service.streams.config
+        self._names = readable_topics(service.streams.topology, config.application_id, config["server.tail.topics"])
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
@@ -63,14 +63,14 @@ class TopicRoutes:
             raise Refusal(404, "there is no such topic, or it is not among server.tail.topics")
         most = whole_number(request.query_params, "limit", _ROWS, 1, _MOST) or _ROWS
         ends = _ends(request.query_params.get("after", "{}"))
-        page = await self._asking.work.do(lambda: self._read(topic, most, ends), self._asking.limits.deadline_s)
+        page = await self._service.work.do(lambda: self._read(topic, most, ends), self._service.limits.deadline_s)
         return Response(msgspec.json.encode(page, enc_hook=str), media_type=JSON)
 
     def _read(self, topic: str, most: int, ends: Ends) -> TailPage:
         try:
-            config = self._asking.streams.config
+            config = self._service.streams.config
             with home_of(config).open() as log, _uses_of(topic, config) as uses:
-                return Tail(log, topic, most, self._asking.limits.deadline_s / 2, uses).after(ends)
+                return Tail(log, topic, most, self._service.limits.deadline_s / 2, uses).after(ends)
         except UnknownTopicError:
             raise Refusal(404, "the topic is not there yet") from None
         except LogError:

@@ -23,14 +23,14 @@ class KeyAnswers:
     Parameters
     ----------
     guard : Guard
-    questions : Questions
-    asking : Asking
+    parser : StoreQueryParser
+    service : StoreQueryService
     """
 
-    def __init__(self, guard: Guard, questions: StoreQueryParser, asking: StoreQueryService) -> None:
+    def __init__(self, guard: Guard, parser: StoreQueryParser, service: StoreQueryService) -> None:
         self._guard = guard
-        self._questions = questions
-        self._asking = asking
+        self._parser = parser
+        self._service = service
         self._defaults = Headers()
         self._head = b""
 
@@ -41,12 +41,10 @@ class KeyAnswers:
             return None
         try:
             request_headers = self._guard.checked(headers, len(target))
-            store, key = self._questions.key(
-                parts[3].decode(), parts[5].decode(), self._guard.reader(request_headers, "")
-            )
+            store, key = self._parser.key(parts[3].decode(), parts[5].decode(), self._guard.reader(request_headers, ""))
         except Refusal:
             return None
-        page = None if _ANY_FORM in request_headers.get(b"accept", b"") else self._asking.key_at_once(store, key)
+        page = None if _ANY_FORM in request_headers.get(b"accept", b"") else self._service.key_at_once(store, key)
         if page is None:
             return None
         body = msgspec.json.encode(page, enc_hook=str)
