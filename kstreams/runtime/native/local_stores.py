@@ -19,7 +19,7 @@ from kstreams.state.queries import FailureReason, QueryResult, StateQuery, resul
 from kstreams.state.read_only_store import Answer, CommittedPartition, PartitionOf, Position, StorePartition
 
 _WAIT_S = 30.0
-StoreQuery = Callable[[Any], Any]
+StoreRead = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ class CurrentPartition:
     store: Any
     position: Callable[[], Position]
 
-    def begin(self, question: StoreQuery) -> Callable[[], Answer]:
-        """Put a question to the thread; what is returned waits, and raises StoreNotAvailableError when it hangs."""
-        return partial(self._wait, self.queries.put(partial(self._answer, question)))
+    def begin(self, read: StoreRead) -> Callable[[], Answer]:
+        """Let the thread read. The returned function waits, and raises StoreNotAvailableError if the thread hangs."""
+        return partial(self._wait, self.queries.put(partial(self._answer, read)))
 
     def _wait(self, future: Future[Answer]) -> Answer:
         try:
             return future.result(_WAIT_S)
         except TimeoutError:
             if future.done():
-                raise  # of the question itself
+                raise  # the read itself timed out
             raise StoreNotAvailableError(
                 f"the task of this store has not answered for {_WAIT_S:.0f} s: it is at work. Ask again, or with "
                 'isolation="read_committed", which waits for no task'
             ) from None
 
-    def _answer(self, question: StoreQuery) -> Answer:
-        return Answer(question(self.store), self.position())
+    def _answer(self, read: StoreRead) -> Answer:
+        return Answer(read(self.store), self.position())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class GlobalPartition:
     store: object
     number = -1
 
-    def begin(self, question: StoreQuery) -> Callable[[], Answer]:
-        """Answer a question."""
-        return lambda: Answer(self.ask(partial(question, self.store)), {})
+    def begin(self, read: StoreRead) -> Callable[[], Answer]:
+        """Read when the returned function is called."""
+        return lambda: Answer(self.ask(partial(read, self.store)), {})
 
 
 Isolation = Literal["read_uncommitted", "read_committed"]

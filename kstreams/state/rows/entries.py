@@ -129,7 +129,7 @@ class Entries(dict[Any, Any]):
     lock : context manager
         Held while persisted rows are read or evicted. Several threads may read at once, none beside a writer;
         what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
-    reads : StoreReads
+    reads : ReadCounts
         Gets the reads of persisted rows by key.
     """
 

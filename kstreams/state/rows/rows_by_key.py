@@ -90,7 +90,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         Called before persisted rows are read.
     lock : context manager
         Held while groups are made, loaded or evicted (see `Entries`).
-    reads : StoreReads
+    reads : ReadCounts
         Gets the reads of persisted rows by key.
     """
 
