@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -41,6 +41,7 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True):
     second_ms: _Ms = 0
 
 
+@runtime_checkable  # the DSL checks the fields of a `StoreKind`
 class RowReader(Protocol):
     """How the rows of a store kind are read, by typed queries, the query server and the command line alike."""
 
