@@ -14,6 +14,7 @@ import logging
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,17 +229,30 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     from tests.spark.stepped import forget_states, load_globals, rows_in, run_step
 
     written, states, resting = 0, {}, frozenset[str]()
-    for at, cut in enumerate(case.cuts):
-        if at % FORGET_EVERY == 0:
-            forget_states(case.program)
-        step = Step(2 * at, cut.now_ms, states=states, resting=resting)
-        given, reports = rows_in(case.program, cut.rows), list[TaskReport]()
-        tables, states = run_step(case.program, load_globals(case.program, step, given), given, reports)
-        resting = resting_tasks(reports)
-        for batch in pa.concat_tables(tables).to_batches():
-            yield _numbered(batch, number, written)
-            written += len(batch)
-    forget_states(case.program)
+    with _state_of_case(case):
+        for at, cut in enumerate(case.cuts):
+            if at % FORGET_EVERY == 0:
+                forget_states(case.program)
+            step = Step(2 * at, cut.now_ms, states=states, resting=resting)
+            given, reports = rows_in(case.program, cut.rows), list[TaskReport]()
+            tables, states = run_step(case.program, load_globals(case.program, step, given), given, reports)
+            resting = resting_tasks(reports)
+            for batch in pa.concat_tables(tables).to_batches():
+                yield _numbered(batch, number, written)
+                written += len(batch)
+
+
+@contextmanager
+def _state_of_case(case: Prepared) -> Iterator[None]:
+    """Leave nothing behind that writes to the folder of the case, since the driver deletes it after the last case."""
+    from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
+    from tests.spark.stepped import forget_states
+
+    try:
+        yield
+    finally:
+        SNAPSHOTS.wait()  # a thread of the worker writes them
+        forget_states(case.program)
 
 
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:

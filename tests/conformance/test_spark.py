@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
+from kstreams.runtime.spark.tasks.state_files import StateFiles
 from tests.conformance import on_spark_engine, recorded
-from tests.conformance.on_spark import WHOLE, differing
+from tests.conformance.on_spark import WHOLE, Prepared, application, differing, prepare, run_case
 from tests.conformance.test_driver import FAMILIES
 from tests.spark.conftest import spark
 
@@ -20,6 +26,32 @@ pytestmark = [recorded.needed, pytest.mark.spark]
 def test_a_sample_of_all_families(spark, most: int, every: int) -> None:
     cases = [case for family in FAMILIES for case in recorded.cases(family)[1::every]]
     assert differing(spark, cases, most) == []
+
+
+def test_nothing_is_written_to_the_folder_of_a_case_after_its_end(tmp_path: Path, monkeypatch) -> None:
+    """A snapshot that a thread still wrote would bring back a folder that the driver is just deleting."""
+    write_snapshot = StateFiles.write_snapshot
+    written: list[StateFiles] = []
+
+    def write_slowly(files: StateFiles, *rows: Any) -> None:
+        time.sleep(0.5)
+        write_snapshot(files, *rows)
+        written.append(files)
+
+    monkeypatch.setattr(StateFiles, "write_snapshot", write_slowly)
+    folder = tmp_path / "case"
+    case = next(prepared for prepared in _prepared(folder) if len(prepared.cuts) % 3 == 1)
+    assert list(run_case(case, 0))
+    assert written
+    shutil.rmtree(folder)
+    SNAPSHOTS.wait()
+    assert not folder.exists()
+
+
+def _prepared(folder: Path) -> Iterator[Prepared]:
+    """Aggregations with one record in each step; a snapshot is due after every third step."""
+    for case in recorded.cases("aggregate"):
+        yield prepare(case, application(case), folder, 1)
 
 
 @pytest.mark.parametrize("path", ["task", "relational"])
