@@ -22,7 +22,7 @@ LOCAL = "local:"
 class ApplicationRegistry:
     """A callable that returns the registry of a configuration, opened at the first call, for all serdes.
 
-    Requests to a server that is away are retried for `task.timeout.ms`. In another process, it opens a registry that
+    Requests to an unavailable server are retried for `task.timeout.ms`. In another process, it opens a registry that
     stays open until that process ends.
 
     Parameters
@@ -38,17 +38,17 @@ class ApplicationRegistry:
         self._config = config
         self._lock = threading.Lock()
         self._opened: list[SchemaRegistry] = []
-        self._patience = RetryPolicy.of(config)
+        self._retry_policy = RetryPolicy.of(config)
 
     def __call__(self) -> SchemaRegistry:
         with self._lock:
             if not self._opened:
-                self._opened.append(RetryingRegistry(registry_of(self._config), self._patience))
+                self._opened.append(RetryingRegistry(registry_of(self._config), self._retry_policy))
             return self._opened[0]
 
     def give_up(self) -> None:
-        """End all waits for a server that is away, because the application stops; later requests fail at once."""
-        self._patience.stopped.set()
+        """End all waits for an unavailable server, because the application stops. Later requests fail at once."""
+        self._retry_policy.stopped.set()
 
     def close(self) -> None:
         """Close the registry, if it is open; the next call opens it again."""

@@ -1,7 +1,7 @@
-"""Canonical texts of schemas: equivalent texts have the same canonical text, and so the same id and GUID.
+"""Canonical texts of schemas. Equivalent schemas have the same canonical text, and so the same id and GUID.
 
-The canonical text ignores layout: white space, the order of attributes of an Avro type, and comments in a `.proto`
-file. With `normalize`, it also ignores the order of attributes in a JSON Schema, and redundant namespaces in Avro.
+The canonical text leaves out layout: white space, the order of attributes of an Avro type, and comments in a `.proto`
+file. With `normalize`, it also leaves out the order of attributes in a JSON Schema and redundant namespaces in Avro.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from kstreams.errors import RegistryError
 from kstreams.schemas.registry import Schema
 from kstreams.schemas.serialized_proto import is_serialized
 
-_NAMES = {"AVRO": "Avro schema", "JSON": "JSON Schema", "PROTOBUF": "Protobuf schema"}
-_NAMESPACE = uuid.UUID("e6d1a2f7-5f0e-4f53-9a35-5c1b7a3f7b0d")
-_TYPE_ORDER = ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default")
-_FIELD_ORDER = ("name", "type", "doc", "default", "order")
+_TYPE_NAMES = {"AVRO": "Avro schema", "JSON": "JSON Schema", "PROTOBUF": "Protobuf schema"}
+_GUID_NAMESPACE = uuid.UUID("e6d1a2f7-5f0e-4f53-9a35-5c1b7a3f7b0d")
+_TYPE_ATTRIBUTE_ORDER = ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default")
+_FIELD_ATTRIBUTE_ORDER = ("name", "type", "doc", "default", "order")
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
+_WITH_TYPES = ("type", "fields", "items", "values")
+"""The attributes of an Avro type that contain other types."""
 _PROTO_TOKEN = re.compile(
     r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/|[\w.]+|[^\s\w]""", re.DOTALL
 )
@@ -45,10 +47,10 @@ def canonical(schema: Schema, *, normalize: bool = False) -> Schema:
         tuple(sorted(schema.references, key=lambda reference: reference.name)) if normalize else schema.references
     )
     try:
-        text = _FORMS[schema.type](schema.text, normalize)
+        text = _CANONICAL_TEXT_OF[schema.type](schema.text, normalize)
         text.encode()
     except (RecursionError, UnicodeEncodeError) as error:
-        raise RegistryError(f"this is no {_NAMES[schema.type]}: {error}") from None
+        raise RegistryError(f"this is no {_TYPE_NAMES[schema.type]}: {error}") from None
     return Schema(text, schema.type, references)
 
 
@@ -62,65 +64,64 @@ def guid_of(schema: Schema) -> str:
     """
     references = [[reference.name, reference.subject, reference.version] for reference in schema.references]
     content = json.dumps([schema.type, schema.text, references])
-    return str(uuid.uuid5(_NAMESPACE, content))
+    return str(uuid.uuid5(_GUID_NAMESPACE, content))
 
 
-def _avro(text: str, normalize: bool) -> str:
-    node = _read(text, "AVRO")
-    return _written(_named_fully(node, "") if normalize else _ordered(node), sort=normalize)
+def _canonical_avro(text: str, normalize: bool) -> str:
+    node = _parse_json(text, "AVRO")
+    return _to_json(_qualify_names(node, "") if normalize else _sort_attributes(node), sort=normalize)
 
 
-def _json(text: str, normalize: bool) -> str:
-    return _written(_read(text, "JSON"), sort=normalize)
+def _canonical_json(text: str, normalize: bool) -> str:
+    return _to_json(_parse_json(text, "JSON"), sort=normalize)
 
 
-def _protobuf(text: str, normalize: bool) -> str:
-    return text if is_serialized(text) else " ".join(_tokens(text))
+def _canonical_protobuf(text: str, normalize: bool) -> str:
+    return text if is_serialized(text) else " ".join(_proto_tokens(text))
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _proto_tokens(text: str) -> Iterator[str]:
+    """Yield the tokens of a `.proto` text without comments."""
     for token in _PROTO_TOKEN.finditer(text):
         if not token[0].startswith(("//", "/*")):
             yield token[0]
 
 
-def _read(text: str, kind: str) -> Any:
+def _parse_json(text: str, schema_type: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise RegistryError(f"this is no {_NAMES[kind]}: {error}") from None
+        raise RegistryError(f"this is no {_TYPE_NAMES[schema_type]}: {error}") from None
 
 
-def _written(node: object, *, sort: bool) -> str:
+def _to_json(node: object, *, sort: bool) -> str:
     return json.dumps(node, sort_keys=sort, separators=(",", ":"), ensure_ascii=False)
 
 
-def _ordered(node: object, order: tuple[str, ...] = _TYPE_ORDER) -> object:
+def _sort_attributes(node: object, order: tuple[str, ...] = _TYPE_ATTRIBUTE_ORDER) -> object:
     """Sort the attributes of an Avro schema in Avro's order, and unwrap primitive types."""
     if isinstance(node, list):
-        return [_ordered(item, order) for item in node]
+        return [_sort_attributes(item, order) for item in node]
     if not isinstance(node, dict):
         return node
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
         return node["type"]
-    first = [name for name in order if name in node]
-    names = [*first, *sorted(name for name in node if name not in first)]
-    return {name: _part(name, node[name]) for name in names}
+    known_names = [name for name in order if name in node]
+    other_names = sorted(name for name in node if name not in known_names)
+    return {name: _sort_inside(name, node[name]) for name in (*known_names, *other_names)}
 
 
-def _part(attribute: str, value: object) -> object:
+def _sort_inside(attribute: str, value: object) -> object:
+    """Sort the attributes of the types inside one attribute."""
     if attribute == "fields":
-        return _ordered(value, _FIELD_ORDER)
-    return _ordered(value) if attribute in _WITH_TYPES else value
+        return _sort_attributes(value, _FIELD_ATTRIBUTE_ORDER)
+    return _sort_attributes(value) if attribute in _WITH_TYPES else value
 
 
-_WITH_TYPES = ("type", "fields", "items", "values")
-
-
-def _named_fully(node: object, namespace: str) -> object:
+def _qualify_names(node: object, namespace: str) -> object:
     """Qualify every name of an Avro schema, and remove the attribute `namespace`."""
     if isinstance(node, list):
-        return [_named_fully(item, namespace) for item in node]
+        return [_qualify_names(item, namespace) for item in node]
     if isinstance(node, str):
         return node if node in _PRIMITIVES or "." in node or not namespace else f"{namespace}.{node}"
     if not isinstance(node, dict):
@@ -128,24 +129,28 @@ def _named_fully(node: object, namespace: str) -> object:
     if node.keys() == {"type"} and node["type"] in _PRIMITIVES:
         return node["type"]
     if node.get("type") in ("record", "error", "enum", "fixed"):
-        return _definition(node, namespace)
-    return {name: _named_fully(value, namespace) if name in _WITH_TYPES else value for name, value in node.items()}
+        return _qualify_definition(node, namespace)
+    return {name: _qualify_names(value, namespace) if name in _WITH_TYPES else value for name, value in node.items()}
 
 
-def _definition(node: dict[str, Any], namespace: str) -> dict[str, Any]:
+def _qualify_definition(node: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Qualify the definition of a named type and the names inside it."""
     name = str(node.get("name", ""))
-    own = name.rpartition(".")[0] if "." in name else node.get("namespace", namespace)
-    full = name if "." in name or not own else f"{own}.{name}"
+    own_namespace = name.rpartition(".")[0] if "." in name else node.get("namespace", namespace)
+    full_name = name if "." in name or not own_namespace else f"{own_namespace}.{name}"
     other_attributes = {key: value for key, value in node.items() if key not in ("name", "namespace", "fields")}
-    fields = {"fields": [_field(field, own) for field in node["fields"]]} if "fields" in node else {}
-    return {**other_attributes, "name": full, **fields}
+    fields = {"fields": [_qualify_field(field, own_namespace) for field in node["fields"]]} if "fields" in node else {}
+    return {**other_attributes, "name": full_name, **fields}
 
 
-def _field(field: object, namespace: str) -> Any:
+def _qualify_field(field: object, namespace: str) -> object:
     if not isinstance(field, dict):
         return field
-    return {name: _named_fully(value, namespace) if name == "type" else value for name, value in field.items()}
+    return {name: _qualify_names(value, namespace) if name == "type" else value for name, value in field.items()}
 
 
-_FORMS: dict[str, Callable[[str, bool], str]] = {"AVRO": _avro, "JSON": _json, "PROTOBUF": _protobuf}
+_CANONICAL_TEXT_OF: dict[str, Callable[[str, bool], str]] = {
+    "AVRO": _canonical_avro,
+    "JSON": _canonical_json,
+    "PROTOBUF": _canonical_protobuf,
+}

@@ -10,7 +10,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from kstreams.errors import RegistryError
 
-_MODULES = {
+_MODULE_OF_PATH = {
     f"{package}/{name}.proto": f"{package.replace('/', '.')}.{name}_pb2"
     for package, names in {
         "google/protobuf": (
@@ -28,12 +28,12 @@ _MODULES = {
     "confluent/type/variant.proto": "confluent_kafka.schema_registry.confluent.type.variant_pb2",
     "confluent/types/decimal.proto": "confluent_kafka.schema_registry.confluent.types.decimal_pb2",
 }  # fmt: skip
-_DECIMAL = "confluent/type/decimal.proto"
+_DECIMAL_PATH = "confluent/type/decimal.proto"
 
 
 def is_known(path: str) -> bool:
-    """True if every reader has this file, so that no registry needs it."""
-    return path in _MODULES or path.startswith(("google/protobuf/", "google/type/", "confluent/"))
+    """True if readers bring a file themselves, so that no registry has to hold it."""
+    return path in _MODULE_OF_PATH or path.startswith(("google/protobuf/", "google/type/", "confluent/"))
 
 
 @cache
@@ -45,14 +45,16 @@ def known_file(path: str) -> FileDescriptorProto | None:
     RegistryError
         If Google's common types are not installed.
     """
-    if path == _DECIMAL:
+    if path == _DECIMAL_PATH:
         return _decimal_file()
-    if path not in _MODULES:
+    if path not in _MODULE_OF_PATH:
         return None
     try:
-        file = FileDescriptorProto.FromString(import_module(_MODULES[path]).DESCRIPTOR.serialized_pb)
+        file = FileDescriptorProto.FromString(import_module(_MODULE_OF_PATH[path]).DESCRIPTOR.serialized_pb)
     except ImportError as error:
-        raise RegistryError(f"{path} is missing: pip install 'kstreams-dsl[registry]' brings it") from error
+        raise RegistryError(
+            f"{path} is not installed: install it with `pip install 'kstreams-dsl[registry]'`"
+        ) from error
     return file
 
 
@@ -60,16 +62,22 @@ def confluent_files() -> list[FileDescriptorProto]:
     """Return the installed files that Confluent's converters import, each after the files that it imports."""
     files = [_decimal_file()]
     if find_spec("confluent_kafka") is not None:
-        files += [file for path in _MODULES if path.startswith("confluent/") and (file := known_file(path)) is not None]
-    names = {path for file in files for path in file.dependency if path.startswith("google/protobuf/")}
-    return [*(file for name in sorted(names) if (file := known_file(name)) is not None), *files]
+        files += [
+            file for path in _MODULE_OF_PATH if path.startswith("confluent/") and (file := known_file(path)) is not None
+        ]
+    paths = {path for file in files for path in file.dependency if path.startswith("google/protobuf/")}
+    return [*(file for path in sorted(paths) if (file := known_file(path)) is not None), *files]
 
 
 def _decimal_file() -> FileDescriptorProto:
     """Return the file of the decimal type that Confluent's clients and connectors write."""
-    file = FileDescriptorProto(name=_DECIMAL, package="confluent.type", syntax="proto3")
+    file = FileDescriptorProto(name=_DECIMAL_PATH, package="confluent.type", syntax="proto3")
     message = file.message_type.add(name="Decimal")
-    kinds = (FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_UINT32, FieldDescriptorProto.TYPE_INT32)
-    for number, (name, kind) in enumerate(zip(("value", "precision", "scale"), kinds, strict=True), start=1):
-        message.field.add(name=name, number=number, type=kind, label=FieldDescriptorProto.LABEL_OPTIONAL)
+    fields = {
+        "value": FieldDescriptorProto.TYPE_BYTES,
+        "precision": FieldDescriptorProto.TYPE_UINT32,
+        "scale": FieldDescriptorProto.TYPE_INT32,
+    }
+    for number, (name, field_type) in enumerate(fields.items(), start=1):
+        message.field.add(name=name, number=number, type=field_type, label=FieldDescriptorProto.LABEL_OPTIONAL)
     return file

@@ -1,4 +1,4 @@
-"""Descriptors of registered Protobuf schemas, compiled with grpcio-tools if they are texts."""
+"""Descriptors of registered Protobuf schemas. Schemas that are texts are compiled with grpcio-tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import functools
 from kstreams.errors import RegistryError
 from kstreams.schemas.compatibility.incompatibility import importing
 from kstreams.schemas.references import ResolvedSchema
-from kstreams.schemas.serialized_proto import deserialized, is_serialized, leave_out_json_names
+from kstreams.schemas.serialized_proto import clear_default_json_names, deserialized, is_serialized
 
 with importing("Protobuf schemas"):
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-    from kstreams.schemas.proto_compiler import NotCompiledError, compiled_texts
+    from kstreams.schemas.proto_compiler import NotCompiledError, compile_texts
 
-MAIN = "schema.proto"
+_PATH = "schema.proto"
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -24,7 +24,7 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
     Raises
     ------
     RegistryError
-        With the message of the compiler, or if the compiler is not installed.
+        If the text does not compile, or the compiler is not installed.
 
     Examples
     --------
@@ -32,23 +32,23 @@ def file_of(schema: ResolvedSchema) -> FileDescriptorProto:
     >>> [message.name for message in file_of(ResolvedSchema(text, "PROTOBUF")).message_type]
     ['Order']
     """
-    return next(file for file in files_of(schema).file if file.name == MAIN)
+    return next(file for file in files_of(schema).file if file.name == _PATH)
 
 
 @functools.lru_cache(maxsize=1_000)
 def files_of(schema: ResolvedSchema) -> FileDescriptorSet:
-    """Return the descriptors of the imports of a `.proto` text, then its own, with the path `schema.proto`.
+    """Return the descriptors of the imports of a `.proto` text, and its own last, under the path `schema.proto`.
 
-    The imports of a serialized FileDescriptorProto are left out.
+    For a serialized FileDescriptorProto, only its own descriptor is returned.
     """
     if is_serialized(schema.text):
-        return FileDescriptorSet(file=[deserialized(schema.text, MAIN)])
+        return FileDescriptorSet(file=[deserialized(schema.text, _PATH)])
     texts = {name: text for name, text in schema.imports if not is_serialized(text)}
     files = [deserialized(text, name) for name, text in schema.imports if is_serialized(text)]
     try:
-        return FileDescriptorSet(file=compiled_texts({**texts, MAIN: schema.text}, MAIN, files))
+        return FileDescriptorSet(file=compile_texts({**texts, _PATH: schema.text}, _PATH, files))
     except NotCompiledError as error:
-        raise RegistryError(f"this is no Protobuf schema: {error.complaint}") from None
+        raise RegistryError(f"this is no Protobuf schema: {error.compiler_message}") from None
 
 
 def is_same_file(schema: ResolvedSchema, other: ResolvedSchema) -> bool:
@@ -57,5 +57,5 @@ def is_same_file(schema: ResolvedSchema, other: ResolvedSchema) -> bool:
         return False
     files = [FileDescriptorProto.FromString(file_of(resolved).SerializeToString()) for resolved in (schema, other)]
     for file in files:
-        leave_out_json_names(file.message_type)
+        clear_default_json_names(file.message_type)
     return bool(files[0] == files[1])

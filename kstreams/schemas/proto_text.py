@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    Edition,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
 
 _LABELS = {
     FieldDescriptorProto.LABEL_REPEATED: "repeated ",
     FieldDescriptorProto.LABEL_REQUIRED: "required ",
     FieldDescriptorProto.LABEL_OPTIONAL: "",
 }
-_LAST_NUMBER = 2**29
+_MAX_FIELD_NUMBER = 2**29 - 1
 
 
 def proto_text(file: FileDescriptorProto) -> str:
@@ -29,12 +34,12 @@ def proto_text(file: FileDescriptorProto) -> str:
       int64 id = 1;
     }
     """
-    printer = _Printer(file)
+    printer = _ProtoPrinter(file)
     return "\n".join(printer.lines())
 
 
-class _Printer:
-    """Printer of one file."""
+class _ProtoPrinter:
+    """Printer of one file as `.proto` text."""
 
     def __init__(self, file: FileDescriptorProto) -> None:
         self._file = file
@@ -46,10 +51,10 @@ class _Printer:
         if self._file.package:
             yield ""
             yield f"package {self._file.package};"
-        for at, path in enumerate(self._file.dependency):
-            if at == 0:
-                yield ""
-            yield f'import {"public " if at in self._file.public_dependency else ""}"{path}";'
+        if self._file.dependency:
+            yield ""
+        for index, path in enumerate(self._file.dependency):
+            yield f'import {"public " if index in self._file.public_dependency else ""}"{path}";'
         for message in self._file.message_type:
             yield ""
             yield from self._message(message)
@@ -75,27 +80,30 @@ class _Printer:
         yield "}"
 
     def _fields(self, message: DescriptorProto, entries: dict[str, DescriptorProto]) -> Iterator[str]:
-        started: set[int] = set()
+        printed_oneofs: set[int] = set()
         for field in message.field:
             if not field.HasField("oneof_index") or field.proto3_optional:
                 yield self._field(field, entries)
-            elif field.oneof_index not in started:
-                started.add(field.oneof_index)
-                members = [candidate for candidate in message.field if _is_in(candidate, field.oneof_index)]
+            elif field.oneof_index not in printed_oneofs:
+                printed_oneofs.add(field.oneof_index)
+                members = [candidate for candidate in message.field if _is_member(candidate, field.oneof_index)]
                 yield f"oneof {message.oneof_decl[field.oneof_index].name} {{"
                 yield from _indented(self._field(member, entries) for member in members)
                 yield "}"
 
     def _field(self, field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> str:
         entry = entries.get(field.type_name.rpartition(".")[2]) if field.type_name else None
-        kind = self._type(field) if entry is None else f"map<{', '.join(map(self._type, entry.field))}>"
-        return (
-            f"{'' if entry is not None else self._label(field)}{kind} {field.name} = {field.number}{_options(field)};"
-        )
+        if entry is None:
+            declaration = f"{self._label(field)}{self._type(field)}"
+        else:
+            declaration = f"map<{', '.join(map(self._type, entry.field))}>"
+        return f"{declaration} {field.name} = {field.number}{_options(field)};"
 
     def _label(self, field: FieldDescriptorProto) -> str:
-        is_plain = field.label == FieldDescriptorProto.LABEL_OPTIONAL and not field.HasField("oneof_index")
-        return "optional " if field.proto3_optional or (self._is_proto2 and is_plain) else _LABELS[field.label]
+        is_singular = field.label == FieldDescriptorProto.LABEL_OPTIONAL and not field.HasField("oneof_index")
+        if field.proto3_optional or (self._is_proto2 and is_singular):
+            return "optional "
+        return _LABELS[field.label]
 
     def _type(self, field: FieldDescriptorProto) -> str:
         if not field.type_name:
@@ -111,14 +119,14 @@ class _Printer:
             yield f"reserved {names};"
 
 
-def _is_in(field: FieldDescriptorProto, oneof: int) -> bool:
+def _is_member(field: FieldDescriptorProto, oneof: int) -> bool:
     return field.HasField("oneof_index") and field.oneof_index == oneof and not field.proto3_optional
 
 
 def _range(first: int, last: int) -> str:
     if first == last:
         return str(first)
-    return f"{first} to {'max' if last >= _LAST_NUMBER - 1 else last}"
+    return f"{first} to {'max' if last >= _MAX_FIELD_NUMBER else last}"
 
 
 def _options(field: FieldDescriptorProto) -> str:
@@ -140,7 +148,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _enum(enum: Any) -> Iterator[str]:
+def _enum(enum: EnumDescriptorProto) -> Iterator[str]:
     yield f"enum {enum.name} {{"
     if enum.options.allow_alias:
         yield "  option allow_alias = true;"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kstreams.errors import RegistryError, SchemaNotFoundError
 from kstreams.schemas.registry import Schema, SchemaReference, SchemaType
 
-Find = Callable[[SchemaReference], Schema]
+FindSchema = Callable[[SchemaReference], Schema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ResolvedSchema:
     text : str
     type : {"AVRO", "PROTOBUF", "JSON"}
     imports : tuple of (name, text)
-        The schemas that it needs, directly or indirectly, each after the schemas that it needs itself.
+        The schemas that it refers to, directly or indirectly. Each schema stands after the schemas that it refers to.
     """
 
     text: str
@@ -28,19 +28,19 @@ class ResolvedSchema:
     imports: tuple[tuple[str, str], ...] = ()
 
 
-def resolved(schema: Schema, find: Find) -> ResolvedSchema:
+def resolved(schema: Schema, find: FindSchema) -> ResolvedSchema:
     """Collect the texts of all references of a schema.
 
     Parameters
     ----------
     schema : Schema
     find : callable
-        `(reference) -> schema`. Raises SchemaNotFoundError if there is none.
+        `(reference) -> schema`. Raises SchemaNotFoundError if the schema does not exist.
 
     Raises
     ------
     RegistryError
-        If a referenced schema does not exist, or references form a cycle.
+        If a referenced schema does not exist, or the references form a cycle.
 
     Examples
     --------
@@ -53,19 +53,18 @@ def resolved(schema: Schema, find: Find) -> ResolvedSchema:
     return ResolvedSchema(schema.text, schema.type, tuple(imports.items()))
 
 
-def _collect(schema: Schema, find: Find, imports: dict[str, str], behind: tuple[str, ...]) -> None:
+def _collect(schema: Schema, find: FindSchema, imports: dict[str, str], path: tuple[str, ...]) -> None:
+    """Add the references of a schema to `imports`. `path` has the names of the references that lead to the schema."""
     for reference in schema.references:
-        if reference.name in behind:
-            raise RegistryError(
-                f"the schema {reference.name} refers to itself: {' -> '.join((*behind, reference.name))}"
-            )
+        if reference.name in path:
+            raise RegistryError(f"the schema {reference.name} refers to itself: {' -> '.join((*path, reference.name))}")
         if reference.name not in imports:
-            referenced = _schema_of(reference, find)
-            _collect(referenced, find, imports, (*behind, reference.name))
+            referenced = _referenced_schema(reference, find)
+            _collect(referenced, find, imports, (*path, reference.name))
             imports[reference.name] = referenced.text
 
 
-def _schema_of(reference: SchemaReference, find: Find) -> Schema:
+def _referenced_schema(reference: SchemaReference, find: FindSchema) -> Schema:
     try:
         return find(reference)
     except SchemaNotFoundError:

@@ -1,4 +1,4 @@
-"""`SchemaRegistry`: the interface of schema registries, implemented by a server's client and by the embedded log."""
+"""`SchemaRegistry`: the interface of schema registries. A server's client and the embedded log implement it."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class RegisteredSchema:
     Parameters
     ----------
     id : int
-        The number that is written before a record. 0 if the registry does not tell it, as in a look-up by GUID.
+        The number that is written before a record. 0 if the registry does not return it, as in a look-up by GUID.
     guid : str
-        The UUID that may be written in a header instead. `""` if the registry does not tell it, as in a look-up by id.
+        The UUID that may be written in a header instead. `""` if the registry does not return it, as in look-ups by id.
     schema : Schema
     subject, version : str, int
-        The place of the look-up. `""` and 0 in a look-up by id or GUID.
+        The subject and version of the look-up. `""` and 0 in a look-up by id or GUID.
     """
 
     id: int
@@ -75,11 +75,11 @@ class SchemaRegistry(ABC):
 
     @abstractmethod
     def schema(self, number: int) -> RegisteredSchema:
-        """Return the schema of an id. Each id is requested once."""
+        """Return the schema of an id. An implementation requests each id once and caches the schema."""
 
     @abstractmethod
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
-        """Return the schema of a GUID. Each GUID is requested once."""
+        """Return the schema of a GUID. An implementation requests each GUID once and caches the schema."""
 
     @abstractmethod
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
@@ -88,7 +88,7 @@ class SchemaRegistry(ABC):
         Raises
         ------
         IncompatibleSchemaError
-            If the compatibility rule of the subject forbids it.
+            If the compatibility rule of the subject forbids the schema.
         """
 
     @abstractmethod
@@ -123,7 +123,8 @@ class SchemaRegistry(ABC):
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
         """Delete a version or a whole subject, and return the deleted version numbers.
 
-        Ids of deleted schemas can still be read. `permanent=True` deletes those too, and needs a deletion before.
+        Deleted schemas can still be read by id. `permanent=True` deletes their ids too. It requires that the version or
+        subject was deleted without `permanent` before.
         """
 
     @abstractmethod

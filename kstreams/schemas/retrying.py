@@ -1,4 +1,4 @@
-"""`RetryingRegistry`: the schema registry of an application, which retries with backoff while a server is away."""
+"""`RetryingRegistry`: the schema registry of an application. It retries with backoff while a server is unavailable."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from kstreams.schemas.registry import RegisteredSchema, Schema, SchemaRegistry
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_LEAST_WAIT_MS = 10
-_waits = ContextVar("_waits", default=True)
+_MIN_WAIT_MS = 10
+_is_waiting_allowed = ContextVar("_is_waiting_allowed", default=True)
 
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Let requests of this thread fail at once while a registry is away, since the caller retries itself."""
-    token = _waits.set(False)
+    """Let requests of this thread fail at once while a registry is unavailable, since the caller retries itself."""
+    token = _is_waiting_allowed.set(False)
     try:
         yield
     finally:
-        _waits.reset(token)
+        _is_waiting_allowed.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class RetryPolicy:
     Parameters
     ----------
     timeout_ms : int
-        Counted from the first request that failed. 0 means no retry.
+        Time from the first failed request until the error is raised. 0 means no retry.
     first_wait_ms : int
         Wait before the first retry. Each further wait is twice as long.
     longest_wait_ms : int
     stopped : Event
-        Ends all waits when it is set.
+        All waits end when this event is set.
     """
 
     timeout_ms: int
@@ -61,29 +61,32 @@ class RetryPolicy:
         >>> RetryPolicy.of(Config.of(task_timeout_ms=60_000)).timeout_ms
         60000
         """
-        waits = (config[f"schema.registry.retries.{name}"] for name in ("wait.ms", "max.wait.ms"))
-        return cls(config["task.timeout.ms"], *(max(_LEAST_WAIT_MS, wait) for wait in waits))
+        return cls(
+            timeout_ms=config["task.timeout.ms"],
+            first_wait_ms=max(_MIN_WAIT_MS, config["schema.registry.retries.wait.ms"]),
+            longest_wait_ms=max(_MIN_WAIT_MS, config["schema.registry.retries.max.wait.ms"]),
+        )
 
 
 class RetryingRegistry(SchemaRegistry):
-    """A schema registry that retries while the registry behind it does not answer, so that an outage fails no record.
+    """A schema registry that retries while the wrapped registry does not answer, so that an outage fails no record.
 
-    Schemas in the cache of the registry behind it are returned at once.
+    Schemas in the cache of the wrapped registry are returned at once.
 
     Parameters
     ----------
     registry : SchemaRegistry
-        The registry behind this one. `close` closes it.
-    patience : Patience
+        The wrapped registry. `close` closes it.
+    policy : RetryPolicy
     clock : Clock or None
         Default: the clock of the machine.
     """
 
-    def __init__(self, registry: SchemaRegistry, patience: RetryPolicy, clock: Clock | None = None) -> None:
+    def __init__(self, registry: SchemaRegistry, policy: RetryPolicy, clock: Clock | None = None) -> None:
         self._registry = registry
-        self._patience = patience
+        self._policy = policy
         self._clock = clock or SystemClock()
-        self._backoff_ms = patience.first_wait_ms
+        self._backoff_ms = policy.first_wait_ms
         self._retry_at_ms = 0
         self._failure = ""
 
@@ -125,31 +128,34 @@ class RetryingRegistry(SchemaRegistry):
         self._registry.close()
 
     def __repr__(self) -> str:
-        return f"PatientRegistry({self._registry!r})"
+        return f"RetryingRegistry({self._registry!r})"
 
     def _with_retries(self, request: Callable[[], T]) -> T:
         """Return the answer of a request. Raise the last error after the timeout."""
-        if not _waits.get():
-            return self._at_once(request)
+        if not _is_waiting_allowed.get():
+            return self._without_retries(request)
         clock = self._clock
-        patience = self._patience
+        policy = self._policy
         start_ms = clock.uptime_ms()
-        wait_ms = patience.first_wait_ms
+        wait_ms = policy.first_wait_ms
         while True:
             try:
                 return request()
             except RegistryUnavailableError as error:
-                remaining_ms = patience.timeout_ms - (clock.uptime_ms() - start_ms)
-                if remaining_ms <= 0 or patience.stopped.is_set():
+                remaining_ms = policy.timeout_ms - (clock.uptime_ms() - start_ms)
+                if remaining_ms <= 0 or policy.stopped.is_set():
                     raise
                 logger.warning(
                     "waiting for the schema registry, for another %.0f s at most: %s", remaining_ms / 1000, error
                 )
-            clock.sleep(min(wait_ms, remaining_ms) / 1000, patience.stopped)
-            wait_ms = min(2 * wait_ms, patience.longest_wait_ms)
+            clock.sleep(min(wait_ms, remaining_ms) / 1000, policy.stopped)
+            wait_ms = min(2 * wait_ms, policy.longest_wait_ms)
 
-    def _at_once(self, request: Callable[[], T]) -> T:
-        """Return the answer or raise. During the backoff after a failure no request is sent, since many inputs wait."""
+    def _without_retries(self, request: Callable[[], T]) -> T:
+        """Send a request without retries. During the backoff after a failure, raise the last error instead.
+
+        Many partitions may wait for the registry, and each of them tries again by itself.
+        """
         now_ms = self._clock.uptime_ms()
         if now_ms < self._retry_at_ms:
             raise RegistryUnavailableError(self._failure)
@@ -158,7 +164,7 @@ class RetryingRegistry(SchemaRegistry):
         except RegistryUnavailableError as error:
             self._retry_at_ms = self._clock.uptime_ms() + self._backoff_ms
             self._failure = str(error)
-            self._backoff_ms = min(2 * self._backoff_ms, self._patience.longest_wait_ms)
+            self._backoff_ms = min(2 * self._backoff_ms, self._policy.longest_wait_ms)
             raise
-        self._backoff_ms = self._patience.first_wait_ms
+        self._backoff_ms = self._policy.first_wait_ms
         return answer

@@ -1,6 +1,6 @@
-"""`.proto` files as FileDescriptorProtos in base64, which are read without a compiler.
+"""`.proto` files as FileDescriptorProtos in base64, which can be read without a compiler.
 
-Confluent's clients other than Java's register this form, and every registry accepts it.
+Confluent's clients for other languages than Java register this form, and every registry accepts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 
 
 def is_serialized(text: str) -> bool:
-    """True if a text has this form.
+    """True if a text is a FileDescriptorProto in base64, judged by its characters.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def is_serialized(text: str) -> bool:
 
 
 def deserialized(text: str, path: str) -> FileDescriptorProto:
-    """Return the file under a path. Raises RegistryError if the text does not have this form."""
+    """Decode a FileDescriptorProto and set its path. Raises RegistryError if the text does not decode."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 
@@ -42,10 +42,10 @@ def deserialized(text: str, path: str) -> FileDescriptorProto:
     return file
 
 
-def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
-    """Remove JSON names that follow from the names of fields, as generated classes do."""
+def clear_default_json_names(messages: Iterable[DescriptorProto]) -> None:
+    """Remove JSON names that are derived from field names. Generated classes do not hold them either."""
     for message in messages:
-        leave_out_json_names(message.nested_type)
+        clear_default_json_names(message.nested_type)
         for field in message.field:
             if field.json_name == _camel_case(field.name):
                 field.ClearField("json_name")
@@ -53,4 +53,4 @@ def leave_out_json_names(messages: Iterable[DescriptorProto]) -> None:
 
 def _camel_case(name: str) -> str:
     first, *parts = re.split("_+(.?)", name)
-    return "".join([first, *(part.upper() if at % 2 == 0 else part for at, part in enumerate(parts))])
+    return "".join([first, *(part.upper() if index % 2 == 0 else part for index, part in enumerate(parts))])

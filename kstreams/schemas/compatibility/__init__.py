@@ -1,1 +1,1 @@
-"""Compatibility of schemas: whether a reader with one schema can read records of another, by type of schema."""
+"""Compatibility of schemas: whether a reader with one schema can read records that were written with another."""

@@ -1,13 +1,15 @@
 """Compatibility of Avro schemas, by the schema resolution of Avro's specification.
 
-It is stricter than Avro's Java library in two cases where readers would get wrong values or none: decimals of another
-scale, and a field that the writer does not have, without a default, whose enum has one.
+The comparison is stricter than Avro's Java library in two cases, where readers would get wrong values or none:
+
+- The decimals of reader and writer have different scales.
+- The writer lacks a field, and only the enum of the field has a default, not the field.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from kstreams.errors import RegistryError
@@ -31,7 +33,7 @@ _PROMOTIONS = {
 
 
 class AvroType:
-    """A type of a parsed schema: its definition, and the named types that it can use.
+    """A type inside a parsed schema, for comparisons: its definition, and the named types that it can refer to.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class AvroType:
 
     __slots__ = ("_names", "node")
 
-    def __init__(self, node: Node, names: dict[str, Node]) -> None:
+    def __init__(self, node: Node, names: Mapping[str, Node]) -> None:
         while isinstance(node, str) and node in names:
             node = names[node]
         self.node = node
@@ -70,7 +72,7 @@ class AvroType:
         return self.node.get(attribute, default) if isinstance(self.node, dict) else default
 
     def of(self, node: Node) -> AvroType:
-        """Return a type inside this one."""
+        """Return the type of a part of this type's definition."""
         return AvroType(node, self._names)
 
     def branches(self) -> list[AvroType]:
@@ -101,7 +103,7 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[In
 
 def differences(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
     """Return the reasons why a reader's type cannot hold values of a writer's type."""
-    return list(_Comparison().compare("", reader, writer))
+    return list(_AvroComparison().compare("", reader, writer))
 
 
 def _parse(text: str, names: dict[str, Node]) -> Node:
@@ -114,8 +116,8 @@ def _parse(text: str, names: dict[str, Node]) -> Node:
     return node
 
 
-class _Comparison:
-    """One comparison of two schemas, with the pairs of named types that were compared already."""
+class _AvroComparison:
+    """One comparison of two schemas. It remembers the pairs of records that were compared already."""
 
     def __init__(self) -> None:
         self._compared: set[tuple[str, str]] = set()
@@ -123,28 +125,32 @@ class _Comparison:
     def compare(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         """Yield the incompatibilities of two types."""
         if "union" in (reader.kind, writer.kind):
-            return self._unions(path, reader, writer)
+            return self._compare_unions(path, reader, writer)
         if reader.kind != writer.kind:
-            return self._promotion(path, reader, writer)
-        return self._COMPLEX.get(reader.kind, _Comparison._same)(self, path, reader, writer)
+            return self._check_promotion(path, reader, writer)
+        return self._COMPARISONS.get(reader.kind, _AvroComparison._compare_same_kind)(self, path, reader, writer)
 
-    def _same(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
-        yield from _decimals(path, reader, writer)
+    def _compare_same_kind(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+        yield from _compare_scales(path, reader, writer)
 
-    def _promotion(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _check_promotion(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if reader.kind not in _PROMOTIONS.get(writer.kind, ()):
-            yield _at(path, f"{_description(writer)} cannot be read as {_description(reader)}")
+            yield _incompatibility(path, f"{_description(writer)} cannot be read as {_description(reader)}")
 
-    def _unions(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_unions(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         for written in writer.branches():
-            yield from self._branch(path, reader, written)
+            yield from self._compare_branch(path, reader, written)
 
-    def _branch(self, path: str, reader: AvroType, written: AvroType) -> Incompatibilities:
+    def _compare_branch(self, path: str, reader: AvroType, written: AvroType) -> Incompatibilities:
         """Yield the incompatibilities of a reader's type with one branch of the writer."""
         if reader.kind != "union":
             yield from self.compare(path, reader, written)
             return
-        same_name = [branch for branch in reader.branches() if branch.kind == written.kind and _may_be(branch, written)]
+        same_name = [
+            branch
+            for branch in reader.branches()
+            if branch.kind == written.kind and _has_matching_name(branch, written)
+        ]
         reasons: list[Incompatibility] = []
         for branch in same_name or reader.branches():
             compared_before = set(self._compared)
@@ -156,71 +162,78 @@ class _Comparison:
             yield from reasons
         else:
             reason = f"{_description(written)} is written, and the union is read as {_description(reader)} alone"
-            yield _at(path, reason)
+            yield _incompatibility(path, reason)
 
-    def _record(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_records(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
-            yield _at(path, f"the record {writer.name} cannot be read as {reader.name}, which has no such alias")
+            yield _incompatibility(
+                path, f"the record {writer.name} cannot be read as {reader.name}, which has no such alias"
+            )
             return
         if (reader.name, writer.name) in self._compared:
             return
         self._compared.add((reader.name, writer.name))
-        written = {field["name"]: field for field in writer.get("fields", ())}
+        written_fields = {field["name"]: field for field in writer.get("fields", ())}
         for field in reader.get("fields", ()):
-            place = f"{path or reader.name}.{field['name']}"
-            source = _source(field, written)
+            field_path = f"{path or reader.name}.{field['name']}"
+            source = _written_field(field, written_fields)
             if source is not None:
-                yield from self.compare(place, reader.of(field["type"]), writer.of(source["type"]))
+                yield from self.compare(field_path, reader.of(field["type"]), writer.of(source["type"]))
             elif "default" not in field:
-                yield _at(place, "is read, but was not written, and has no default")
+                yield _incompatibility(field_path, "is read, but was not written, and has no default")
 
-    def _enum(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_enums(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
-            yield _at(path, f"the enum {writer.name} cannot be read as {reader.name}, which has no such alias")
+            yield _incompatibility(
+                path, f"the enum {writer.name} cannot be read as {reader.name}, which has no such alias"
+            )
             return
         unknown = [symbol for symbol in writer.get("symbols") if symbol not in reader.get("symbols")]
         if unknown and reader.get("default") is None:
-            yield _at(path, f"the enum {reader.name} lacks {', '.join(unknown)}, and has no default")
+            yield _incompatibility(path, f"the enum {reader.name} lacks {', '.join(unknown)}, and has no default")
 
-    def _fixed(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_fixed(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         if not reader.is_named_as(writer):
-            yield _at(path, f"the fixed {writer.name} cannot be read as {reader.name}, which has no such alias")
+            yield _incompatibility(
+                path, f"the fixed {writer.name} cannot be read as {reader.name}, which has no such alias"
+            )
         elif reader.get("size") != writer.get("size"):
-            yield _at(path, f"{writer.get('size')} bytes were written, and {reader.get('size')} are read")
+            yield _incompatibility(path, f"{writer.get('size')} bytes were written, and {reader.get('size')} are read")
         else:
-            yield from _decimals(path, reader, writer)
+            yield from _compare_scales(path, reader, writer)
 
-    def _array(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_arrays(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         return self.compare(f"{path}[]", reader.of(reader.get("items")), writer.of(writer.get("items")))
 
-    def _map(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+    def _compare_maps(self, path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
         return self.compare(f"{path}[]", reader.of(reader.get("values")), writer.of(writer.get("values")))
 
-    _COMPLEX: dict[str, Callable[[_Comparison, str, AvroType, AvroType], Incompatibilities]] = {
-        "record": _record,
-        "enum": _enum,
-        "fixed": _fixed,
-        "array": _array,
-        "map": _map,
+    _COMPARISONS: dict[str, Callable[[_AvroComparison, str, AvroType, AvroType], Incompatibilities]] = {
+        "record": _compare_records,
+        "enum": _compare_enums,
+        "fixed": _compare_fixed,
+        "array": _compare_arrays,
+        "map": _compare_maps,
     }
 
 
-def _may_be(reader: AvroType, written: AvroType) -> bool:
-    return "name" not in (written.node if isinstance(written.node, dict) else ()) or reader.is_named_as(written)
+def _has_matching_name(reader: AvroType, written: AvroType) -> bool:
+    """True if the writer's type has no name, or a name that the reader's type matches."""
+    return written.get("name") is None or reader.is_named_as(written)
 
 
-def _source(field: dict[str, Node], written: dict[str, Node]) -> Node:
-    """Return the field of the writer that fills a field of the reader; None if there is none."""
+def _written_field(field: dict[str, Node], written_fields: dict[str, Node]) -> Node:
+    """Return the writer's field that a field of the reader is read from. None if the writer has no such field."""
     names = (field["name"], *field.get("aliases", ()))
-    return next((written[name] for name in names if name in written), None)
+    return next((written_fields[name] for name in names if name in written_fields), None)
 
 
-def _decimals(path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
+def _compare_scales(path: str, reader: AvroType, writer: AvroType) -> Incompatibilities:
     if "decimal" == reader.get("logicalType") == writer.get("logicalType"):
         scale = writer.get("scale", 0)
         if reader.get("scale", 0) != scale:
             reason = f"decimals with {scale} digits after the point were written, and {reader.get('scale', 0)} are read"
-            yield _at(path, reason)
+            yield _incompatibility(path, reason)
 
 
 def _description(schema_type: AvroType) -> str:
@@ -229,5 +242,5 @@ def _description(schema_type: AvroType) -> str:
     return f"the {schema_type.kind} {schema_type.name}" if schema_type.get("name") else schema_type.kind
 
 
-def _at(path: str, reason: str) -> Incompatibility:
+def _incompatibility(path: str, reason: str) -> Incompatibility:
     return Incompatibility(path or "(root)", reason)

@@ -11,7 +11,7 @@ from kstreams.errors import RegistryError
 
 @contextmanager
 def importing(description: str, extra: str = "registry") -> Iterator[None]:
-    """Turn a failed import into a RegistryError that names the extra to install.
+    """Convert the error of a failed import to a RegistryError that names the extra to install.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Incompatibility(NamedTuple):
     Parameters
     ----------
     path : str
-        The names from the outermost type to the difference, joined by dots. `[]` stands for items and map values.
+        The names from the outermost type to the difference, joined by dots. `[]` means the items or map values.
     reason : str
 
     Examples

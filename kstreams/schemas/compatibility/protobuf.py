@@ -1,14 +1,14 @@
 """Compatibility of Protobuf schemas, by Confluent's documented rules: numbers and wire types count, not names.
 
-Incompatible are: a removed message, another package, another wire type of a field, `required` fields that are added or
-removed, and fields that enter or leave an existing `oneof`. Fields, enums and their constants may be added and removed.
+These changes are incompatible: a message is removed, the package or the wire type of a field changes, a `required`
+field is added or removed, or a field enters or leaves an existing `oneof`. Fields, enums and their constants may be
+added and removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.schemas.compatibility.incompatibility import Incompatibility, importing
 from kstreams.schemas.proto_files import file_of
@@ -20,7 +20,7 @@ with importing("Protobuf schemas"):
 Incompatibilities = Iterator[Incompatibility]
 
 _VARINT = "varint"
-_WIRE = {
+_WIRE_TYPES = {
     "INT32": _VARINT,
     "UINT32": _VARINT,
     "INT64": _VARINT,
@@ -36,44 +36,52 @@ _WIRE = {
     "STRING": "bytes",
     "BYTES": "bytes",
 }
-_MAY_REPEAT = {"STRING", "BYTES", "MESSAGE", "MAP"}
+_NEVER_PACKED = {"STRING", "BYTES", "MESSAGE", "MAP"}
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoField:
-    """The attributes of a field that decide about compatibility.
+    """The attributes of a field that determine its compatibility.
 
     Parameters
     ----------
     name : str
     kind : str
         `INT32`, `STRING`, `MESSAGE`, `MAP`, ...
-    named : str
-        The full name, if the field is a message.
+    type_name : str
+        The full name of the message type. `""` for a field of another type.
     label : str
         `OPTIONAL`, `REPEATED` or `REQUIRED`.
     oneof : str
-        The name of its `oneof`, or an empty string.
+        The name of the `oneof` that contains the field. `""` without a `oneof`.
     """
 
     name: str
     kind: str
-    named: str
+    type_name: str
     label: str
     oneof: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """A message: its fields by number, and whether it is a map entry."""
+    """A message type.
+
+    Parameters
+    ----------
+    fields : mapping of int to ProtoField
+        The fields by their numbers.
+    is_map_entry : bool
+        True if Protobuf's compiler generated the message for a map.
+    """
 
     fields: Mapping[int, ProtoField]
-    is_map: bool
+    is_map_entry: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoFile:
-    """A file: its package, and its messages by name."""
+    """A `.proto` file: its package, and its messages by name."""
 
     package: str
     messages: Mapping[str, ProtoMessage]
@@ -85,47 +93,44 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> list[In
 
 
 def parsed(schema: ResolvedSchema) -> ProtoFile:
-    """Parse a `.proto` text. Raises RegistryError if it does not compile."""
+    """Compile a `.proto` text. Raises RegistryError if it does not compile."""
     file = file_of(schema)
     maps: set[str] = set()
     for message in file.message_type:
-        maps.update(_map_entries(f".{file.package}" if file.package else "", message))
+        maps.update(_map_entry_names(f".{file.package}" if file.package else "", message))
     messages: dict[str, ProtoMessage] = {}
     for message in file.message_type:
-        messages.update(_messages("", message, maps))
+        messages.update(_named_messages("", message, maps))
     return ProtoFile(file.package, messages)
 
 
-def _map_entries(prefix: str, message: DescriptorProto) -> Iterator[str]:
+def _map_entry_names(prefix: str, message: DescriptorProto) -> Iterator[str]:
     name = f"{prefix}.{message.name}"
     if message.options.map_entry:
         yield name
     for nested in message.nested_type:
-        yield from _map_entries(name, nested)
+        yield from _map_entry_names(name, nested)
 
 
-def _messages(prefix: str, message: DescriptorProto, maps: set[str]) -> Iterator[tuple[str, ProtoMessage]]:
+def _named_messages(prefix: str, message: DescriptorProto, maps: set[str]) -> Iterator[tuple[str, ProtoMessage]]:
     name = f"{prefix}{message.name}"
-    fields = {field.number: _field(field, message, maps) for field in message.field}
+    fields = {field.number: _proto_field(field, message, maps) for field in message.field}
     yield name, ProtoMessage(fields, bool(message.options.map_entry))
     for nested in message.nested_type:
-        yield from _messages(f"{name}.", nested, maps)
+        yield from _named_messages(f"{name}.", nested, maps)
 
 
-def _field(field: FieldDescriptorProto, message: DescriptorProto, maps: set[str]) -> ProtoField:
-    kind = _name(FieldDescriptorProto.Type, field.type, "TYPE_")
+def _proto_field(field: FieldDescriptorProto, message: DescriptorProto, maps: set[str]) -> ProtoField:
+    kind = str(FieldDescriptorProto.Type.Name(field.type)).removeprefix("TYPE_")
+    is_map = field.type_name in maps
     is_in_oneof = field.HasField("oneof_index") and not field.proto3_optional
     return ProtoField(
-        field.name,
-        "MAP" if field.type_name in maps else "MESSAGE" if kind == "GROUP" else kind,
-        "" if kind == "ENUM" or field.type_name in maps else field.type_name.lstrip("."),
-        _name(FieldDescriptorProto.Label, field.label, "LABEL_"),
-        message.oneof_decl[field.oneof_index].name if is_in_oneof else "",
+        name=field.name,
+        kind="MAP" if is_map else "MESSAGE" if kind == "GROUP" else kind,
+        type_name="" if is_map or kind == "ENUM" else field.type_name.lstrip("."),
+        label=str(FieldDescriptorProto.Label.Name(field.label)).removeprefix("LABEL_"),
+        oneof=message.oneof_decl[field.oneof_index].name if is_in_oneof else "",
     )
-
-
-def _name(names: Any, number: int, prefix: str) -> str:
-    return str(names.Name(number)).removeprefix(prefix)
 
 
 def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Incompatibilities:
@@ -136,7 +141,7 @@ def _compare_files(reader: ProtoFile, writer: ProtoFile) -> Incompatibilities:
         read = reader.messages.get(name)
         if read is not None:
             yield from _compare_messages(name, read, written)
-        elif not written.is_map:
+        elif not written.is_map_entry:
             yield Incompatibility(name, "the message is gone")
 
 
@@ -154,30 +159,33 @@ def _compare_messages(name: str, reader: ProtoMessage, writer: ProtoMessage) -> 
 
 
 def _compare_fields(path: str, read: ProtoField, written: ProtoField) -> Incompatibilities:
-    if read.kind != written.kind and _wire(read) != _wire(written):
+    if read.kind != written.kind and _wire_type(read) != _wire_type(written):
         yield Incompatibility(path, f"was {_description(written)} and is {_description(read)}")
-    elif read.named != written.named:
-        yield Incompatibility(path, f"was {written.named} and is {read.named}")
+    elif read.type_name != written.type_name:
+        yield Incompatibility(path, f"was {written.type_name} and is {read.type_name}")
     if read.label == written.label:
         return
     if read.label == "REQUIRED":
         yield Incompatibility(path, f"was {written.label.lower()} and is required")
-    elif "REPEATED" in (read.label, written.label) and not {read.kind, written.kind} <= _MAY_REPEAT:
+    elif "REPEATED" in (read.label, written.label) and not {read.kind, written.kind} <= _NEVER_PACKED:
         yield Incompatibility(path, f"was {written.label.lower()} and is {read.label.lower()}: numbers are packed")
 
 
-def _wire(field: ProtoField) -> str:
-    return _WIRE.get(field.kind, field.kind)
+def _wire_type(field: ProtoField) -> str:
+    return _WIRE_TYPES.get(field.kind, field.kind)
 
 
 def _description(field: ProtoField) -> str:
-    return field.named or field.kind.lower()
+    return field.type_name or field.kind.lower()
 
 
 def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> Incompatibilities:
-    """Yield fields that entered or left a `oneof`. Readers would overwrite the former, and lose the latter."""
-    read = _oneofs(reader)
-    written = _oneofs(writer)
+    """Yield the fields that entered or left a `oneof`.
+
+    A reader would overwrite a field that entered a `oneof`, and lose a field that left one.
+    """
+    read = _numbers_by_oneof(reader)
+    written = _numbers_by_oneof(writer)
     for oneof, numbers in written.items():
         for number in sorted(numbers - read.get(oneof, numbers)):
             yield Incompatibility(f"{name}.{writer.fields[number].name}", f"has left the oneof {oneof}")
@@ -191,7 +199,7 @@ def _compare_oneofs(name: str, reader: ProtoMessage, writer: ProtoMessage) -> In
             )
 
 
-def _oneofs(message: ProtoMessage) -> dict[str, set[int]]:
+def _numbers_by_oneof(message: ProtoMessage) -> dict[str, set[int]]:
     numbers: dict[str, set[int]] = {}
     for number, field in message.fields.items():
         if field.oneof:

@@ -1,4 +1,4 @@
-"""Compatibility rules of subjects: the versions that a new one is compared with, and the direction."""
+"""Compatibility rules of subjects: which earlier versions a new version is compared with, and in which direction."""
 
 from __future__ import annotations
 
@@ -11,15 +11,25 @@ from kstreams.schemas.compatibility.incompatibility import Incompatibility
 from kstreams.schemas.references import ResolvedSchema, resolved
 from kstreams.schemas.registry import Schema, SchemaReference, SchemaRegistry
 
-Check = Callable[[ResolvedSchema, ResolvedSchema], Sequence[Incompatibility]]
+Compare = Callable[[ResolvedSchema, ResolvedSchema], Sequence[Incompatibility]]
 
 
 class Rule(NamedTuple):
-    """The comparisons that a rule requires."""
+    """The comparisons that a rule requires.
 
-    reads_earlier: bool  # the new schema must read records of earlier ones
-    read_by_earlier: bool  # earlier schemas must read records of the new one
-    is_transitive: bool  # all earlier versions are compared, not only the newest
+    Parameters
+    ----------
+    reads_earlier : bool
+        True if the new schema must read records of earlier schemas.
+    read_by_earlier : bool
+        True if earlier schemas must read records of the new schema.
+    is_transitive : bool
+        True if all earlier versions are compared, False if only the newest is.
+    """
+
+    reads_earlier: bool
+    read_by_earlier: bool
+    is_transitive: bool
 
 
 RULES = {
@@ -32,11 +42,11 @@ RULES = {
     "NONE": Rule(False, False, False),
 }
 DEFAULT_RULE = "BACKWARD"
-_CHECKS = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
+_MODULES = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
 
 
 def checked_rule(rule: str) -> str:
-    """Return the name of a rule in capitals. Raises ConfigError for another word.
+    """Return the name of a rule in capitals. Raises ConfigError if no rule has this name.
 
     Examples
     --------
@@ -64,10 +74,10 @@ def incompatibilities(reader: ResolvedSchema, writer: ResolvedSchema) -> Sequenc
     """
     if reader.type != writer.type:
         return [Incompatibility("(root)", f"{writer.type} cannot be read as {reader.type}")]
-    module = import_module(f"kstreams.schemas.compatibility.{_CHECKS[reader.type]}")  # each needs another library
-    check: Check = module.incompatibilities
+    module = import_module(f"kstreams.schemas.compatibility.{_MODULES[reader.type]}")  # each needs an optional library
+    compare: Compare = module.incompatibilities
     try:
-        return check(reader, writer)
+        return compare(reader, writer)
     except RecursionError:
         raise RegistryError("these schemas are nested too deeply to be compared") from None
 
@@ -78,11 +88,11 @@ def check_schema(schema: ResolvedSchema) -> None:
 
 
 def violations(registry: SchemaRegistry, subject: str, schema: Schema) -> list[str]:
-    """Return the reasons why the rule of a subject forbids a schema as its next version. Empty if it does not."""
+    """Return the reasons why the rule of a subject forbids a schema as its next version. Empty if it is allowed."""
     rule = RULES[registry.compatibility(subject)]
     candidate = resolved_by(registry, schema)
     reasons: list[str] = []
-    for version in _compared(registry, subject, rule):
+    for version in _versions_to_compare(registry, subject, rule):
         earlier = resolved_by(registry, registry.version(subject, version).schema)
         if rule.reads_earlier:
             reasons += (f"cannot read version {version}: {reason}" for reason in incompatibilities(candidate, earlier))
@@ -102,7 +112,7 @@ def resolved_by(registry: SchemaRegistry, schema: Schema) -> ResolvedSchema:
     return resolved(schema, find)
 
 
-def _compared(registry: SchemaRegistry, subject: str, rule: Rule) -> Sequence[int]:
+def _versions_to_compare(registry: SchemaRegistry, subject: str, rule: Rule) -> Sequence[int]:
     """Return the versions that a rule compares with, newest first."""
     if not (rule.reads_earlier or rule.read_by_earlier):
         return []

@@ -148,7 +148,7 @@ def _in_words(difference: Incompatibility, root: str) -> str:
 
 
 def _type_of(schema: AvroSchema) -> AvroType:
-    return AvroType(schema.root, dict(schema.names))
+    return AvroType(schema.root, schema.names)
 
 
 def _unchanged(value: object) -> Any:

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from kstreams.errors import RegistryError, SerdeError
 from kstreams.schemas import Schema, SchemaReference, SchemaRegistry
 from kstreams.schemas.known_protos import is_known
-from kstreams.schemas.proto_compiler import compiled_file, compiled_texts
+from kstreams.schemas.proto_compiler import compile_file, compile_texts
 from kstreams.schemas.serialized_proto import deserialized, is_serialized
 
 _IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""", re.MULTILINE)
@@ -43,7 +43,7 @@ def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto
 def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
     """Return the file of a schema's text."""
     try:
-        return deserialized(text, path) if is_serialized(text) else compiled_texts({path: text}, path, imported)[-1]
+        return deserialized(text, path) if is_serialized(text) else compile_texts({path: text}, path, imported)[-1]
     except RegistryError as error:
         raise SerdeError(str(error)) from error
 
@@ -57,7 +57,7 @@ def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[Fil
         schema = registry().version(path).schema
         imported |= {imported_file.name: imported_file for imported_file in files_of(schema, registry(), path)}
     try:
-        return compiled_file(file.parent, file.name, imported.values())
+        return compile_file(file.parent, file.name, imported.values())
     except RegistryError as error:
         raise SerdeError(str(error)) from error
 

@@ -34,12 +34,12 @@ class SchemaWaits:
 
     Parameters
     ----------
-    patience : Patience
+    policy : RetryPolicy
     clock : Clock
     """
 
-    def __init__(self, patience: RetryPolicy, clock: Clock) -> None:
-        self._patience = patience
+    def __init__(self, policy: RetryPolicy, clock: Clock) -> None:
+        self._policy = policy
         self._clock = clock
         self._waits: dict[TopicPartition, _Wait] = {}
 
@@ -75,14 +75,14 @@ class SchemaWaits:
 
     def _wait(self, source: TopicPartition, error: RegistryUnavailableError) -> None:
         now_ms = self._clock.uptime_ms()
-        patience = self._patience
-        wait = self._waits.setdefault(source, _Wait(now_ms, now_ms, patience.first_wait_ms))
-        remaining_ms = wait.since_ms + patience.timeout_ms - now_ms
+        policy = self._policy
+        wait = self._waits.setdefault(source, _Wait(now_ms, now_ms, policy.first_wait_ms))
+        remaining_ms = wait.since_ms + policy.timeout_ms - now_ms
         if remaining_ms <= 0:
             raise error
         logger.warning("%s waits for the schema registry, for %.0f s at most: %s", source, remaining_ms / 1000, error)
         wait.until_ms = now_ms + min(wait.backoff_ms, remaining_ms)
-        wait.backoff_ms = min(2 * wait.backoff_ms, patience.longest_wait_ms)
+        wait.backoff_ms = min(2 * wait.backoff_ms, policy.longest_wait_ms)
 
 
 _SHORT_POLL_S = 0.005  # the timeout of polls while other tasks are waited for
