@@ -9,9 +9,9 @@ from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
 from kstreams.expressions import Aggregation
 from kstreams.processor.columns.forms import AggregateForm, SessionForm
-from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
 from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
 from kstreams.processor.topology.operator import Operator

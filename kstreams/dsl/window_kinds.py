@@ -10,9 +10,9 @@ from kstreams.errors import TopologyError
 from kstreams.expressions import Aggregation
 from kstreams.kernel.source_line import declared_at
 from kstreams.processor.context.table_view import TableView
-from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.session.rows import Merger
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreKind

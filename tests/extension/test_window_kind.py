@@ -16,10 +16,9 @@ from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.operators.aggregation.emission import emit_nothing, emitter
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, emit_nothing, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
-from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import WindowStoreView
 from kstreams.record import Change
 from kstreams.serdes import Serde, WindowedSerde, serde_of
@@ -82,14 +81,15 @@ class MonthlyOperator(ClosureOperator):
     """One aggregate per key and month, emitted at every update or once the month is over; late records are dropped."""
 
     aggregator: Aggregator
-    kept: MaterializedRows
+    table_rows: MaterializedRows
     months: CalendarMonths
     emits_on_close: bool
 
     def bind(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
-        live = LiveWindows(context, self.kept.store, lambda start_ms: self._emit(context, forward))
+        live = LiveWindows(context, self.table_rows.store, lambda start_ms: self._emit(context, forward))
         step, wrap = self.aggregator.bind()
-        process = self._process(context, live, step)
+        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
+        process = self._process(context, live, updated)
         if not self.emits_on_close:
             return wrap(process)
         self._emit_at_close(context, live, forward)
@@ -98,10 +98,9 @@ class MonthlyOperator(ClosureOperator):
     def _emit(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
         if self.emits_on_close:
             return emit_nothing
-        settings = {"caching": self.kept.caching, "sends_old": self.kept.sends_old, "store": self.kept.store}
-        return emitter(context, forward, result=self.aggregator.result, **settings)
+        return emitter(context, forward, self.table_rows, result=self.aggregator.result)
 
-    def _process(self, context: Any, live: LiveWindows, step: Callable[..., Any]) -> Callable[..., None]:
+    def _process(self, context: Any, live: LiveWindows, updated: Callable[..., Any]) -> Callable[..., None]:
         store, months, current, emit = live.store, self.months, context.current, live.emit_of(0)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -110,10 +109,10 @@ class MonthlyOperator(ClosureOperator):
                 context.dropped("null key, or late: its month is over")
                 return
             row = store.get(key, month.start_ms)
-            old, latest = (None, timestamp) if row is None else row
-            new, latest = step(key, value, self.aggregator.initial() if row is None else old), max(latest, timestamp)
-            store.put(key, None if new is None else ks.ValueAndTimestamp(new, latest), month.start_ms)
-            emit(ks.Windowed(key, month), new, old, latest, current.headers)
+            new_row = updated(key, value, timestamp, row)
+            new, latest = new_row
+            store.put(key, None if new is None else new_row, month.start_ms)
+            emit(ks.Windowed(key, month), new, None if row is None else row.value, latest, current.headers)
 
         return process
 
@@ -137,7 +136,9 @@ MONTHS = WindowKind(
     windows=CalendarMonths,
     key_serde=MonthSerde,
     store=store_kinds.TIMESTAMPED_WINDOW,
-    operator=lambda aggregator, merger, kept, months, on_close: MonthlyOperator(aggregator, kept, months, on_close),
+    operator=lambda aggregator, merger, table_rows, months, on_close: MonthlyOperator(
+        aggregator, table_rows, months, on_close
+    ),
     view=WindowStoreView,
     store_settings=lambda months, retention_ms, on_close: {
         "retention_ms": retention_ms,

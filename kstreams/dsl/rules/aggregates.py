@@ -15,9 +15,11 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
 from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
-from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
+from kstreams.processor.operators.aggregation.rows import AggregateOperator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
-from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
+from kstreams.processor.operators.tables.rows import StoreView
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state import store_kinds
 

@@ -15,9 +15,11 @@ from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import window_store
 from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.context.table_view import TableView
-from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
+from kstreams.processor.operators.aggregation.rows import AggregateOperator
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
+from kstreams.processor.operators.tables.rows import StoreView
 from kstreams.processor.topology.operator import Operator
 from kstreams.state import store_kinds
 

@@ -15,8 +15,9 @@ from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.kernel.timestamps import FailOnInvalidTimestamp
 from kstreams.processor.columns import ProjectForm
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.stateless import DropNullKeysOperator, PassOperator
-from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView, TableSourceOperator
+from kstreams.processor.operators.tables.rows import StoreView, TableSourceOperator
 from kstreams.processor.topology.nodes import repartition_topic
 from kstreams.state import store_kinds
 

@@ -12,8 +12,9 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.rules.aggregates import gave_nothing
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.stateless import pair_of
-from kstreams.processor.operators.tables.rows import MaterializedRows, StoreView
+from kstreams.processor.operators.tables.rows import StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.nodes import repartition_topic
 from kstreams.serdes import ChangeSerde, serde_of

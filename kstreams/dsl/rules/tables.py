@@ -12,6 +12,7 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.tables import rows as op
 from kstreams.state import store_kinds
 
@@ -72,7 +73,7 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
     )
 
 
-def materialized_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.MaterializedRows:
+def materialized_rows(node: Any, name: str, build: Lowering, **settings: Any) -> MaterializedRows:
     """Add the store of a table, versioned or not, and the view by which other operators look up its rows."""
     settings = {**settings, **build.serdes(node, "to keep its rows")}
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
@@ -82,7 +83,7 @@ def materialized_rows(node: Any, name: str, build: Lowering, **settings: Any) ->
         kind = store_kinds.VERSIONED
     build.set_view(node, op.StoreView(name))
     build.store(name, kind, node.materialized, **settings)
-    return op.MaterializedRows(name, node.materialized.caching, build.sends_old(node), versioned)
+    return MaterializedRows(name, node.materialized.caching, build.sends_old(node), versioned)
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:

@@ -16,8 +16,8 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
 from kstreams.dsl.window_kinds import window_kind
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.session.rows import Merger
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.windows import Windows
 
 

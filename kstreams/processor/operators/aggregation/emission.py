@@ -8,6 +8,7 @@ went.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
@@ -39,39 +40,65 @@ _SAMPLE = 16  # of how many updates the weight of all is told
 _SHARED = (int, str, bytes, float)
 
 
+@dataclass(frozen=True, slots=True)
+class MaterializedRows:
+    """The rows of a table, and how updates of them are passed on.
+
+    Parameters
+    ----------
+    store : str
+        The name of the store.
+    caching : bool
+        Whether the table wants the record cache. The application may have turned it off.
+    sends_old : bool
+        Whether old values go along with new ones.
+    versioned : bool
+        Whether the store has the history of each row.
+    shared : bool
+        Whether several operators write the store.
+    """
+
+    store: str
+    caching: bool = True
+    sends_old: bool = False
+    versioned: bool = False
+    shared: bool = False
+
+    def uses_cache(self, context: OperatorContext) -> bool:
+        """Return whether updates pass through the record cache in this application."""
+        return self.caching and context.caching
+
+
 def emit_nothing(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
-    """The `emit` of what is emitted later, on close."""
+    """Emit nothing: the `emit` of windows that are emitted when they close."""
     return None
 
 
 def emitter(
     context: OperatorContext,
     forward: Forward,
+    table_rows: MaterializedRows,
     *,
-    caching: bool,
-    sends_old: bool,
-    store: str,
     result: Callable[[Any], Any] | None = None,
     of_windows: bool = False,
 ) -> Emit:
-    """The `emit` of a table node in one task.
+    """Return the `emit` of a table node in one task.
 
     Parameters
     ----------
-    caching : bool
-        Whether the table wants the record cache; the application may have turned it off.
-    sends_old : bool
-        Whether old values go along.
-    store : str
+    context : OperatorContext
+    forward : callable
+    table_rows : MaterializedRows
         Operators that write the same store, and have the same children, share its record cache.
     result : callable, optional
-        Makes the value that is forwarded of the state that is stored.
+        Returns the value to forward, given the state that is stored.
     of_windows : bool
-        Whether what is emitted is `Windowed`, of the keys of the store.
+        Whether keys are `Windowed` keys of the store.
     """
-    at_once = _at_once(forward, sends_old, result)
-    if not (caching and context.caching):
+    at_once = _at_once(forward, table_rows.sends_old, result)
+    if not table_rows.uses_cache(context):
         return at_once
+    store = table_rows.store
     identity = context.key_identity(store)
     return _cache_of(store, context, at_once, _within_window(identity) if of_windows else identity)(None)
 
@@ -79,19 +106,18 @@ def emitter(
 def window_emitter(
     context: OperatorContext,
     forward: Forward,
+    table_rows: MaterializedRows,
     size_ms: int,
     *,
-    caching: bool,
-    sends_old: bool,
-    store: str,
     result: Callable[[Any], Any] | None = None,
 ) -> Callable[[int], Emit]:
-    """The `emit` of a windowed table by the start (ms) of the window; each serves until the next flush.
+    """Return the `emit` of a windowed table by the start (ms) of the window. Each serves until the next flush.
 
     The parameters are those of `emitter`.
     """
-    at_once = _at_once(forward, sends_old, result)
-    is_cached = caching and context.caching
+    at_once = _at_once(forward, table_rows.sends_old, result)
+    store = table_rows.store
+    is_cached = table_rows.uses_cache(context)
     of_window = _cache_of(store, context, at_once, context.key_identity(store)) if is_cached else _uncached(at_once)
 
     emits: dict[int, Emit] = {}

@@ -53,7 +53,7 @@ class LiveWindows(AggregateHandle):
     def __init__(self, context: OperatorContext, store: str, emit_of: Callable[[Any], Emit]) -> None:
         super().__init__(context.state_store(store), emit_of)
         self.stream_time_ms = context.keep_in_metadata("stream-time", lambda: self.stream_time_ms)
-        self.closed_until_ms = -1  # how far windows were emitted; what that means is the kind's affair
+        self.closed_until_ms = -1  # windows were emitted up to this start or end, as the kind of windows decides
         self.next_close_ms = 0  # stream time at which there may be something to emit
         self._close: Close | None = None
         context.at_idle(self.pass_time)
@@ -119,3 +119,28 @@ class LiveAggregation(LiveWindows):
     def __init__(self, context: OperatorContext, store: str, emit: Emit) -> None:
         super().__init__(context, store, lambda window: emit)
         self.emit = emit
+
+    def closes_by_end(
+        self, context: OperatorContext, emit_ended: Callable[[int, int], None], *, grace_ms: int, size_ms: int = 0
+    ) -> None:
+        """Emit final results when stream time has passed the end of a window and `grace_ms`.
+
+        Parameters
+        ----------
+        context : OperatorContext
+        emit_ended : callable
+            `emit_ended(first_ms, last_ms)`: emits the windows that ended between two times, both included.
+        grace_ms : int
+            For how long (ms) after its end a window takes records.
+        size_ms : int
+            How far (ms) after a record the last of its windows ends; no window ends before this time.
+        """
+
+        def close() -> int:
+            closed_until_ms = self.stream_time_ms - grace_ms
+            if closed_until_ms > max(size_ms, self.closed_until_ms):
+                emit_ended(self.closed_until_ms, closed_until_ms - 1)
+                self.closed_until_ms = closed_until_ms  # the windows that ended before this time were emitted
+            return self.stream_time_ms + 1
+
+        self.closes_by(context, close, lambda stream_time_ms: stream_time_ms + size_ms + grace_ms + 1)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.emission import emitter
-from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, MaterializedRows
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
+from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
@@ -82,43 +82,42 @@ class TableJoinOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class TableJoinMergeOperator(ClosureOperator):
-    """Keeps the rows of a join, and passes updates on."""
+    """Writes the rows of a join to their store, and passes updates on."""
 
-    kept: MaterializedRows
+    table_rows: MaterializedRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)
+        return self._versioned(context, forward) if self.table_rows.versioned else self._latest(context, forward)
 
     def _latest(self, context: OperatorContext, forward: Forward) -> Forward:
-        kept = self.kept
         current = context.current
-        store = context.state_store(kept.store)
+        store = context.state_store(self.table_rows.store)
         get = store.get
         put_row = store.put
-        cached = kept.caching and context.caching
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
+        cached = self.table_rows.uses_cache(context)
+        emit = emitter(context, forward, self.table_rows)
 
-        def keep(key: Any, change: Any, timestamp: int) -> None:
+        def write(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change
-            if cached:  # then what was forwarded last counts; else what the join says
+            if cached:  # the old value is then the one that was forwarded last, not the one that the join says
                 row = get(key)
                 old = None if row is None else row[0]
             put_row(key, None if new is None else ValueAndTimestamp(new, timestamp))
             emit(key, new, old, timestamp, current.headers)
 
-        return keep
+        return write
 
     def _versioned(self, context: OperatorContext, forward: Forward) -> Forward:
-        store = context.state_store(self.kept.store)
+        store = context.state_store(self.table_rows.store)
 
-        def keep(key: Any, change: Any, timestamp: int) -> None:
+        def write(key: Any, change: Any, timestamp: int) -> None:
             valid_to = store.put(key, change.new, timestamp)
             if valid_to < LATEST:
                 context.dropped(TOO_OLD)
                 return
             forward(key, Change(change.new, change.old, valid_to == LATEST), timestamp)
 
-        return keep
+        return write
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
+from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, entered
-from kstreams.processor.operators.tables.rows import Mapper, MaterializedRows, keeper
+from kstreams.processor.operators.tables.rows import Mapper, row_writer
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
 
@@ -59,25 +60,25 @@ class Transformation:
 
 @dataclass(frozen=True, slots=True)
 class TransformOperator(ClosureOperator):
-    """Transforms each update, and what was there before if that is wanted and not kept."""
+    """Transforms each update of a table; also the old value, if it is wanted and no store has it."""
 
     runs_processor: ClassVar[bool] = True
 
     transformation: Transformation
-    kept: MaterializedRows | None = None
+    table_rows: MaterializedRows | None = None
     sends_old: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         current = context.current
         sends_old = self.sends_old
         transform = self.transformation.bind(context, lambda: current.headers)
-        if self.kept is not None:
-            keep = keeper(context, forward, self.kept)
+        if self.table_rows is not None:
+            write = row_writer(context, forward, self.table_rows)
 
-            def process_kept(key: Any, change: Any, timestamp: int) -> None:
-                keep(key, transform(key, change[0], timestamp), timestamp)
+            def process_stored(key: Any, change: Any, timestamp: int) -> None:
+                write(key, transform(key, change[0], timestamp), timestamp)
 
-            return process_kept
+            return process_stored
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, is_latest = change

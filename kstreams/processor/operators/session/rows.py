@@ -17,10 +17,9 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, Step
+from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
-from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.operators.windowed.rows import LATE
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
@@ -37,12 +36,12 @@ class SessionAggregateOperator(ClosureOperator):
 
     aggregator: Aggregator
     merger: Merger
-    kept: MaterializedRows
+    table_rows: MaterializedRows
     windows: SessionWindows
     emits_on_close: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
+        live = LiveAggregation(context, self.table_rows.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, step, live)
         if not self.emits_on_close:
@@ -50,39 +49,25 @@ class SessionAggregateOperator(ClosureOperator):
         self._emit_at_close(context, forward, live)
         return wrap(live.closing_first(process))
 
-    def _caches(self, context: OperatorContext) -> bool:
-        return self.kept.caching and context.caching
-
     def _emit(self, context: OperatorContext, forward: Forward) -> Emit:
         if self.emits_on_close:
             return emit_nothing
-        kept = self.kept
-        result = self.aggregator.result
-        to_children = forward if self._caches(context) else _without_headers(context.current, forward)
-        return emitter(
-            context,
-            to_children,
-            caching=kept.caching,
-            sends_old=kept.sends_old,
-            store=kept.store,
-            result=result,
-            of_windows=True,
-        )
+        is_cached = self.table_rows.uses_cache(context)
+        to_children = forward if is_cached else _without_headers(context.current, forward)
+        return emitter(context, to_children, self.table_rows, result=self.aggregator.result, of_windows=True)
 
-    def _closure(
-        self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation
-    ) -> Forward:
+    def _closure(self, context: OperatorContext, step: Step, live: LiveAggregation) -> Forward:
         initial = self.aggregator.initial
         merger = self.merger
         dropped = context.dropped
         gap_ms = self.windows.gap_ms
         closes_after_ms = self.windows.closes_after_ms
-        near = live.store.touched
+        sessions_between = live.store.touched
         put_row = live.store.put
-        note = self._note(context, live)
-        cached = self._caches(context)
+        emit = self._session_emitter(context, live)
+        cached = self.table_rows.uses_cache(context)
         gave_nothing = self.aggregator.gave_nothing
-        final = self.emits_on_close  # then what was emitted takes no part any more
+        is_final = self.emits_on_close
 
         def process(key: object, value: object, timestamp: int) -> None:
             if key is None:
@@ -90,65 +75,59 @@ class SessionAggregateOperator(ClosureOperator):
                 return
             if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
                 live.stream_time_ms = timestamp
-            first_ms = max(timestamp - gap_ms, live.stream_time_ms - closes_after_ms) if final else timestamp - gap_ms
-            touched = near(key, first_ms, timestamp + gap_ms, with_expired=cached)
+            open_ms = live.stream_time_ms - closes_after_ms  # sessions that ended before are closed
+            first_ms = timestamp - gap_ms
+            if is_final and open_ms > first_ms:  # a session whose final result was emitted grows no more
+                first_ms = open_ms
+            touched = sessions_between(key, first_ms, timestamp + gap_ms, with_expired=cached)
             window = make_tuple(Window, (timestamp, timestamp))
-            old = None
-            aggregate = initial()
             if touched:
                 window = merged(timestamp, [session[1] for session, _ in touched])
-            if window[1] < live.stream_time_ms - closes_after_ms:
+            if window[1] < open_ms:
                 dropped(LATE)
                 return
-            instant = window[0] == window[1]
-            for session, earlier in touched:
-                if instant:
-                    old = earlier
+            old = None
+            aggregate = initial()
+            is_instant = window[0] == window[1]
+            for session, merged_aggregate in touched:
+                if is_instant:
+                    old = merged_aggregate
                 else:
                     put_row(session, None, timestamp)
-                    note(session, None, earlier)
-                aggregate = merger(key, aggregate, earlier)
+                    emit(session, None, merged_aggregate)
+                aggregate = merger(key, aggregate, merged_aggregate)
             aggregate = step(key, value, aggregate)
             if aggregate is None and not touched:
                 gave_nothing()
             session = make_tuple(Windowed, (key, window))
             put_row(session, aggregate, timestamp)
-            note(session, aggregate, old)
+            emit(session, aggregate, old)
 
         return process
 
-    def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed, Any, Any], None]:
-        """What follows a change of the store, given what the session held before."""
+    def _session_emitter(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed, Any, Any], None]:
+        """Return `emit(session, new, old)`, which passes on the update of a session."""
         emit = live.emit
         current = context.current
         expired = live.store.has_expired
         if self.emits_on_close:
-            return _note_nothing
+            return _emit_no_session
 
-        def note(session: Windowed, new: object, old: object) -> None:
+        def emit_update(session: Windowed, new: object, old: object) -> None:
             emit(session, new, old, session[1][1], current.headers)
 
-        def note_cached(session: Windowed, new: object, old: object) -> None:
-            """The cache takes the old value from below, where an expired session is not found."""
+        def emit_to_cache(session: Windowed, new: object, old: object) -> None:
+            """The cache reads the old value from the store, which does not return an expired session."""
             emit(session, new, None if old is None or expired(session) else old, session[1][1], current.headers)
 
-        return note_cached if self._caches(context) else note
+        return emit_to_cache if self.table_rows.uses_cache(context) else emit_update
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveAggregation) -> None:
-        emit_between = _final_emitter(context, live.store, self.aggregator.result, forward)
-        closes_after_ms = self.windows.closes_after_ms
-
-        def close() -> int:
-            until_ms = live.stream_time_ms - closes_after_ms
-            if until_ms > max(0, live.closed_until_ms):
-                emit_between(live.closed_until_ms - 1, until_ms - 1)
-                live.closed_until_ms = until_ms  # what ended before this was emitted
-            return live.stream_time_ms + 1
-
-        live.closes_by(context, close, lambda stream_time_ms: stream_time_ms + closes_after_ms + 1)
+        emit_ended = _final_emitter(context, live.store, self.aggregator.result, forward)
+        live.closes_by_end(context, emit_ended, grace_ms=self.windows.closes_after_ms)
 
 
-def _note_nothing(session: Windowed, new: object, old: object) -> None:
+def _emit_no_session(session: Windowed, new: object, old: object) -> None:
     return None
 
 
@@ -162,13 +141,13 @@ def _without_headers(current: CurrentRecord, forward: Forward) -> Forward:
 def _final_emitter(
     context: OperatorContext, store: Any, result: Callable[[Any], Any] | None, forward: Forward
 ) -> Callable[[int, int], None]:
-    """Emits the sessions with after < end <= until, by end, start and serialized key."""
+    """Return a function that emits the sessions that ended between two times, by end, start and serialized key."""
 
-    def emit_between(after_ms: int, until_ms: int) -> None:
-        for session, value in context.sending_meanwhile(store.ended_by(until_ms, after_ms)):
+    def emit_ended(first_ms: int, last_ms: int) -> None:
+        for session, value in context.sending_meanwhile(store.ended_by(last_ms, first_ms - 1)):
             forward(session, Change(value if result is None else result(value)), session.window.end_ms)
 
-    return emit_between
+    return emit_ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from kstreams.processor.context.chain import Statement, StatementOperator
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter, ValuesGetter
-from kstreams.processor.operators.aggregation.emission import emitter, make_tuple
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter, make_tuple
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
@@ -24,40 +24,34 @@ OUT_OF_ORDER = "out-of-order update of a versioned table"
 TOO_OLD = "older than the history of the store"
 
 
-@dataclass(frozen=True, slots=True)
-class MaterializedRows:
-    """The store of a table, whether it uses the record cache, and whether old values go along with new ones.
-
-    `versioned`: whether the store keeps the history of each row. `shared`: whether several operators write it.
-    """
-
-    store: str
-    caching: bool = True
-    sends_old: bool = False
-    versioned: bool = False
-    shared: bool = False
-
-
-def keeper(context: OperatorContext, forward: Forward, kept: MaterializedRows, *, skips_empty: bool = False) -> Forward:
-    """What keeps the rows of a table and passes each update on: `keep(key, value or None, timestamp)`.
+def row_writer(
+    context: OperatorContext, forward: Forward, table_rows: MaterializedRows, *, skips_empty: bool = False
+) -> Forward:
+    """Return `write(key, value or None, timestamp)`, which writes a row of a table and passes the update on.
 
     Parameters
     ----------
+    context : OperatorContext
+    forward : callable
+    table_rows : MaterializedRows
     skips_empty : bool
-        Whether an update is left out that neither had nor has a row here.
+        Whether to skip an update of a key that neither had nor gets a row.
     """
-    return (_keep_versions if kept.versioned else _keep_latest)(context, forward, kept, skips_empty)
+    writer = _version_writer if table_rows.versioned else _latest_writer
+    return writer(context, forward, table_rows, skips_empty)
 
 
-def _keep_latest(context: OperatorContext, forward: Forward, kept: MaterializedRows, skips_empty: bool) -> Forward:
+def _latest_writer(
+    context: OperatorContext, forward: Forward, table_rows: MaterializedRows, skips_empty: bool
+) -> Forward:
     current = context.current
     dropped = context.dropped
-    store = context.state_store(kept.store)
+    store = context.state_store(table_rows.store)
     get = store.get
     put_row = store.put
-    emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
+    emit = emitter(context, forward, table_rows)
 
-    def keep(key: object, value: object, timestamp: int) -> None:
+    def write(key: object, value: object, timestamp: int) -> None:
         if key is None:
             dropped("null key")
             return
@@ -67,16 +61,18 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: MaterializedR
         put_row(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
         emit(key, value, None if row is None else row[0], timestamp, current.headers)
 
-    return keep
+    return write
 
 
-def _keep_versions(context: OperatorContext, forward: Forward, kept: MaterializedRows, skips_empty: bool) -> Forward:
-    """A version that comes late is put in its place and marked as not the latest."""
-    store = context.state_store(kept.store)
+def _version_writer(
+    context: OperatorContext, forward: Forward, table_rows: MaterializedRows, skips_empty: bool
+) -> Forward:
+    """Write a late version at its place in the history, and mark its update as not the latest."""
+    store = context.state_store(table_rows.store)
     dropped = context.dropped
-    sends_old = kept.sends_old
+    sends_old = table_rows.sends_old
 
-    def keep(key: object, value: object, timestamp: int) -> None:
+    def write(key: object, value: object, timestamp: int) -> None:
         if key is None:
             dropped("null key")
             return
@@ -88,17 +84,17 @@ def _keep_versions(context: OperatorContext, forward: Forward, kept: Materialize
             old = row.value if sends_old and row is not None else None
             forward(key, Change(value, old, valid_to == LATEST), timestamp)
 
-    return keep
+    return write
 
 
 @dataclass(frozen=True, slots=True)
 class TableSourceOperator(ClosureOperator):
     """Records become updates of a table: a null value deletes, a null key has no place."""
 
-    kept: MaterializedRows
+    table_rows: MaterializedRows
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        return keeper(context, forward, self.kept)
+        return row_writer(context, forward, self.table_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +168,17 @@ class MaterializedViewOperator(ClosureOperator):
     """A view of a table with a store of its own, from which old values are taken."""
 
     mapper: Mapper
-    kept: MaterializedRows
+    table_rows: MaterializedRows
     skips_empty: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         mapper = self.mapper
-        keep = keeper(context, forward, self.kept, skips_empty=self.skips_empty and self.kept.sends_old)
+        skips_empty = self.skips_empty and self.table_rows.sends_old
+        write = row_writer(context, forward, self.table_rows, skips_empty=skips_empty)
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new = change[0]
-            keep(key, None if new is None else mapper(key, new, timestamp), timestamp)
+            write(key, None if new is None else mapper(key, new, timestamp), timestamp)
 
         return process
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.operators.aggregation.emission import emitter
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
 from kstreams.processor.operators.first_warning import no_warning
-from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, MaterializedRows
+from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 from kstreams.serdes import Serde
@@ -90,7 +90,7 @@ class TableAggregateOperator(ClosureOperator):
     initial: Callable[[], Any]
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
-    kept: MaterializedRows
+    table_rows: MaterializedRows
     gave_nothing: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
@@ -98,12 +98,11 @@ class TableAggregateOperator(ClosureOperator):
         add = self.add
         subtract = self.subtract
         current = context.current
-        store = context.state_store(self.kept.store)
+        store = context.state_store(self.table_rows.store)
         get = store.get
         put_row = store.put
-        kept = self.kept
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
-        cached = kept.caching and context.caching
+        emit = emitter(context, forward, self.table_rows)
+        cached = self.table_rows.uses_cache(context)
         gave_nothing = self.gave_nothing
 
         def process(key: Any, change: Any, timestamp: int) -> None:

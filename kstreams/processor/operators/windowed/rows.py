@@ -8,33 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
+from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, window_emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
-from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.tables.rows import MaterializedRows
 from kstreams.processor.topology.operator import Forward
-from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
-
-Step = Callable[[Any, Any, Any], Any]
-
-Update = Callable[[Any, Any, int, int], None]
-"""`update(key, value, timestamp, start)`: take a record into one window."""
+from kstreams.record import Change, Window, Windowed
 
 LATE = "late: its window is closed"
-
-
-class Parts(NamedTuple):
-    """What the update of one window is made of."""
-
-    step: Step
-    initial: Callable[[], Any]
-    cached: bool
-    gave_nothing: Callable[[], None]
 
 
 class FixedSizeWindows(Protocol):
@@ -61,42 +46,30 @@ class WindowedAggregateOperator(ClosureOperator):
     """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
 
     aggregator: Aggregator
-    kept: MaterializedRows
+    table_rows: MaterializedRows
     windows: FixedSizeWindows
     emits_on_close: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        live = LiveWindows(context, self.kept.store, self._emit_of(context, forward))
+        live = LiveWindows(context, self.table_rows.store, self._emit_of(context, forward))
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         step, wrap = self.aggregator.bind()
+        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
         build = _tumbling if self._holds_frames(context, live) else _window_by_window
-        aggregator = self.aggregator
-        parts = Parts(step, aggregator.initial, self._caches(context), aggregator.gave_nothing)
-        process = build(self.windows, live, parts, context)
+        process = build(self.windows, live, updated, context)
         return wrap(live.closing_first(process) if self.emits_on_close else process)
 
     def _holds_frames(self, context: OperatorContext, live: LiveWindows) -> bool:
         """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
         is_tumbling = self.windows.advance_ms == self.windows.size_ms
-        hides_expired = self.kept.shared and not self._caches(context)
+        hides_expired = self.table_rows.shared and not self.table_rows.uses_cache(context)
         return is_tumbling and live.store.has_plain_frames and not hides_expired
-
-    def _caches(self, context: OperatorContext) -> bool:
-        return self.kept.caching and context.caching
 
     def _emit_of(self, context: OperatorContext, forward: Forward) -> Callable[[int], Emit]:
         if self.emits_on_close:
             return _no_emit
-        return window_emitter(
-            context,
-            forward,
-            self.windows.size_ms,
-            caching=self.kept.caching,
-            sends_old=self.kept.sends_old,
-            result=self.aggregator.result,
-            store=self.kept.store,
-        )
+        return window_emitter(context, forward, self.table_rows, self.windows.size_ms, result=self.aggregator.result)
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveWindows) -> None:
         windows = self.windows
@@ -132,28 +105,25 @@ def final_emitter(
     return emit_between
 
 
-def _tumbling(  # noqa: C901 (calls per record cost too much)
-    windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext
-) -> Forward:
-    """Bind an operator with one window per record. It keeps the entries of the last window at hand."""
-    step, initial, cached, gave_nothing = parts
+def _tumbling(windows: FixedSizeWindows, live: LiveWindows, updated: RowUpdate, context: OperatorContext) -> Forward:
+    """Bind an operator with one window per record. It has the frame of the last window at hand."""
     size_ms = windows.size_ms
     current = context.current
     dropped = context.dropped
-    held_ms = -1
+    frame_ms = -1
     until_closed_ms = windows.size_ms + windows.grace_ms
-    entries: Any
+    frame: Any
     emit: Emit
 
-    def hold(start_ms: int) -> None:
-        nonlocal held_ms, entries, emit
-        held_ms = start_ms
-        entries = live.store.frame(start_ms)
+    def open_frame(start_ms: int) -> None:
+        nonlocal frame_ms, frame, emit
+        frame_ms = start_ms
+        frame = live.store.frame(start_ms)
         emit = live.emit_of(start_ms)
 
-    def let_go() -> None:
-        nonlocal held_ms
-        held_ms = -1
+    def close_frame() -> None:
+        nonlocal frame_ms
+        frame_ms = -1
 
     def process(key: object, value: object, timestamp: int) -> None:
         start_ms = timestamp - timestamp % size_ms
@@ -165,61 +135,29 @@ def _tumbling(  # noqa: C901 (calls per record cost too much)
             return
         if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
             live.stream_time_ms = timestamp
-        if start_ms != held_ms:
-            hold(start_ms)
-        row = entries.get(key)
-        if row is None and not entries.complete:
-            row = entries[key]  # it may be persisted
-        if row is None:
-            old = None
-            latest = timestamp
-            new = step(key, value, initial())
-            if new is None:
-                gave_nothing()
-        else:
-            old, latest = row
-            latest = timestamp if timestamp > latest else latest
-            new = step(key, value, old)
-        entries[key] = None if new is None else make_tuple(ValueAndTimestamp, (new, latest))
-        entries.changed[key] = None
-        emit(key, new, old, timestamp if new is None and cached else latest, current.headers)
+        if start_ms != frame_ms:
+            open_frame(start_ms)
+        row = frame.get(key)
+        if row is None and not frame.complete:
+            row = frame[key]  # it may be persisted
+        new_row = updated(key, value, timestamp, row)
+        new, latest = new_row
+        frame[key] = None if new is None else new_row
+        frame.changed[key] = None
+        emit(key, new, None if row is None else row[0], latest, current.headers)
 
-    context.at_flush(let_go)
+    context.at_flush(close_frame)
     return process
 
 
-def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
-    step, initial, cached, gave_nothing = parts
+def _window_by_window(
+    windows: FixedSizeWindows, live: LiveWindows, updated: RowUpdate, context: OperatorContext
+) -> Forward:
+    starts_at = windows.starts_at
     get = live.store.get
     put_row = live.store.put
     emit_of = live.emit_of
     current = context.current
-
-    def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
-        row = get(key, start_ms)
-        if row is None:
-            old = None
-            latest = timestamp
-            new = step(key, value, initial())
-        else:
-            old, latest = row
-            latest = timestamp if timestamp > latest else latest
-            new = step(key, value, old)
-        if new is None:
-            if row is None:
-                gave_nothing()
-            put_row(key, None, start_ms)
-            latest = timestamp if cached else latest
-        else:
-            put_row(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
-        emit_of(start_ms)(key, new, old, latest, current.headers)
-
-    return update
-
-
-def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
-    update = _updater(live, parts, context)
-    starts_at = windows.starts_at
     dropped = context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 
@@ -228,12 +166,16 @@ def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts
             dropped("null key")
             return
         live.stream_time_ms = max(live.stream_time_ms, timestamp)
-        still_open_ms = live.stream_time_ms - until_closed_ms
+        closed_ms = live.stream_time_ms - until_closed_ms  # windows that start until then are closed
         for start_ms in starts_at(timestamp):
-            if start_ms > still_open_ms:
-                update(key, value, timestamp, start_ms)
-            else:
+            if start_ms <= closed_ms:
                 dropped(LATE)
+                continue
+            row = get(key, start_ms)
+            new_row = updated(key, value, timestamp, row)
+            new, latest = new_row
+            put_row(key, None if new is None else new_row, start_ms)
+            emit_of(start_ms)(key, new, None if row is None else row[0], latest, current.headers)
 
     return process
 

@@ -228,7 +228,7 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
         return
     if isinstance(fold, SessionForm) and fold.emit_on_close:
         raise _Refused(f"{target.node.name} closes sessions after any record")
-    if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
+    if not caching or not (fold.emit_on_close or target.node.operator.table_rows.caching):  # type: ignore[union-attr]
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
     _check_key(target.node, type_of(target.view.key, schema).kind)
     for slot in fold.aggregation.slots:
