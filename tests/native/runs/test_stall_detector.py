@@ -15,9 +15,7 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StallDetector
-from kstreams.runtime.native.time_alignment.run_length import RunLength
-from kstreams.runtime.native.time_alignment.slice_positions import SlicePositions
-from kstreams.runtime.native.time_alignment.task_input import TaskInput
+from kstreams.runtime.native.time_alignment.task_input import RunLength, SlicePositions, TaskInput
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 

@@ -15,7 +15,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.runtime.native.group.messages import Assignment, ProcessState
-from kstreams.runtime.native.time_alignment.slices import Slice
+from kstreams.runtime.native.time_alignment.process_alignment import Slice
 
 _STATE = "state"
 _ASSIGNMENT = "assignment"

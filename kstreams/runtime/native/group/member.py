@@ -26,8 +26,7 @@ from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
 from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState, owners, pace_of
 from kstreams.runtime.native.group.next_assignment import next_assignment
-from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
-from kstreams.runtime.native.time_alignment.slices import Pace
+from kstreams.runtime.native.time_alignment.process_alignment import Pace, ProcessAlignment
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
 _MARGIN = 0.9  # the part of the session in which records are sent: they arrive a little later

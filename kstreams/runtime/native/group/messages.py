@@ -8,7 +8,7 @@ import msgspec
 
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import ClientState
-from kstreams.runtime.native.time_alignment.slices import Pace, slowest
+from kstreams.runtime.native.time_alignment.process_alignment import Pace, slowest
 
 
 class ProcessState(msgspec.Struct, frozen=True):

@@ -119,6 +119,7 @@ class InputReader:
     def assign(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the inputs of these tasks. Those of new tasks are read from their next offsets."""
         before = self._task_of
+        self._slices.assign([task.input for task in tasks])
         self._tasks = tuple(tasks)
         self._task_of = {source: task for task in tasks for source in task.plan.inputs}
         self._consumer.assign(list(self._task_of))

@@ -17,9 +17,7 @@ from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
-from kstreams.runtime.native.time_alignment.run_length import RunLength
-from kstreams.runtime.native.time_alignment.slice_positions import SlicePositions
-from kstreams.runtime.native.time_alignment.task_input import TaskInput
+from kstreams.runtime.native.time_alignment.task_input import RunLength, SlicePositions, TaskInput
 
 
 class TaskCollector:

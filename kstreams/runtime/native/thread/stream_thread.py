@@ -35,7 +35,7 @@ from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
 from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
-from kstreams.runtime.native.time_alignment.time_alignment import TimeAlignment
+from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
 
@@ -175,9 +175,9 @@ class StreamThread:
         internal = frozenset(context.topology.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, context.environment.clock)
         readers = ReaderSlices(manager.alignment, self._consumer, self._admin, internal, settings.buffered_bytes // 2)
-        self._alignment = TimeAlignment(manager.alignment, readers)
+        self._writer_slices = WriterSlices(manager.alignment)
         self.sink_buffer = SinkBuffer(
-            self._producer, guarantee.begin, self._partitions, retry, self._alignment.writers, internal
+            self._producer, guarantee.begin, self._partitions, retry, self._writer_slices, internal
         )
         application = context.environment.application_id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
@@ -206,7 +206,7 @@ class StreamThread:
             if self.plans:
                 self.open()
             while not self.stopping.is_set() and not self.done():
-                if self._alignment.may_commit:
+                if self._writer_slices.may_commit:
                     self.change_tasks()
                 self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
@@ -292,7 +292,7 @@ class StreamThread:
         self._manager.running(task)
 
     def _assign_inputs(self) -> None:
-        self._alignment.assign([task.input for task in self.tasks])
+        self._writer_slices.assign([task.input for task in self.tasks])
         self._input.assign(self.tasks)
 
     def _delay_scan(self, seconds: float) -> None:
@@ -310,7 +310,7 @@ class StreamThread:
         self.released_dropped += active.task.dropped
         self._assign_inputs()
         active.close()
-        self._alignment.forget(task)
+        self._writer_slices.forget(task)
         self.sensors.tasks_closed.record(1, monotonic())
         self._manager.released(task)
 
@@ -320,7 +320,7 @@ class StreamThread:
         started_at = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
         self.sensors.poll.record(started_at, polled)
-        self._alignment.begin_round(self._input.is_all_buffered)
+        self._writer_slices.begin_round(self._input.is_all_buffered)
         with self._context.topology.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
             self.store_queries.answer(self._complete)
@@ -328,9 +328,9 @@ class StreamThread:
         if not self.is_busy:
             self._skip_gaps()
         self.sink_buffer.flush()
-        if self._alignment.may_commit:
+        if self._writer_slices.may_commit:
             self.sink_buffer.flush_merged()
-        if self._alignment.may_commit and self._schedule.is_due(self.tasks):
+        if self._writer_slices.may_commit and self._schedule.is_due(self.tasks):
             self.commit()
         self._finish_slices()
         if not self.is_busy:
@@ -341,21 +341,21 @@ class StreamThread:
 
     def _finish_slices(self) -> None:
         """Report the tasks at the end of their slice, as soon as other threads see their output."""
-        finished = self._alignment.finished(self._input.is_all_buffered)
+        finished = self._writer_slices.finished(self._input.is_all_buffered)
         if not finished:
             return
         if not self._context.environment.exactly_once:
             self._producer.flush()
         elif any(task.uncommitted for task in self.tasks if task.plan.id in finished):
             self.commit()
-        self._alignment.report(finished)
+        self._writer_slices.report(finished)
 
     def rest(self) -> None:
         """Do a round of a paused application: answer queries and commit, but process no record."""
         self.round_ms = self._context.environment.clock.uptime_ms()
         with self._context.topology.global_tables.reading():
             self.store_queries.answer(self._complete)
-        if self._alignment.may_commit and self._schedule.is_due(self.tasks):
+        if self._writer_slices.may_commit and self._schedule.is_due(self.tasks):
             self.commit()
         self._woken.wait(self._context.environment.settings.poll_s)
         self._woken.clear()
@@ -390,7 +390,7 @@ class StreamThread:
             self.state = ThreadState.DEAD
         self.store_queries.close()
         for task in self.tasks:
-            self._alignment.forget(task.plan.id)
+            self._writer_slices.forget(task.plan.id)
         close_functions = [task.state.close for task in self._restored.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
         closers = [*(task.close for task in self.tasks), *close_functions, *clients]
@@ -417,7 +417,7 @@ class StreamThread:
 
         The output of an unfinished slice cannot be sorted. Under at least once, parts of it may be written already.
         """
-        is_partial = not self._alignment.may_commit and self._context.environment.exactly_once
+        is_partial = not self._writer_slices.may_commit and self._context.environment.exactly_once
         if any(task.uncommitted for task in self.tasks) and not is_partial:
             self.commit()
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.topology.sub_topologies import TaskId
-from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
-from kstreams.runtime.native.time_alignment.slices import EVERYTHING_MS, Pace, Slice
+from kstreams.runtime.native.time_alignment.process_alignment import EVERYTHING_MS, Pace, ProcessAlignment, Slice
 from kstreams.runtime.native.time_alignment.task_input import NOTHING_MS, TaskInput
 
 IsDrained = Callable[[TopicPartition], bool]
@@ -104,6 +103,7 @@ class WriterSlices:
 
     def __init__(self, alignment: ProcessAlignment) -> None:
         self._alignment = alignment
+        self._inputs: Sequence[TaskInput] = ()
         self._slices: dict[int, Slice] = {}
         self._own: dict[int, TimeSlices] = {}
         self._caught_up: set[TaskId] = set()
@@ -113,9 +113,13 @@ class WriterSlices:
         self.topics: Collection[str] = {topic for topic, sub in alignment.topics.items() if sub in several} | self.timed
 
     @property
-    def is_open(self) -> bool:
-        """True if tasks have records of a slice that the thread has chosen: their output cannot be sorted yet."""
-        return any(own.is_open for own in self._own.values())
+    def may_commit(self) -> bool:
+        """False while tasks are within a slice that the thread has chosen: their output cannot be sorted yet."""
+        return not any(own.is_open for own in self._own.values())
+
+    def assign(self, inputs: Sequence[TaskInput]) -> None:
+        """Choose or follow the slices of these tasks from now on."""
+        self._inputs = inputs
 
     def merges(self, topic: str) -> bool:
         """Return whether the thread has all writers of a topic, and sorts the rows that they write."""
@@ -126,11 +130,17 @@ class WriterSlices:
         writer_slice = self._slices.get(self._alignment.topics.get(topic, -1))
         return None if writer_slice is None or writer_slice.is_open_ended else writer_slice.number
 
-    def begin(self, inputs: Sequence[TaskInput], is_drained: IsDrained) -> None:
-        """Let the tasks process the latest slices."""
+    def begin_round(self, is_drained: IsDrained) -> None:
+        """Let the tasks process the latest slices.
+
+        Parameters
+        ----------
+        is_drained : callable
+            Returns whether all records of a partition are buffered.
+        """
         self._slices = {sub: self._alignment.slice_of(sub) for sub in self._alignment.writers}
         for sub in self._slices:
-            writers = _of(sub, inputs)
+            writers = self._inputs_of(sub)
             if self._chooses_slices(sub, writers):
                 self._own_slices(sub, writers).advance(is_drained)
             else:
@@ -138,11 +148,14 @@ class WriterSlices:
                 for task_input in writers if self._alignment.is_shared else ():
                     task_input.process_until(self._until_ms(task_input, sub))
 
-    def finished(self, inputs: Sequence[TaskInput], is_drained: IsDrained) -> dict[TaskId, Pace]:
-        """Return the tasks at the end of their slice, as soon as all tasks of their sub-topology in this thread are."""
+    def finished(self, is_drained: IsDrained) -> dict[TaskId, Pace]:
+        """Return the tasks at the end of their slice, as soon as all tasks of their sub-topology in this thread are.
+
+        The thread reports them when their output is visible.
+        """
         finished: dict[TaskId, Pace] = {}
         for sub, current in self._slices.items() if self._alignment.is_shared else ():
-            writers = _of(sub, inputs)
+            writers = self._inputs_of(sub)
             if sub in self._own:
                 finished |= self._caught_up_paces(writers, current, is_drained)
                 continue
@@ -152,7 +165,7 @@ class WriterSlices:
         return finished
 
     def report(self, finished: Mapping[TaskId, Pace]) -> None:
-        """Report the paces of tasks whose output is visible now."""
+        """Report the paces of tasks whose output is visible, so that the next slice may begin."""
         for task, pace in finished.items():
             self._done[task] = pace.done
             self._alignment.report(task, pace)
@@ -162,6 +175,9 @@ class WriterSlices:
         self._caught_up.discard(task)
         self._done.pop(task, None)
         self._alignment.forget(task)
+
+    def _inputs_of(self, sub_topology: int) -> list[TaskInput]:
+        return [task_input for task_input in self._inputs if task_input.plan.id.sub_topology == sub_topology]
 
     def _chooses_slices(self, sub_topology: int, writers: Sequence[TaskInput]) -> bool:
         """Return whether the thread chooses the slices: it has all tasks of a sub-topology, and they read history."""
@@ -207,10 +223,6 @@ class WriterSlices:
         ends = (slice_end(task_input, source, is_drained, 1) for source in task_input.plan.inputs)
         time_ms, partition = min(ends)
         return Pace(current.number, time_ms, partition, has_caught_up)
-
-
-def _of(sub_topology: int, inputs: Sequence[TaskInput]) -> list[TaskInput]:
-    return [task_input for task_input in inputs if task_input.plan.id.sub_topology == sub_topology]
 
 
 def _is_done(task_input: TaskInput, is_drained: IsDrained) -> bool:
