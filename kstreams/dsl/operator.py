@@ -141,7 +141,7 @@ def register(descriptor: OperatorDescriptor) -> None:
     >>> from dataclasses import dataclass
     >>> import kstreams as ks
     >>> from kstreams.dsl.analysis.types import unchanged
-    >>> from kstreams.processor.context.operator_binding import ClosureOperator
+    >>> from kstreams.processor.context.operator_context import ClosureOperator
     >>> @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
     ... class Twice(Node):
     ...     pass

@@ -90,7 +90,7 @@ class Batch:
         None if no record has a header.
     written_at : numpy int64 array, shape (n,), or None
         For a repartition topic: the stream time (ms) of the writing task at each record
-        (`kstreams/processor/task/written_times.py`). None for topics that other programs write too.
+        (`WrittenTimes` in `kstreams/processor/task/outputs.py`). None for topics that other programs write too.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from kstreams.metrics.samples import Activity, Growth, Samples, SampleWindows
 from kstreams.metrics.template import AvgMax, MetricTemplate, RateTotal, RecordingLevel, Tags
 from kstreams.metrics.values import MetricValues, average_and_maximum
 from kstreams.processor.operators.suppress import SuppressOperator
-from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.partition_group import Interleaved
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
 from kstreams.state.api import TaskState, TimeOrderedBuffer

@@ -23,8 +23,7 @@ from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.processor.task.parameters import TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import Task, TaskResources
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.topology import Topology, built

@@ -13,8 +13,7 @@ from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
-from kstreams.processor.task.parameters import TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import Task, TaskResources
 from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state
 

@@ -15,8 +15,7 @@ from kstreams.config import Config
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
-from kstreams.processor.task.parameters import TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import Task, TaskResources
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.errors import ProcessingError, SerdeError
 from kstreams.kernel.batch import Batch, Row
-from kstreams.processor.context.operator_binding import ClosureOperator
+from kstreams.processor.context.operator_context import ClosureOperator
 from kstreams.processor.task.columns import region as thinning
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region

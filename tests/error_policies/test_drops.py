@@ -9,7 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.kernel.clock import ManualClock
-from kstreams.processor.context.errors.failures import Drops
+from kstreams.processor.context.failures import Drops
 from kstreams.testing import TopologyTestDriver
 
 

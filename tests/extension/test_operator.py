@@ -20,7 +20,7 @@ from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor, SparkForm, register
 from kstreams.errors import TopologyError, UnsupportedError
-from kstreams.processor.context.operator_binding import ClosureOperator
+from kstreams.processor.context.operator_context import ClosureOperator
 from kstreams.runtime.native.engine import explain as explain_natively
 from kstreams.runtime.spark import engine as spark_engine
 from kstreams.runtime.spark.relational.arrow_call import arrow_call

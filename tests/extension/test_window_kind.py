@@ -15,7 +15,7 @@ import kstreams as ks
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
 from kstreams.kernel.durations import Duration, to_ms
-from kstreams.processor.context.operator_binding import ClosureOperator
+from kstreams.processor.context.operator_context import ClosureOperator
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emit_nothing, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows

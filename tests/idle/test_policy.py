@@ -10,7 +10,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import TopologyError
-from kstreams.processor.task.idle import limit_of
+from kstreams.processor.task.task_time import limit_of
 from kstreams.testing import TopologyTestDriver
 
 TUMBLING = ks.TimeWindows(size=100, grace=0)

@@ -11,8 +11,7 @@ from kstreams import value
 from kstreams.config import Config
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
-from kstreams.processor.task.parameters import TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import Task, TaskResources
 from kstreams.state import open_task_state
 from kstreams.testing.driver import DriverTopics
 from tests.processor.test_task import IN, batch, builder_of

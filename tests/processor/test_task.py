@@ -12,8 +12,7 @@ from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
-from kstreams.processor.task.parameters import ResumePoint, TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.testing import TestOutputTopic

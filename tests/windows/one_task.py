@@ -8,8 +8,7 @@ from kstreams.config import Config
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
-from kstreams.processor.task.parameters import ResumePoint, TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.serdes import IntSerde, StringSerde
 from kstreams.state import open_task_state
 

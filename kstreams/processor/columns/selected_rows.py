@@ -7,7 +7,7 @@ import pyarrow as pa
 from kstreams.expressions import Expr
 from kstreams.kernel.batch import Batch, rows_of_headers
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.columns.windowing import Integers, stream_times
+from kstreams.processor.context.current_record import Integers, stream_times
 from kstreams.record import Headers
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
+from kstreams.processor.context.current_record import Integers
 from kstreams.windows import TimeWindows
-
-Integers: TypeAlias = "np.typing.NDArray[np.int64]"
 
 
 class WindowPlacement(NamedTuple):
@@ -21,18 +20,6 @@ class WindowPlacement(NamedTuple):
     rows: Integers
     starts: Integers
     late: int
-
-
-def stream_times(timestamps: Integers, before: int) -> Integers:
-    """Return the stream time (ms) at each record: the highest timestamp up to this record, at least `before`.
-
-    Examples
-    --------
-    >>> stream_times(np.array([3, 9, 4]), 5).tolist()
-    [5, 9, 9]
-    """
-    times = np.maximum.accumulate(timestamps)
-    return np.maximum(times, before)
 
 
 def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> WindowPlacement:

@@ -1,19 +1,142 @@
-"""`CurrentRecord`: the input record that a task is processing: its place, its headers, and the stream time."""
+"""`CurrentRecord`: the input record that a task is processing: its place, its headers, and the stream time.
+
+`RecordCursor` is its position in a batch. `current_task` is the task for which this thread, or this coroutine, runs:
+log lines name it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from operator import length_hint
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
+from kstreams.kernel.batch import Batch
 from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
-from kstreams.processor.context.record_cursor import DelayedRecord, Origin, RecordCursor
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, RecordMetadata
 
-R = TypeVar("R", bound=tuple[Any, ...])
+_CURRENT: ContextVar[str | None] = ContextVar("kstreams_task", default=None)
+
+
+def current_task() -> str | None:
+    """Return the id of the task; None outside of all tasks.
+
+    Examples
+    --------
+    >>> with in_task("0_1"):
+    ...     current_task()
+    '0_1'
+    >>> current_task() is None
+    True
+    """
+    return _CURRENT.get()
+
+
+@contextmanager
+def in_task(task: str) -> Iterator[None]:
+    """Make a task the current task within the block."""
+    token = _CURRENT.set(task)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+Integers: TypeAlias = "np.typing.NDArray[np.int64]"
+
+
+def stream_times(timestamps: Integers, before: int) -> Integers:
+    """Return the stream time (ms) at each record: the highest timestamp up to this record, at least `before`.
+
+    Examples
+    --------
+    >>> stream_times(np.array([3, 9, 4]), 5).tolist()
+    [5, 9, 9]
+    """
+    times = np.maximum.accumulate(timestamps)
+    return np.maximum(times, before)
+
+
+class RecordCursor:
+    """A position within records of one batch, which are processed one by one.
+
+    Offset and stream time are looked up only when they are read, so that they cost no time per record.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was read; the cursor moves over some of its records, or all.
+    offsets, stream_times : numpy int64 array, shape (n,)
+        The offset of each record, and the highest timestamp up to this record.
+    timestamps : list of int, length n
+        Event time of each record in milliseconds; the loop takes them from the attribute `timestamps`.
+    """
+
+    __slots__ = ("batch", "offsets", "stream_times", "timestamps")
+
+    def __init__(
+        self,
+        batch: Batch,
+        offsets: Integers,
+        stream_times: Integers,
+        timestamps: list[int],
+    ) -> None:
+        self.batch = batch
+        self.offsets = offsets
+        self.stream_times = stream_times
+        self.timestamps = iter(timestamps)
+
+    @property
+    def topic(self) -> str:
+        """The topic of its records."""
+        return self.batch.source.topic
+
+    @property
+    def row(self) -> int:
+        """The row of the record that was taken last, from 0."""
+        return len(self.offsets) - 1 - length_hint(self.timestamps)
+
+    @property
+    def taken(self) -> int:
+        """The number of records that were taken."""
+        return self.row + 1
+
+    @property
+    def offset(self) -> int:
+        """The offset of the record that was taken last."""
+        return int(self.offsets[self.row])
+
+    @property
+    def stream_time(self) -> int:
+        """The highest timestamp (ms) up to the record that was taken last."""
+        return int(self.stream_times[self.row])
+
+    def at_record(self) -> RecordCursor:
+        """Return a cursor that stays at this record, for an operator that processes it after the loop has moved on."""
+        row = self.row
+        return RecordCursor(self.batch, self.offsets[row : row + 1], self.stream_times[row : row + 1], [])
+
+
+Origin: TypeAlias = tuple[RecordCursor | None, int, Headers]
+"""The identity of an input record: its cursor, the number of records after it, and the headers of its results.
+If a handler may need it, one is created per written row, so it is a plain tuple."""
+
+
+class DelayedRecord(NamedTuple):
+    """A record that an operator holds back, with its headers, its place in the input and its progress."""
+
+    key: object
+    value: object
+    timestamp: int
+    headers: Headers
+    cursor: RecordCursor | None
+    reached: int
 
 
 class CurrentRecord:

@@ -1,13 +1,14 @@
-"""`EncodedRows`: encoded rows of one topic as columns, the form in which a task hands over its output."""
+"""`EncodedRows`: encoded rows of one topic as columns, which a task hands over to its `Collector`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from kstreams.errors import LogError
 from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.log.partitioning import partitions_of
 
@@ -28,7 +29,7 @@ class EncodedRows(NamedTuple):
         Milliseconds since the epoch.
     headers : pyarrow list<struct<name, value>> array, length n, or None
     stream_times : pyarrow int64 array, length n, or None
-        Stream times by which rows of several tasks are sorted, for topics that merge (`written_times.py`).
+        Stream times by which rows of several tasks are sorted, for topics that merge (`WrittenTimes`).
     """
 
     keys: pa.Array
@@ -91,3 +92,37 @@ def merged_parts(parts: Sequence[PartitionedRows]) -> PartitionedRows:
         return parts[0]
     rows = concatenated([part.rows for part in parts])
     return PartitionedRows(rows, np.concatenate([part.partitions for part in parts]))
+
+
+class Collector(Protocol):
+    """Takes the encoded rows of a task's sinks: a stream thread, a step of Spark, or the test driver."""
+
+    def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
+        """Take rows of one topic, with the partition of each row.
+
+        `topic` is the real name: internal topics have the application's id as a prefix.
+        """
+        ...
+
+    def merges(self, topic: str) -> bool:
+        """Return whether the rows that several tasks write to a topic are sorted by stream time."""
+        ...
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions of a topic."""
+        ...
+
+    def refused(self, topic: str, rows: EncodedRows) -> Mapping[int, LogError]:
+        """Return the rows that the topic never takes, with the reason; called only if a handler decides about them."""
+        ...
+
+
+def send_partitioned(
+    collector: Collector, topic: str, rows: EncodedRows, task_partition: int, chosen: Partitions | None = None
+) -> None:
+    """Choose the partitions of rows, and hand the rows to the collector.
+
+    A row without a key for which no partition was chosen goes to the partition of the task. This keeps the order of
+    such rows, and sends them to the same place when a run is repeated (Kafka's producer would scatter them).
+    """
+    collector.send(topic, rows, rows.partitions_in(collector.partitions(topic), chosen, task_partition))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from kstreams.processor.context.chain import Link, OnError, compiled
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.failures import Failures
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Record
 

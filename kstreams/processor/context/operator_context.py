@@ -1,25 +1,200 @@
-"""`OperatorContext`: the interface of a task to one operator."""
+"""`OperatorContext`: the interface of a task to one operator, and the binding of the operator to the task.
+
+`bind_operator` creates the closure of an operator in one task, by the type of the operator. Closures are created from
+the sinks upwards: each gets the closures of its children. A record is three positional arguments; the `TaskContext`
+holds the rest of the input record. `Registrations` are the callbacks and objects that operators register then.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import singledispatch
 from typing import Any, TypeVar
 
 from kstreams.errors import TopologyError
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.context.chain import Link, Statement
-from kstreams.processor.context.column_handle import ColumnHandle
+from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.delayed_results import DelayedResults
-from kstreams.processor.context.errors.checked_store import checked
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.operator import Forward, Operator
 from kstreams.state.codecs import KeyCodec
+from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.kinds.measured_store import MeasuredStore
+from kstreams.state.store_builder import Written
 
+H = TypeVar("H", bound="ColumnHandle")
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+class ColumnHandle:
+    """The base of state that the closure of an operator and its columnar form share.
+
+    This is the operator's store, its time, and how it emits.
+    """
+
+    __slots__ = ()
+
+
+class ColumnHandles:
+    """The handles of one task, by the name of the operator.
+
+    Examples
+    --------
+    >>> class Sum(ColumnHandle):
+    ...     total = 0
+    >>> handles = ColumnHandles()
+    >>> handles.add("SUM", Sum())
+    >>> handles.of("SUM", Sum).total
+    0
+    """
+
+    __slots__ = ("_by_node",)
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, ColumnHandle] = {}
+
+    def add(self, node: str, handle: ColumnHandle) -> None:
+        """Add the handle of an operator."""
+        self._by_node[node] = handle
+
+    def of(self, node: str, kind: type[H]) -> H:
+        """Return the handle of an operator. Raises TypeError if it is not of this kind."""
+        handle = self._by_node[node]
+        if not isinstance(handle, kind):
+            raise TypeError(f"{node} shares a {type(handle).__name__} with its columns, not a {kind.__name__}")
+        return handle
+
+
+class Registrations:
+    """The callbacks, metadata and shared objects of the operators of one task.
+
+    Parameters
+    ----------
+    metadata : mapping of str to int
+        The task metadata of the last commit.
+
+    Attributes
+    ----------
+    at_flush, at_end_of_input, at_idle, at_close : list of (str, callable)
+        Callbacks with the name of their operator, children before parents.
+    held_back : dict of str to DelayedResults
+        The records that operators hold back, by operator, children before parents.
+    column_handles : ColumnHandles
+    follows_stream_time : bool
+        True if a processor may schedule punctuators of stream time, which are called between two records.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_metadata",
+        "_read",
+        "_shared",
+        "at_close",
+        "at_end_of_input",
+        "at_flush",
+        "at_idle",
+        "column_handles",
+        "follows_stream_time",
+        "held_back",
+    )
+
+    def __init__(self, metadata: Mapping[str, int]) -> None:
+        self._metadata = metadata
+        self._read: dict[str, Callable[[], int]] = {}
+        self._bytes: list[Callable[[], int]] = []
+        self._shared: dict[str, Any] = {}
+        self.column_handles = ColumnHandles()
+        self.follows_stream_time = False
+        self.held_back: dict[str, DelayedResults[object]] = {}
+        self.at_flush: list[tuple[str, Callable[[], None]]] = []
+        self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
+        self.at_idle: list[tuple[str, Callable[[int], bool]]] = []
+        self.at_close: list[tuple[str, Callable[[], None]]] = []
+
+    def shared(self, name: str, make: Callable[[], S]) -> S:
+        """Return an object that operators of one task share; the first call creates it."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        instance: S = self._shared[name]
+        return instance
+
+    def keep_in_metadata(self, key: str, read: Callable[[], int]) -> int:
+        """Store a number in the task metadata; return its value at the last commit, -1 at first."""
+        self._read[key] = read
+        return self._metadata.get(key, -1)
+
+    def metadata(self) -> dict[str, int]:
+        """Return the present numbers of the operators for the task metadata."""
+        return {key: read() for key, read in self._read.items()}
+
+    def count_bytes(self, num_bytes: Callable[[], int]) -> None:
+        """Register a function that returns the bytes an operator holds until the next commit."""
+        self._bytes.append(num_bytes)
+
+    def num_bytes(self) -> int:
+        """Return the approximate memory of operators until the next commit."""
+        return sum([num_bytes() for num_bytes in self._bytes])
+
+
+class CheckedStore:
+    """A store whose puts fail at once if keys or values do not encode, so that a handler can decide.
+
+    Without it, a store holds values of immutable types as objects and encodes them at the next commit, when the record
+    that led to a value is no longer known. All other methods are those of the store.
+
+    Parameters
+    ----------
+    store : LiveStore or MeasuredStore
+        The store of keys and values.
+    """
+
+    has_plain_frames = False  # frames would bypass `put`
+
+    def __init__(self, store: Any) -> None:
+        self._store: Any = store
+        self._key = store.builder.key
+        self._value = store.builder.value
+        for method, written in store.builder.kind.writes.items():
+            if written is not None:
+                setattr(self, method, self._checked(getattr(store, method), written))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put_all(self, entries: Iterable[tuple[object, object]]) -> None:
+        """Put key-value pairs in order, each after a check."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def _checked(self, write: Callable[..., Any], written: Written) -> Callable[..., Any]:
+        """Return a write method that first serializes its arguments; it raises SerdeError."""
+
+        write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
+
+        def check_and_write(*arguments: object) -> object:
+            key, value = written(*arguments)
+            if key is not None:
+                write_key(key)
+            if value is not None:
+                write_value(value)
+            return write(*arguments)
+
+        return check_and_write
+
+
+def _no_bytes(item: object) -> bytes:
+    """Return no bytes: the check for a side whose serde is not known."""
+    return b""
+
+
+def checked(store: object) -> Any:
+    """Return the store with checks, if it can have them; other kinds are written only by operators."""
+    is_checked = isinstance(store, LiveStore | MeasuredStore) and any(store.builder.kind.writes.values())
+    return CheckedStore(store) if is_checked else store
 
 
 class OperatorContext:
@@ -148,11 +323,11 @@ class OperatorContext:
 
     def follow_stream_time(self) -> None:
         """Declare that its processor may schedule punctuators of stream time, which are called between two records."""
-        self._registrations.follow_stream_time()
+        self._registrations.follows_stream_time = True
 
     def hold_back(self, held_back: DelayedResults[Any]) -> None:
         """Register held-back records, which are released before every flush and before time advances."""
-        self._registrations.hold_back(self.node, held_back)
+        self._registrations.held_back[self.node] = held_back
         self.at_flush(held_back.release_all)
 
     def count_bytes(self, num_bytes: Callable[[], int]) -> None:
@@ -170,3 +345,45 @@ class OperatorContext:
             Returns the number to store.
         """
         return self._registrations.keep_in_metadata(f"{self.node}:{name}", read)
+
+
+class ClosureOperator(Operator, ABC):
+    """An operator with a closure of its own in each task."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
+        """Return the closure that takes the records.
+
+        Parameters
+        ----------
+        context : OperatorContext
+            Gives access to stores, headers and metadata of the current input record, cache, punctuation, and callbacks
+            at flush and end of input. `context.children` holds the closures of the single children, for operators
+            that choose among them.
+        forward : callable
+            Passes (key, value, timestamp) to all children, in order of declaration.
+        """
+
+
+@singledispatch
+def bind_operator(operator: Operator, context: OperatorContext, forward: Forward) -> Forward:
+    """Return the closure of an operator under its node's name, with errors passed to the handler.
+
+    Raises
+    ------
+    TypeError
+        If no binding is registered for operators of this type.
+    """
+    raise TypeError(f"{operator!r} cannot be bound: derive it from ClosureOperator or StatementOperator.")
+
+
+@bind_operator.register
+def _(operator: ClosureOperator, context: OperatorContext, forward: Forward) -> Forward:
+    return context.guarded(operator.bind(context, forward))
+
+
+@bind_operator.register
+def _(operator: StatementOperator, context: OperatorContext, forward: Forward) -> Forward:
+    return context.chained(operator.statement(), passing_on(forward))

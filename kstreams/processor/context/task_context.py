@@ -12,7 +12,7 @@ from kstreams.os.private import private_folder
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.failures import Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.expressions.headers import header_bytes
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.record_functions import OfRecord, RecordFunction
 from kstreams.processor.operators.stateless import shortly
 from kstreams.processor.topology.operator import Forward

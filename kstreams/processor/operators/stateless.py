@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from kstreams.processor.context.chain import Statement, StatementOperator
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import StateError
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change
 from kstreams.state.api import BufferedChange, TimeOrderedBuffer

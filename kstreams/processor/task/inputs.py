@@ -28,6 +28,7 @@ from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.readers import reader_of
 from kstreams.record import Record
+from kstreams.schemas.retrying import without_waiting
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.base import failing_rows
 
@@ -114,11 +115,15 @@ class TopicInput:
         return reported
 
     def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
-        """Return the first row whose schema is not cached while the registry is away, and the error; else None."""
+        """Return the first row whose schema is not cached while the registry is away, and the error; else None.
+
+        The caller retries: a request to the registry does not wait.
+        """
         missing_schemas = []
         for side in self._asking:
             column, serde = self._side(batch, side)
-            missing_schemas.append(serde.missing_schema(column))
+            with without_waiting():
+                missing_schemas.append(serde.missing_schema(column))
         return min(filter(None, missing_schemas), key=itemgetter(0), default=None)
 
     def count_processed(self, count: int) -> None:

@@ -2,23 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
+from operator import index
+from typing import Any, Literal, TypeAlias
 
-from kstreams.errors import LogError, RegistryError
+import numpy as np
+import pyarrow as pa
+
+from kstreams.errors import LogError, ProcessingError, RegistryError, SerdeError
+from kstreams.kernel.batch import headers_column
+from kstreams.kernel.source_line import operator_at
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
-from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.encoded_rows import EncodedRows, Partitions
-from kstreams.processor.context.errors.failures import Failures
-from kstreams.processor.task.collector import Collector, chosen_partitions, send_partitioned
-from kstreams.processor.task.sink_rows import Side, SinkRows, described, encoded, unencodable, unwritable
-from kstreams.processor.task.written_times import Longs, WrittenTimes
+from kstreams.processor.context.current_record import CurrentRecord, Integers, Origin
+from kstreams.processor.context.encoded_rows import BY_KEY, Collector, EncodedRows, Partitions, send_partitioned
+from kstreams.processor.context.failures import Failures
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.processor.topology.operator import Forward
-from kstreams.record import ProducerRecord
-from kstreams.serdes import SessionWindowedSerde, TimeWindowedSerde
+from kstreams.record import Headers, ProducerRecord
+from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
+from kstreams.serdes.base import failing_rows
+
+AT_FLUSH = -2
+"""`CurrentRecord.reached` while a flush forwards buffered records."""
+
+AT_END = 1 << 62
+"""A time later than any valid one, from which on the records of the end of input are sorted."""
+
+_TURN = 1 << 52
+_MOST_TURNS = 1 << 10
+
+
+def at_end(turn: int) -> int:
+    """Return `CurrentRecord.reached` at the end of input of a sub-topology.
+
+    Sub-topologies end in turn, each after all records that follow from the ends of the sub-topologies before it.
+    """
+    return AT_FLUSH - 1 - min(turn, _MOST_TURNS - 1)
+
+
+class WrittenTimes:
+    """The stream times of the rows of one task, by which rows of several tasks are sorted in a topic.
+
+    The time of a row is the stream time of its task when the task wrote it: the running maximum of the times of the
+    records that the task had read. So it does not depend on filters before the topic, nor on the batches of the input.
+    For a record that another task has written, this time counts, not the timestamp: output that follows from a source
+    record has the time of the source record, across any number of repartition topics, and the input up to some time
+    determines each topic up to the same time. Rows that were buffered have their own timestamps: those of a flush are
+    sorted among all rows, those of the end of input come after all rows. The rows of one task keep their order.
+
+    Examples
+    --------
+    >>> times = WrittenTimes()
+    >>> times.of_rows("t", pa.array([5, 3, 9]), {1: 5}).to_pylist()
+    [5, 5, 9]
+    >>> times.of_rows("t", pa.array([4, 12, 8]), dict.fromkeys(range(3), AT_FLUSH)).to_pylist()
+    [9, 12, 12]
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, int] = {}
+
+    def of_rows(self, topic: str, timestamps: pa.Array, reached: Mapping[int, int]) -> pa.Array:
+        """Return the times of the next rows of a topic.
+
+        Parameters
+        ----------
+        topic : str
+        timestamps : pyarrow int64 array, length n
+            The timestamps of the rows.
+        reached : mapping of int to int
+            By row: `CurrentRecord.reached` when it was written, if it differs from the timestamp.
+        """
+        times = np.array(timestamps)
+        if reached:
+            rows = np.fromiter(reached.keys(), np.int64, len(reached))
+            task_times = np.fromiter(reached.values(), np.int64, len(reached))
+            own = np.maximum(times[rows], 0)
+            ends = AT_END + (AT_FLUSH - 1 - task_times) * _TURN + np.minimum(own, _TURN - 1)
+            times[rows] = np.where(task_times == AT_FLUSH, own, np.where(task_times < AT_FLUSH, ends, task_times))
+        return self.of_columns(topic, times)
+
+    def of_columns(self, topic: str, times: Integers) -> pa.Array:
+        """Return the times of rows, given the stream time of the task at each of them."""
+        latest = np.maximum(np.maximum.accumulate(times), self._latest.get(topic, -1))
+        self._latest[topic] = int(latest[-1])
+        return pa.array(latest)
+
+    def restart(self) -> None:
+        """Start again after a commit: later rows may come from the next flush, and have their own times."""
+        self._latest.clear()
+
+
+Side: TypeAlias = Literal["key", "value"]
+
+_NOWHERE: Origin = (None, 0, ())
+
+
+class SinkRows:
+    """Consecutive records of one sink. Plain lists, because many small objects slow down the garbage collection."""
+
+    __slots__ = ("headers", "keys", "origins", "reached", "sink", "timestamps", "values")
+
+    def __init__(self, sink: SinkNode) -> None:
+        self.sink = sink
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        self.timestamps: list[int] = []
+        self.headers: dict[int, Origin] = {}  # by row, with the input record of the row
+        self.origins: list[Origin] = []  # the input record of every row, if a handler may need it
+        self.reached: dict[int, int] = {}  # by row: `CurrentRecord.reached`, if it differs from the timestamp
+
+    def headers_of_rows(self) -> list[Headers]:
+        """Return the headers of every row; an empty list if no row has headers."""
+        return [self.headers.get(row, _NOWHERE)[2] for row in range(len(self.keys))] if self.headers else []
+
+    def origin(self, row: int) -> Origin:
+        """Return the input record of a row, if it is known."""
+        return self.origins[row] if self.origins else self.headers.get(row, _NOWHERE)
+
+    def record(self, row: int) -> tuple[object, object, int, Headers]:
+        """Return key, value, timestamp and headers of one row."""
+        return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
+
+    def keep(self, rows: list[int]) -> None:
+        """Keep only these rows, each as often as it occurs. The lists and dicts stay the same objects."""
+        by_row: tuple[dict[int, Any], ...] = (self.headers, self.reached)
+        for values in by_row:
+            moved_values = {new: values[old] for new, old in enumerate(rows) if old in values}
+            values.clear()
+            values.update(moved_values)
+        columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
+        for column in filter(None, columns):
+            column[:] = [column[row] for row in rows]
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.keys.clear()
+        self.values.clear()
+        self.timestamps.clear()
+        self.headers.clear()
+        self.origins.clear()
+        self.reached.clear()
+
+
+def encoded(rows: SinkRows, topic: str) -> EncodedRows:
+    """Encode rows."""
+    return unframed(
+        rows.sink,
+        EncodedRows(
+            _encoded_side(rows, topic, "key", rows.sink.key, rows.keys),
+            _encoded_side(rows, topic, "value", rows.sink.value, rows.values),
+            pa.array(rows.timestamps, pa.int64()),
+            headers_column(rows.headers_of_rows()),
+        ),
+    )
+
+
+def unframed(sink: SinkNode, rows: EncodedRows) -> EncodedRows:
+    """Move the parts of encoded rows that the serdes of a sink write in headers."""
+    keys, headers = (sink.key or BytesSerde()).unframed(rows.keys, rows.headers)
+    values, headers = (sink.value or BytesSerde()).unframed(rows.values, headers)
+    return rows._replace(keys=keys, values=values, headers=headers)
+
+
+def _encoded_side(rows: SinkRows, topic: str, side: Side, serde: Serde | None, column: list[Any]) -> pa.Array:
+    serde = serde or BytesSerde()
+    try:
+        return serde.encode_rows(column)
+    except RegistryError:
+        raise  # not the fault of a record, which a handler must not drop for it
+    except Exception as error:
+        for _, failure in unencodable(rows, topic, side):
+            raise failure from error
+        raise SerdeError(f"{rows.sink.name} cannot encode the {side}s for topic {topic}: {error}") from error
+
+
+def unencodable(rows: SinkRows, topic: str, side: Side) -> Iterator[tuple[int, SerdeError]]:
+    """Yield the rows whose key or value does not encode, with the error."""
+    serde, column = (rows.sink.key, rows.keys) if side == "key" else (rows.sink.value, rows.values)
+    sink = operator_at(rows.sink.name, rows.sink.declared_at)
+    for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
+        yield (
+            row,
+            SerdeError(
+                f"{sink} cannot write {described(rows, row)} to topic {topic}: "
+                f"{serde or BytesSerde()} does not take its {side}, a {type(column[row]).__name__}: {cause}. "
+                f"Declare the right type with {side}=."
+            ),
+        )
+
+
+def unwritable(rows: SinkRows) -> Iterator[tuple[int, str]]:
+    """Yield the rows that no topic can hold, with the reason."""
+    for row, cause in failing_rows(lambda times: pa.array(times, pa.int64()), rows.timestamps):
+        yield row, f"has a time that does not fit into 64 bits ({cause}): times are milliseconds since 1970."
+    for row, cause in failing_rows(headers_column, rows.headers_of_rows()):
+        yield row, f"has headers that cannot be written ({cause}): a header is a text and bytes or None."
+
+
+def described(rows: SinkRows, row: int) -> str:
+    """Describe a row for an error message."""
+    key = shown(rows.keys[row])
+    value = shown(rows.values[row])
+    return f"the record with key {key}, value {value} and timestamp {rows.timestamps[row]}"
+
+
+def shown(value: object) -> str:
+    """Return the `repr` of a value, in at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
 
 MANY_ROWS = 4_096
 
@@ -149,7 +346,7 @@ class OutputBuffers:
         if topic not in self._exclusive:
             buffer.parts.clear()
 
-    def send_columns(self, topic: str, columns: EncodedRows, task_times: Longs | None) -> None:
+    def send_columns(self, topic: str, columns: EncodedRows, task_times: Integers | None) -> None:
         """Send rows that are encoded already, after the buffered rows of the topic.
 
         `task_times` are the stream times of the task at each row, for topics that merge.
@@ -261,3 +458,29 @@ class OutputBuffers:
             self._static_sink(of_topic, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
 
         return dynamic_sink
+
+
+def chosen_partitions(partitioner: Callable[..., object], topic: str, count: int, rows: SinkRows) -> Partitions:
+    """Call a partitioner for every row.
+
+    It returns a partition, None for the default partitioner, or several partitions: the row is copied to each.
+    """
+    choices = []
+    for key, value in zip(rows.keys, rows.values, strict=True):
+        try:
+            choices.append(_checked_choice(partitioner(topic, key, value, count), count))
+        except Exception as error:
+            place = f"with key {shown(key)} and value {shown(value)} for topic {topic}"
+            raise ProcessingError(rows.sink.name, rows.sink.declared_at, place, error) from error
+    if any(len(partitions) != 1 for partitions in choices):
+        rows.keep([row for row, partitions in enumerate(choices) for _ in partitions])
+    return np.array(list(chain.from_iterable(choices)), dtype=np.int64)
+
+
+def _checked_choice(choice: Any, count: int) -> list[int]:
+    if choice is None:
+        return [BY_KEY]
+    partitions = sorted(map(index, choice)) if isinstance(choice, Iterable) else [index(choice)]
+    if partitions and not 0 <= partitions[0] <= partitions[-1] < count:
+        raise ValueError(f"the partitioner chose {choice}, but there are partitions 0 to {count - 1}")
+    return partitions

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from kstreams.kernel.batch import Batch
-from kstreams.processor.columns.windowing import stream_times
-from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.current_record import CurrentRecord, RecordCursor, stream_times
 from kstreams.processor.task.inputs import DecodedRows
-from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.partition_group import Interleaved
 from kstreams.processor.task.task_time import TaskTime
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers

@@ -7,37 +7,141 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
 
-from kstreams.errors import RegistryUnavailableError, SerdeError
+from kstreams.errors import CorruptStateError, ProcessingError, RegistryError, RegistryUnavailableError, SerdeError
 from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.source_line import operator_at
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.current_task import in_task
-from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.processor.context.errors.failures import DeadLetters, Drops, Failures
+from kstreams.processor.context.current_record import CurrentRecord, in_task
+from kstreams.processor.context.encoded_rows import Collector, EncodedRows, send_partitioned
+from kstreams.processor.context.failures import DeadLetters, Drops, Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.registrations import Registrations
+from kstreams.processor.context.operator_context import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.binding import bind, in_order_of
-from kstreams.processor.task.collector import Collector, send_partitioned
 from kstreams.processor.task.columns.region import Region, RegionParts, live_regions
 from kstreams.processor.task.inputs import TaskInputs, TopicInput
-from kstreams.processor.task.interleaved import Interleaved
-from kstreams.processor.task.operator_errors import OperatorErrors, sending_meanwhile
-from kstreams.processor.task.outputs import OutputBuffers
-from kstreams.processor.task.parameters import START, ResumePoint, TaskResources
+from kstreams.processor.task.outputs import AT_END, AT_FLUSH, OutputBuffers, at_end
+from kstreams.processor.task.partition_group import Interleaved
 from kstreams.processor.task.record_loop import Interrupt, RecordLoop
 from kstreams.processor.task.task_time import TaskTime
-from kstreams.processor.task.written_times import AT_END, AT_FLUSH, at_end
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.sub_topologies import TaskId
+from kstreams.state.api import StateStore, TaskState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskResources:
+    """The stores and the output of a task.
+
+    Parameters
+    ----------
+    state : TaskState
+        The open stores.
+    collector : Collector
+        Takes the encoded records of the sinks.
+    global_stores : mapping of str to StateStore
+        Stores of global tables, by name.
+    sends_in_order : bool
+        True if output topics are sent in the order of their first rows.
+    """
+
+    state: TaskState
+    collector: Collector
+    global_stores: Mapping[str, StateStore] = field(default_factory=dict)
+    sends_in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResumePoint:
+    """The point at which an earlier instance of a task stopped.
+
+    Parameters
+    ----------
+    metadata : mapping of str to int
+        The task metadata of the last commit (`Task.metadata()`); the task continues as if it had never stopped.
+    deadlines : mapping of str to int
+        The result of `Task.deadlines()` of the instance that this one continues: punctuators then keep their phase.
+        After a restart they start anew, as in Kafka Streams.
+    """
+
+    metadata: Mapping[str, int] = field(default_factory=dict)
+    deadlines: Mapping[str, int] = field(default_factory=dict)
+
+
+START = ResumePoint()
+"""The resume point of a task that runs for the first time."""
+
+
+class OperatorErrors:
+    """The errors of the operators of one task.
+
+    Parameters
+    ----------
+    task_id : str
+    sub_topology : SubTopology
+    current : CurrentRecord
+    code : OperatorCode
+    """
+
+    def __init__(self, task_id: str, sub_topology: SubTopology, current: CurrentRecord, code: OperatorCode) -> None:
+        self._task_id = task_id
+        self._current = current
+        self._code = code
+        self._declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Run operators within the block. Errors become a ProcessingError; no record is current afterwards."""
+        try:
+            with in_task(self._task_id):
+                yield
+        except (ProcessingError, CorruptStateError, RegistryError):
+            raise
+        except _NotSent as failed:
+            raise failed.error from failed.error.__cause__
+        except Exception as error:
+            name = self._code.failed_operator(error.__traceback__) or f"task {self._task_id}"
+            raise ProcessingError(name, self._declared_at.get(name), self._current.place(), error) from error
+        finally:
+            self._current.leave()
+
+    def running(self, frame: FrameType) -> str | None:
+        """Return the name of the operator that a thread at this frame is running."""
+        return self._code.running_operator(frame)
+
+    def described(self, name: str) -> str:
+        """Describe an operator for errors."""
+        return operator_at(name, self._declared_at.get(name))
+
+
+def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:
+    """Return `send` for calls while operators run: its errors are not theirs, so no error handler gets them."""
+
+    def send_meanwhile() -> None:
+        try:
+            send()
+        except Exception as error:
+            raise _NotSent(error) from error
+
+    return send_meanwhile
+
+
+class _NotSent(BaseException):
+    """The carrier of a topic's error past the running operators."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def open_context(
@@ -136,7 +240,7 @@ class Task:
             sub_topology, partition, application, resources, resume
         )
         code = OperatorCode(context.failures, context.current)
-        self._errors = OperatorErrors(str(self.id), sub_topology, context.current, code)
+        self._errors = OperatorErrors(context.task_id, sub_topology, context.current, code)
         self._registrations = registrations = Registrations(resume.metadata)
         tracing = tracing_of(context)
         forwards = bind(sub_topology, context, outputs, registrations, code, tracing)
@@ -233,7 +337,7 @@ class Task:
 
         Call it once per batch, in offset order, before the batch is merged with others by timestamp.
         """
-        with in_task(str(self.id)):
+        with in_task(self._context.task_id):
             return self._inputs.of(batch.source.topic).stamp(batch)
 
     def missing_schema(self, batch: Batch) -> tuple[int, RegistryUnavailableError] | None:
@@ -416,7 +520,7 @@ class Task:
         self._call(self._at_flush, AT_FLUSH)
         self._outputs.end_flush()
         self._context.commit_request.clear()
-        with in_task(str(self.id)):
+        with in_task(self._context.task_id):
             self.failures.drops.report_if_due()
 
     def end_of_input(self) -> None:
@@ -440,7 +544,7 @@ class Task:
 
     def close(self) -> None:
         """Close the processors; the caller closes the stores, and handles uncommitted output."""
-        with in_task(str(self.id)):
+        with in_task(self._context.task_id):
             self.failures.drops.report()
             for callback in self._at_close:
                 callback()

@@ -21,8 +21,7 @@ from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.metrics.samples import SampleWindows
 from kstreams.metrics.sensors import UpdaterSensors
-from kstreams.processor.context.application import Application
-from kstreams.processor.context.settings import TaskSettings
+from kstreams.processor.context.application import Application, TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset

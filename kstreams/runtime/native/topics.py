@@ -10,7 +10,7 @@ from kstreams.config import Config
 from kstreams.errors import LogError, TopologyError
 from kstreams.log.api import Admin, Log, TopicDescription
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
-from kstreams.processor.context.errors.failures import check_dead_letter_topic, required_topics
+from kstreams.processor.context.failures import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out, source_topics
 from kstreams.processor.topology.topic_types import types_in_changelog, types_written
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology

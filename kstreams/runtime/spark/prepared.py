@@ -9,7 +9,7 @@ from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
-from kstreams.processor.context.errors.failures import check_dead_letter_topic, required_topics
+from kstreams.processor.context.failures import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out, unmatched
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.checkpoint import Checkpoint

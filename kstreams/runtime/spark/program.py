@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kstreams.config import Config, MemoryShares
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.timestamps import extractor_of
-from kstreams.processor.task.idle import limit_of
+from kstreams.processor.task.task_time import limit_of
 from kstreams.processor.topology.barriers import in_cycles, leading_to, reachable
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology

@@ -20,7 +20,7 @@ from kstreams.log import home_of
 from kstreams.log.api import Ability, Log
 from kstreams.log.readable_ends import readable_ends
 from kstreams.os.file_lock import FileLock
-from kstreams.processor.context.errors.failures import Drops
+from kstreams.processor.context.failures import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots

@@ -14,8 +14,7 @@ from kstreams.kernel.clock import ManualClock
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.metrics.samples import SampleWindows
 from kstreams.metrics.sensors import RecordAges
-from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.processor.task.collector import send_partitioned
+from kstreams.processor.context.encoded_rows import EncodedRows, send_partitioned
 from kstreams.processor.topology.layout import Layout
 from kstreams.runtime.native.thread.opened_task import TaskCollector
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer

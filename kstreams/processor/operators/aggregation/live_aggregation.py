@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.processor.context.column_handle import ColumnHandle
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ColumnHandle, OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit
 from kstreams.processor.topology.operator import Forward
 

@@ -14,11 +14,9 @@ from operator import attrgetter
 from threading import Event
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.current_record import CurrentRecord, DelayedRecord
 from kstreams.processor.context.delayed_results import DelayedResults, Order
-from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
-from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.record_cursor import DelayedRecord
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext, bind_operator
 from kstreams.processor.context.record_functions import OfRecord, record_of
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes

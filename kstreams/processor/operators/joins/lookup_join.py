@@ -13,9 +13,7 @@ from kstreams.expressions import Expr, Operation, as_function
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.lookups import Lookup, OfRow, arrow_type
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.context.column_handle import ColumnHandle
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, ColumnHandle, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValuesGetter
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import RecordBuffer

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
 from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD

@@ -13,12 +13,9 @@ import pyarrow as pa
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
-from kstreams.processor.context.column_handle import ColumnHandle
-from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.current_record import CurrentRecord, DelayedRecord, RecordCursor
 from kstreams.processor.context.delayed_results import DelayedResults
-from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
-from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.record_cursor import DelayedRecord, RecordCursor
+from kstreams.processor.context.operator_context import ClosureOperator, ColumnHandle, OperatorContext, bind_operator
 from kstreams.processor.operators.map_batch.frames import Frames
 from kstreams.processor.operators.map_batch.results import rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator

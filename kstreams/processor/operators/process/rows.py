@@ -7,8 +7,7 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.kernel.advice import spoken
 from kstreams.kernel.arity import can_be_called, parameters_of
-from kstreams.processor.context.operator_binding import bind_operator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import OperatorContext, bind_operator
 from kstreams.processor.operators.process.contexts import (
     GlobalStoreContext,
     TaskFixedKeyProcessorContext,

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, entered

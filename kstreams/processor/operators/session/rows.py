@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator, Step
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple

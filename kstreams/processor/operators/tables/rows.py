@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.chain import Statement, StatementOperator
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter, ValuesGetter
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter, make_tuple
 from kstreams.processor.topology.operator import Forward

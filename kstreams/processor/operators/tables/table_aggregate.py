@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from operator import eq
 from typing import Any
 
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER

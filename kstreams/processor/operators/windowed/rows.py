@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, window_emitter

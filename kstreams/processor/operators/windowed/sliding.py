@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
@@ -15,7 +15,6 @@ from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.target import Target, aggregate_of, batch_of
-from kstreams.processor.task.columns.edge_counts import GraphEdge
 from kstreams.processor.topology.barriers import nodes_after, places_of
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
@@ -30,6 +29,14 @@ from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
+
+
+class GraphEdge(NamedTuple):
+    """An edge from one operator of a region to the next, and the records that pass it."""
+
+    parent: str
+    child: str
+    view: SourceProjection
 
 
 @dataclass(frozen=True, slots=True, eq=False)

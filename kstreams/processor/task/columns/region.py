@@ -3,36 +3,160 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
+from kstreams.expressions import Expr, Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Batch
-from kstreams.processor.columns.evaluation import Evaluation
+from kstreams.processor.columns.evaluation import Evaluation, is_struct
 from kstreams.processor.columns.forms import SessionForm
+from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.target import Target, batch_of
-from kstreams.processor.columns.windowing import stream_times
-from kstreams.processor.context.column_handle import ColumnHandles
-from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.current_record import CurrentRecord, RecordCursor, stream_times
+from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.context.forwarded import ForwardedCounts
+from kstreams.processor.context.operator_context import ColumnHandles
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
 from kstreams.processor.operators.joins.lookup_join import LiveLookup, LookupHandle
 from kstreams.processor.operators.map_batch.rows import BatchedRecords, BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
-from kstreams.processor.task.columns.edge_counts import EdgeCounts
-from kstreams.processor.task.columns.exit_target import ExitTarget
-from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
-from kstreams.processor.task.columns.sink_target import SinkTarget
-from kstreams.processor.task.outputs import OutputBuffers
+from kstreams.processor.task.columns.plan import ColumnPlan, GraphEdge, plan_regions
+from kstreams.processor.task.outputs import OutputBuffers, unframed
+from kstreams.processor.task.record_loop import run_plain, run_with_headers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
 from kstreams.processor.topology.operator import Forward
+from kstreams.record import Headers
+from kstreams.serdes import BytesSerde, Serde
+
+
+class SinkTarget:
+    """The end of a path through a region at a sink.
+
+    Parameters
+    ----------
+    target : Target
+        The columns that arrive at the sink.
+    source : SourceNode
+        The source of the region.
+    outputs : OutputBuffers
+    current : CurrentRecord
+        The current record of the task.
+    """
+
+    takes_headers = True
+
+    def __init__(self, target: Target, source: SourceNode, outputs: OutputBuffers, current: CurrentRecord) -> None:
+        sink = target.node
+        assert isinstance(sink, SinkNode)
+        self._sink = sink
+        self._view = target.view
+        self._outputs = outputs
+        self._current = current
+        self._merges = outputs.merges(str(sink.topic))
+        self._key = sink.key or BytesSerde()
+        self._value = sink.value or BytesSerde()
+        self._is_opaque = (source.value or BytesSerde()).arrow_type is None
+        self._rows = ProjectedRows(self._view, source)
+        self._write_fields = None
+        if is_struct(self._view.value):
+            self._write_fields = self._value.field_writer(self._view.value_class, self._view.value.detail)
+
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
+        """Encode the arriving columns; the returned function hands them over. Raises if a value does not encode."""
+        topic = str(self._sink.topic)
+        columns = unframed(
+            self._sink,
+            EncodedRows(self._keys(selected), self._values(selected), selected.of_timestamps(), selected.headers()),
+        )
+        if not self._outputs.accepts_columns(topic, columns):
+            raise Inexact("a record that its topic refuses")
+        reached = selected.reached(self._current.reached) if self._merges else None
+        return lambda: self._outputs.send_columns(topic, columns, reached)
+
+    def complete(self) -> None:
+        """Do nothing: no rows are buffered."""
+
+    def _keys(self, selected: SelectedRows) -> pa.Array:
+        if is_struct(self._view.key):
+            return self._key.encode_rows(self._rows.keys(selected))
+        return _encoded(self._key, selected.of(self._view.key))
+
+    def _values(self, selected: SelectedRows) -> pa.Array:
+        if self._write_fields is not None:
+            fields = zip(self._view.value.detail, self._view.value.inputs, strict=True)
+            return self._write_fields({name: selected.of(part) for name, part in fields})
+        if is_struct(self._view.value) or (self._view.value.operation is Operation.VALUE and self._is_opaque):
+            return self._value.encode_rows(self._rows.values(selected))
+        return _encoded(self._value, selected.of(self._view.value))
+
+
+def _encoded(serde: Serde, column: pa.Array) -> pa.Array:
+    if column.type == serde.arrow_type:
+        return serde.encode_column(column)
+    return serde.encode_rows(column.to_pylist())
+
+
+class ExitTarget:
+    """The end of a path through a region, where records are forwarded one by one.
+
+    Parameters
+    ----------
+    target : Target
+        The columns that arrive, and the next step.
+    source : SourceNode
+        The source of the region.
+    forward : callable
+        The closure of the next step.
+    current : CurrentRecord
+        The current record, which is set for the following operators.
+    follows_time : bool
+        True if the progress of the task is updated per record (`CurrentRecord.reached`).
+    """
+
+    takes_headers = True
+
+    def __init__(
+        self, target: Target, source: SourceNode, forward: Forward, current: CurrentRecord, *, follows_time: bool
+    ) -> None:
+        self._rows = ProjectedRows(target.view, source)
+        self._forward = forward
+        self._current = current
+        self._follows_time = follows_time
+
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
+        """Create the rows; the returned function forwards them, depth first and in order. Raises if a row does not
+        decode.
+        """
+        keys = self._rows.keys(selected)
+        values = self._rows.values(selected)
+        headers = selected.header_rows()
+        stream_times = selected.stream_times(self._current.stream_time)
+        cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
+        rows: Iterable[object] = zip(keys, values, cursor.timestamps, strict=False)
+        if self._follows_time:
+            rows = self._current.with_progress(rows, selected.reached(self._current.reached).tolist())
+        return lambda: self._run(cursor, rows, headers)
+
+    def _run(self, cursor: RecordCursor, rows: Iterable[object], headers: list[Headers] | None) -> None:
+        current = self._current
+        current.move_to(cursor)
+        if headers is None:
+            run_plain(self._forward, rows)
+        else:
+            run_with_headers(current, self._forward, rows, headers)
+
+    def complete(self) -> None:
+        """Do nothing: no rows are buffered."""
+
 
 LARGEST_SHARE = 1 / 2
 """The largest share of records that may pass. On JSON, a share of 0.1 halves the time; a share of 1 adds a quarter."""
@@ -70,6 +194,38 @@ class EarlyFilter:
 
 
 LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
+
+
+class EdgeCounts:
+    """The counters of the rows of each batch that pass each edge.
+
+    Parameters
+    ----------
+    edges : iterable of GraphEdge
+    counts : ForwardedCounts, optional
+        None if nothing is counted.
+
+    Attributes
+    ----------
+    expressions : list of Expr
+        The expressions that must be computed for the counts.
+    """
+
+    def __init__(self, edges: Iterable[GraphEdge], counts: ForwardedCounts | None) -> None:
+        self._edges = (
+            [] if counts is None else [(edge.view.where, counts.adding(edge.parent, edge.child)) for edge in edges]
+        )
+        self.expressions: list[Expr] = [where for where, _ in self._edges if where is not None]
+
+    def prepare(self, batch: Batch, columns: Columns) -> Callable[[], None]:
+        """Count the rows of a batch; the returned function adds the numbers to the counters."""
+        counts = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._edges]
+
+        def count() -> None:
+            for add, records in counts:
+                add(records)
+
+        return count
 
 
 class RegionParts(NamedTuple):

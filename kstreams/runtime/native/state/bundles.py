@@ -15,7 +15,7 @@ from kstreams.log import home_of
 from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.log.readable_ends import readable_ends
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.errors.failures import check_dead_letter_topic, required_topics
+from kstreams.processor.context.failures import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out

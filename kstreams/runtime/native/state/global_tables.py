@@ -14,8 +14,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.processor.task.parameters import TaskResources
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import Task, TaskResources
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StateStore, TaskState

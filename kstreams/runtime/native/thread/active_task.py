@@ -9,7 +9,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.metrics.sensors import TaskSensors
-from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.partition_group import Interleaved
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
@@ -50,6 +50,7 @@ class ActiveTask:
         ended: bool = False,
     ) -> None:
         self.plan = plan
+        self.id = str(plan.id)
         self.task = task
         self.state = state
         self.input = task_input
@@ -62,10 +63,6 @@ class ActiveTask:
         self.processed = 0  # records of all its inputs
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self._clock = clock
-
-    @property
-    def id(self) -> str:
-        return str(self.plan.id)
 
     def count_deleted(self, source: TopicPartition, start: int, end: int) -> None:
         """Count the records [start, end) of an input as dropped: they were deleted before they were read."""

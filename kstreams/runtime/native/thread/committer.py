@@ -11,7 +11,7 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
-from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.failures import Failures
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.thread.active_task import ActiveTask

@@ -15,7 +15,7 @@ from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
-from kstreams.schemas.retrying import RetryPolicy, without_waiting
+from kstreams.schemas.retrying import RetryPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,7 @@ class SchemaWaits:
         RegistryUnavailableError
             When the registry has not answered for the whole timeout.
         """
-        with without_waiting():
-            missing_schema = task.missing_schema(batch)
+        missing_schema = task.missing_schema(batch)
         if missing_schema is None:
             self._waits.pop(batch.source, None)
             return len(batch)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from kstreams.errors import LogError
 from kstreams.kernel.clock import Clock
 from kstreams.metrics.sensors import RecordAges, TaskSensors
-from kstreams.processor.context.current_task import in_task
+from kstreams.processor.context.current_record import in_task
 from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, Partitions
-from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask

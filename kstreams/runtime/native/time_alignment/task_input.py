@@ -15,8 +15,7 @@ import numpy as np
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
-from kstreams.processor.task.interleaved import Interleaved
-from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.partition_group import Interleaved, PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.time_alignment.process_alignment import EVERYTHING_MS

@@ -30,13 +30,10 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import ManualClock, SystemClock
 from kstreams.log.partitioning import split_by_partition
 from kstreams.os.garbage_collection import spare_worker
-from kstreams.processor.context.application import Application
+from kstreams.processor.context.application import Application, TaskSettings
 from kstreams.processor.context.encoded_rows import EncodedRows, Partitions
-from kstreams.processor.context.settings import TaskSettings
-from kstreams.processor.task.interleaved import Interleaved
-from kstreams.processor.task.parameters import ResumePoint, TaskResources
-from kstreams.processor.task.partition_group import PartitionGroup
-from kstreams.processor.task.task import Task
+from kstreams.processor.task.partition_group import Interleaved, PartitionGroup
+from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack

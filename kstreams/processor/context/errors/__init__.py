@@ -1,1 +1,0 @@
-"""The reactions of a task to records that fail or are dropped."""
