@@ -71,7 +71,7 @@ def test_tasks_change_headers(tmp_path: Path) -> None:
     ]
 
 
-READING = "topic, partition and offset of a record, and all of it, are read by tasks"
+READING = "only tasks can read the topic, the partition or the offset of a record, or the whole record"
 BEFORE = "rows have the headers of their records before joins and aggregates only: tasks read them here"
 USES: dict[str, tuple[Callable[[ks.KStream[str, str]], ks.KStream[Any, Any]], str]] = {
     "headers": (lambda s: s.filter(~ks.headers.is_null()), READING),

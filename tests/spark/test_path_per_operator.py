@@ -84,7 +84,7 @@ def test_with_state_behind_a_repartition_goes_what_is_before_it() -> None:
     assert {rows[name].path for name in ("named", "counted")} == {"relational"}
     assert rows["named"].decided_by == "spark.kstreams.path.counted"
     assert "computed in the query of sub-topology 1" in rows["named"].why
-    with pytest.raises(ConfigError, match="by what is no part of one query"):
+    with pytest.raises(ConfigError, match="that cannot be in one query"):
         explained(builder, counted="relational", named="task")
 
 
@@ -93,7 +93,8 @@ def test_with_state_behind_a_repartition_goes_what_is_before_it() -> None:
     [
         (
             {"count": "relational"},
-            "spark.kstreams.path.count: there is no operator count; near it: counted; `kstreams explain` shows all",
+            "spark.kstreams.path.count: there is no operator count; the nearest is counted; "
+            "`kstreams explain` shows all",
         ),
         ({"xyz": "task"}, "spark.kstreams.path.xyz: there is no operator xyz; `kstreams explain` shows all"),
         ({"kept": "auto"}, "spark.kstreams.path.kept cannot be 'auto': say task or relational"),

@@ -191,10 +191,10 @@ def windows_beside_a_join(builder: ks.StreamsBuilder) -> None:
 @pytest.mark.parametrize(
     ("build", "why"),
     [
-        (windows_across_windows, "its windows are not made of whole windows of"),
-        (windows_of_windows_twice, "its results go several ways, one of them to the state of"),
-        (windows_of_unlike_grace, "its grace is not that of"),
-        (windows_beside_a_join, "only one of 2 states of a query can be Spark's"),
+        (windows_across_windows, "its windows do not consist of whole windows of"),
+        (windows_of_windows_twice, "its results branch, and one branch goes to the state of"),
+        (windows_of_unlike_grace, "its grace differs from that of"),
+        (windows_beside_a_join, "Spark keeps only one of 2 states in a query"),
     ],
 )
 def test_states_that_cannot_be_one_query_run_as_tasks_and_say_why(build: Build, why: str) -> None:
@@ -241,7 +241,7 @@ def test_by_default_windows_run_as_tasks_and_explain_says_what_would_differ() ->
     windows(builder)
     rows = {row.operator: row for row in engine.explain(builder.build(), app_config("auto"))}
     assert {row.path for row in rows.values()} == {"task"}
-    assert any("a record that comes too late may still be counted" in row.why for row in rows.values())
+    assert any("a late record may still be counted" in row.why for row in rows.values())
 
 
 def test_what_comes_after_the_end_of_a_windowed_query_is_refused(spark, tmp_path: Path) -> None:

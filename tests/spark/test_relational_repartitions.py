@@ -203,7 +203,7 @@ def test_a_repartition_topic_that_another_sink_shares_its_records_with_is_left_t
 
     app = application(spark, tmp_path, build, int)
     taken = paths(app)
-    whole = "its repartition topic is written or read by what is no part of one query with it"
+    whole = "a sub-topology that cannot be in one query with it writes or reads its repartition topic"
     assert whole in {why for path, why in taken.values() if path == "task"}
     assert "relational" in {path for path, _ in taken.values()}
     app.write(INPUT[2:8]).run(**RELATIONAL)

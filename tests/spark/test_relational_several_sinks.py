@@ -153,7 +153,7 @@ def test_what_meets_other_records_behind_the_state_runs_as_tasks(spark: Any, tmp
     app = application(spark, tmp_path, build, **RELATIONAL)
     decisions = engine.explain(app.topology, Config.of(RELATIONAL))
     assert {row.path for row in decisions} == {"task"}
-    assert "its rows go several ways and meet others there: Spark would compute them once for each" in {
+    assert "its rows branch and meet other rows there: Spark would compute them once for each branch" in {
         row.why for row in decisions
     }
     app.run()

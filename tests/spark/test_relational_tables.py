@@ -66,7 +66,7 @@ def test_a_table_whose_store_can_be_asked_runs_as_tasks() -> None:
         (explained(named_view), "kept"),
         (explained(behind_another), "read"),
     ):
-        assert said[operator].why == "its rows are asked for in a store, which tasks keep"
+        assert said[operator].why == "its rows are in a named store, which only tasks keep"
         assert {row.path for row in said.values()} == {"task"}
 
 

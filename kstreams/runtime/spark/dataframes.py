@@ -44,7 +44,7 @@ def dataframe_of(
     delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
     sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
-    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.whole)
+    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.all_records)
     lowering.run(nodes)
     frame = lowering.frame(_before_exchanges(graph, node).name)
     times = F.timestamp_millis("timestamp").alias("timestamp")
@@ -131,7 +131,7 @@ class _Sources:
         with_event_time = with_origin.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return with_event_time.withWatermark(EVENT_TIME, f"{self._delay_ms} milliseconds")
 
-    def whole(self, topic: str) -> DataFrame:
+    def all_records(self, topic: str) -> DataFrame:
         """Return all records that a topic holds when the plan runs."""
         register(self._session)
         return rows_until_now(self._session, self._home, topic)

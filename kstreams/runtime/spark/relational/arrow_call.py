@@ -1,4 +1,4 @@
-"""`arrow_call`: columns computed in Python, whole Arrow arrays at a time."""
+"""`arrow_call`: a column that a Python function computes from whole Arrow arrays."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-def arrow_call(
-    returned: str, work: Callable[..., pa.Array], fixed_arguments: tuple[object, ...], *columns: Column
-) -> Column:
-    """Compute a column in Python, whole Arrow arrays at a time, and once for each row.
+def arrow_call(returned: str, work: Callable[..., pa.Array], arguments: tuple[object, ...], *columns: Column) -> Column:
+    """Return a column that a Python function computes once for each row, from whole Arrow arrays.
 
     Parameters
     ----------
     returned : str
         The Spark type of the result.
     work : callable
-        `work(*arguments, *arrays) -> array`; like `arguments`, it is sent to the workers by value if it is the user's.
+        `work(*arguments, *arrays) -> array`. It is sent to the workers by value if it belongs to the user.
     arguments : tuple
-        Functions, types and serdes of the user; they are sent to the workers by value.
+        Functions, types and serdes of the user, which are sent to the workers by value.
+    *columns : Column
+        The columns whose values are the arrays.
     """
     from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
 
-    packed = pack((work, fixed_arguments))
+    packed = pack((work, arguments))
 
     def call(*arrays: pa.Array) -> pa.Array:
-        called, arguments = unpack(packed)
-        result: pa.Array = called(*arguments, *arrays)
+        function, first_arguments = unpack(packed)
+        result: pa.Array = function(*first_arguments, *arrays)
         return result
 
-    # Deterministic columns are computed again for each filter after them.
+    # Spark computes a deterministic column again for each filter behind it.
     return F.arrow_udf(call, returned).asNondeterministic()(*columns)

@@ -1,6 +1,6 @@
-"""Serialized columns as typed ones and back: in Catalyst where it has the functions, else by the serde, in Arrow.
+"""Conversion between serialized and typed columns: by functions of Catalyst if it has them, else by serdes on Arrow.
 
-Whatever way a value goes, its bytes mean the same: bytes that are no value of the type end the query as natively.
+Both read and write the same bytes. Bytes that are not a value of the type end the query, as on the native engine.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ def decoded(serde: Serde, column: Column) -> Column:
     codec = _CATALYST.get(type(serde))
     if codec is None:
         return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), column)
-    return codec.decoded(column)
+    return codec.decode(column)
 
 
-def decoded_whole(serde: Serde, column: Column) -> Column:
-    """Decode also types that no expression reads, such as structs and windowed keys; bytes if Arrow has no type."""
+def decoded_for_user(serde: Serde, column: Column) -> Column:
+    """Return a serialized column as a typed column, also for structs and windowed keys, which no expression reads.
+
+    The column stays serialized if Arrow has no type for its values.
+    """
     from pyspark.sql.pandas.types import from_arrow_type
 
     kind = typed_column(serde, pa.array([], pa.binary())).type
@@ -51,7 +54,7 @@ def encoded(serde: Serde, column: Column, kind: str) -> Column:
     codec = _CATALYST.get(type(serde))
     if codec is None or not is_typed(serde, kind):
         return arrow_call("binary", _encoded, (serde,), column)
-    return codec.encoded(column)
+    return codec.encode(column)
 
 
 def in_catalyst(serde: Serde) -> bool:
@@ -67,59 +70,59 @@ def is_typed(serde: Serde, kind: str) -> bool:
 class _Codec(NamedTuple):
     """The Catalyst functions for the values of one serde."""
 
-    decoded: Callable[[Column], Column]
-    encoded: Callable[[Column], Column]
+    decode: Callable[[Column], Column]
+    encode: Callable[[Column], Column]
 
 
-def _int_of(column: Column) -> Column:
+def _decode_int(column: Column) -> Column:
     number = F.conv(F.hex(column), 16, -10).cast("bigint")
     cause = "an integer of 8 bytes: unpack requires a buffer of 8 bytes"
-    return F.when(F.length(column) == 8, number).when(column.isNotNull(), _refused(column, cause))
+    return F.when(F.length(column) == 8, number).when(column.isNotNull(), _serde_error(column, cause))
 
 
-def bytes_of_int(column: Column) -> Column:
-    """Integers as 8 bytes, big endian."""
+def encode_int(column: Column) -> Column:
+    """Return integers as 8 bytes, big endian."""
     return F.unhex(F.lpad(F.hex(column), 16, "0"))
 
 
-def _text_of(column: Column) -> Column:
+def _decode_text(column: Column) -> Column:
     text = column.cast("string")
-    return F.when(F.is_valid_utf8(text), text).when(column.isNotNull(), _refused(column, "UTF-8 text"))
+    return F.when(F.is_valid_utf8(text), text).when(column.isNotNull(), _serde_error(column, "UTF-8 text"))
 
 
-def _bool_of(column: Column) -> Column:
+def _decode_bool(column: Column) -> Column:
     decoded = F.when(column == F.unhex(F.lit("01")), True).when(column == F.unhex(F.lit("00")), False)
-    return decoded.when(column.isNotNull(), _refused(column, "a boolean: it must be one byte, 0 or 1"))
+    return decoded.when(column.isNotNull(), _serde_error(column, "a boolean: it must be one byte, 0 or 1"))
 
 
-def _bytes_of_bool(column: Column) -> Column:
+def _encode_bool(column: Column) -> Column:
     return F.when(column, F.unhex(F.lit("01"))).when(~column, F.unhex(F.lit("00")))
 
 
-def _refused(column: Column, description: str) -> Column:
+def _serde_error(column: Column, description: str) -> Column:
     """Return a column that ends the query with a `SerdeError`."""
     hex_text = F.regexp_replace(F.hex(F.substring(column, 1, 40)), "(..)", r"\\x$1")
     return F.raise_error(F.concat(F.lit("kstreams.errors.SerdeError: b'"), hex_text, F.lit(f"' is not {description}")))
 
 
-def _same(column: Column) -> Column:
+def _unchanged(column: Column) -> Column:
     return column
 
 
 _CATALYST: dict[type, _Codec] = {
-    IntSerde: _Codec(_int_of, bytes_of_int),
-    StringSerde: _Codec(_text_of, lambda column: column.cast("binary")),
-    BoolSerde: _Codec(_bool_of, _bytes_of_bool),
-    BytesSerde: _Codec(_same, _same),
+    IntSerde: _Codec(_decode_int, encode_int),
+    StringSerde: _Codec(_decode_text, lambda column: column.cast("binary")),
+    BoolSerde: _Codec(_decode_bool, _encode_bool),
+    BytesSerde: _Codec(_unchanged, _unchanged),
 }
-"""The codecs by serde; all other serdes work in Arrow."""
+"""The codecs by serde; all other serdes convert Arrow arrays."""
 
 
 def _decoded(serde: Serde, column: pa.Array) -> pa.Array:
     try:
         return serde.decode_column(column)
     except pa.ArrowException:
-        return pa.array(serde.decode_rows(column), serde.arrow_type)  # the rows tell which value it is
+        return pa.array(serde.decode_rows(column), serde.arrow_type)  # its error names the value
 
 
 def _encoded(serde: Serde, column: pa.Array) -> pa.Array:

@@ -1,6 +1,6 @@
-"""`Frame`: a stream on the relational path: serialized keys and values, and typed columns of what expressions read.
+"""`Frame`: a stream on the relational path: serialized keys and values, and typed columns that expressions read.
 
-A typed column of a whole key or value stays beside its bytes, so that what follows reads it as it is.
+The typed column of a whole key or value stays next to its bytes, so that later operators need not decode the bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, decoded_whole, encoded, is_typed
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, decoded_for_user, encoded, is_typed
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.header_reads import header_as_column
 from kstreams.serdes import Serde
@@ -41,11 +41,11 @@ class Frame:
     Parameters
     ----------
     rows : DataFrame
-        Columns origin, offset, timestamp, key, value, headers, and those that `leaves` names.
+        The columns origin, offset, timestamp, key, value and headers, and the columns that `leaves` names.
     key, value : Serde
-        Of the bytes in `key` and `value`.
+        The serdes of the columns `key` and `value`.
     leaves : mapping of str to str
-        Existing typed columns, by the `repr` of their expression.
+        The names of existing typed columns, by the `repr` of the expression that reads them.
     """
 
     rows: DataFrame
@@ -56,7 +56,7 @@ class Frame:
     @classmethod
     def read(cls, rows: DataFrame, key: Serde, value: Serde) -> Frame:
         """Create the frame of a source, which may have typed columns next to the bytes."""
-        named = {leaf: name for name in rows.columns if (leaf := _shown(name)) is not None}
+        named = {leaf: name for name in rows.columns if (leaf := _leaf_of_column(name)) is not None}
         return cls(rows, key, value, named)
 
     def typed(self, side: str) -> Column:
@@ -64,12 +64,12 @@ class Frame:
         serde: Serde = getattr(self, side)
         if f"ks.{side}" in self.leaves:
             return F.col(self.leaves[f"ks.{side}"])
-        return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_whole(serde, F.col(side))
+        return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_for_user(serde, F.col(side))
 
     def where(self, condition: Column) -> Frame:
         """Return the rows for which a condition holds."""
         if EVENT_TIME in self.rows.columns:
-            # No row is so late. But what does not name this column, Spark asks before its watermark has seen the row.
+            # Never true. Spark evaluates a condition without this column before its watermark has seen the row.
             condition = condition | (F.col(EVENT_TIME) > F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
         return replace(self, rows=self.rows.where(condition))
 
@@ -89,7 +89,7 @@ class Frame:
     def with_new(self, new: Mapping[str, tuple[Expr, Serde]], where: Column | None = None) -> Frame:
         """Return the rows with the results of expressions as `key`, as `value` or as both; all read the original row.
 
-        `where` says which rows they hold for; the others get null.
+        The results are null in rows for which `where` is not true.
         """
         frame = self.with_computed({f"_new_{side}": expr for side, (expr, _) in new.items()})
         if where is not None:
@@ -109,7 +109,7 @@ class Frame:
         name = f"_new_{side}"
         encoded_column = encoded(serde, F.col(name), kind)
         frame = self.with_key(encoded_column, serde) if side == "key" else self.with_value(encoded_column, serde)
-        if is_typed(serde, kind):  # what follows reads it as it is: Spark makes no bytes that nobody reads
+        if is_typed(serde, kind):  # later operators read the typed column; Spark does not compute bytes without readers
             frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
         return frame
 
@@ -136,7 +136,7 @@ class Frame:
         return frame
 
     def _with_fields(self, fields: list[str]) -> Frame:
-        kinds = {name: kind for name, kind in JsonColumns(self.value.type, fields).types.items()}
+        kinds = JsonColumns(self.value.type, fields).types
         returned = ", ".join(f"`{name}`: {SQL_TYPES[kind]}" for name, kind in kinds.items())
         decoded = arrow_call(f"struct<{returned}>", _fields, (self.value.type, fields), F.col("value"))
         rows = self.rows.withColumn("_fields", decoded)
@@ -145,9 +145,9 @@ class Frame:
         return replace(self, rows=rows.drop("_fields"), leaves={**self.leaves, **leaves})
 
     def _with_leaf(self, text: str, column: Column) -> Frame:
-        # A header may have any name, which a column may not.
-        plain = text.removeprefix("ks.")
-        name = f"_leaf_{plain}" if plain.isidentifier() else f"_read_{plain.encode().hex()}"
+        # The name of a header may be invalid as the name of a column.
+        expression = text.removeprefix("ks.")
+        name = f"_leaf_{expression}" if expression.isidentifier() else f"_read_{expression.encode().hex()}"
         return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, text: name})
 
 
@@ -159,7 +159,7 @@ _LEAVES: dict[Operation, Callable[[Frame, Expr], Column]] = {
 }
 
 
-def _shown(name: str) -> str | None:
+def _leaf_of_column(name: str) -> str | None:
     """Return the `repr` of the expression that reads the typed column of this name."""
     prefix, _, encoded_name = name.removeprefix("_").partition("_")
     return {"leaf": f"ks.{encoded_name}", "field": f"ks.col({encoded_name!r})"}.get(

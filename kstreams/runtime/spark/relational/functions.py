@@ -1,4 +1,4 @@
-"""`F`: Spark's functions over columns, imported at the first call: plans are made without Spark."""
+"""`F`: Spark's functions of columns. They are imported at the first call, since paths are planned without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers on the relational path: expressions read them where rows have the headers of their records."""
+"""Expressions that read headers on the relational path, in operators whose rows have the headers of their records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-BY_TASKS = "topic, partition and offset of a record, and all of it, are read by tasks"
+BY_TASKS = "only tasks can read the topic, the partition or the offset of a record, or the whole record"
 ELSEWHERE = "rows have the headers of their records before joins and aggregates only: tasks read them here"
 
 _READERS = (g.Filter, g.MapValues, g.SelectKey, g.Map, g.Split)
@@ -32,8 +32,8 @@ def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
     reads = tuple(g.reads_of_current_record(node))
     if not all(isinstance(read, Expr) and read.operation is Operation.HEADER for read in reads):
         return BY_TASKS
-    has_them = all(isinstance(upstream, _WITH_HEADERS) for upstream in typed.graph.upstream(node))
-    return ELSEWHERE if reads and not has_them else None
+    have_headers = all(isinstance(upstream, _WITH_HEADERS) for upstream in typed.graph.upstream(node))
+    return ELSEWHERE if reads and not have_headers else None
 
 
 def unreadable_header(leaf: Expr) -> str | None:
@@ -42,7 +42,7 @@ def unreadable_header(leaf: Expr) -> str | None:
 
 
 def header_as_column(read: HeaderRead) -> Column:
-    """Return the header of every row that an expression reads."""
+    """Return the header that an expression reads, as a column."""
     return arrow_call(SQL_TYPES[TYPES[read.result]], _read, (read,), F.col("headers"))
 
 

@@ -26,7 +26,7 @@ class KeyRecord(NamedTuple):
     Parameters
     ----------
     side : int
-        The index of its frame.
+        The index of the frame that the record comes from.
     """
 
     side: int
@@ -45,14 +45,14 @@ class SavedState(NamedTuple):
     timestamp: int = -1
 
 
-UNKNOWN = SavedState()
+NO_STATE = SavedState()
 
 
 class KeyedState(ABC):
     """The state of one key during a step of a query."""
 
-    def due(self, *, is_over: bool) -> Iterable[KeyRecord]:
-        """Return the output before the first record. `is_over` is True if the state has expired without a record."""
+    def due(self, *, has_timed_out: bool) -> Iterable[KeyRecord]:
+        """Return the output before the first record. `has_timed_out` is True if the state expired without a record."""
         return ()
 
     @abstractmethod
@@ -61,7 +61,7 @@ class KeyedState(ABC):
 
     @abstractmethod
     def saved_state(self) -> SavedState:
-        """Return the state for the next step; a state without bytes is deleted."""
+        """Return the state for the next step. Spark deletes the state of a key if it has no bytes."""
 
 
 StateOfKey: TypeAlias = Callable[..., KeyedState]
@@ -82,7 +82,7 @@ def by_key(
     arguments: tuple[Any, ...],
     *,
     delay_ms: int | None = None,
-    mark: str | None = None,
+    key_column: str = "key",
 ) -> DataFrame:
     """Process the records of some frames key by key.
 
@@ -96,37 +96,39 @@ def by_key(
         The first arguments of `state`; functions and serdes of the user are sent to the workers by value.
     delay_ms : int, optional
         The delay of the watermark. A key is due when the greatest time so far is later than its time by this delay.
-    mark : str, optional
-        The column that replaces the key.
+    key_column : str
+        The column whose values the records are grouped by.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 
     timed = [] if delay_ms is None else [EVENT_TIME]
-    marked = [] if mark is None else [mark]
-    sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
-    grouped = reduce(lambda rows, other_rows: rows.unionByName(other_rows), sides).groupBy(mark or "key")
-    run = _through_key(pack((state, arguments)), delay_ms)
+    grouped_by = [] if key_column == "key" else [key_column]
+    sides = [_records_of_side(side, frame, [*timed, *grouped_by]) for side, frame in enumerate(frames)]
+    grouped = reduce(lambda rows, other_rows: rows.unionByName(other_rows), sides).groupBy(key_column)
+    run = _process_key(pack((state, arguments)), delay_ms)
     applied = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
     return applied.drop("side").withColumn("topic", F.lit("?"))
 
 
-def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
-    return frame.rows.select(F.lit(side).alias("side"), *KeyRecord._fields[1:], *more)
+def _records_of_side(side: int, frame: Frame, other_columns: list[str]) -> DataFrame:
+    return frame.rows.select(F.lit(side).alias("side"), *KeyRecord._fields[1:], *other_columns)
 
 
-def _through_key(
+def _process_key(
     packed: bytes, delay_ms: int | None
 ) -> Callable[[object, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+    """Return the function that Spark calls for each key with its records and its state."""
+
     def run(key: Any, frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         from kstreams.runtime.spark.cluster.shipping import unpack
 
-        make, arguments = unpack(packed)
-        saved = SavedState(*group_state.get) if group_state.exists else UNKNOWN
-        state: KeyedState = make(*arguments, *key, saved, _latest_ms(group_state, delay_ms))
-        results = list(state.due(is_over=group_state.hasTimedOut))
-        for record in in_order(chain.from_iterable(map(_records, frames))):
+        create_state, arguments = unpack(packed)
+        saved = SavedState(*group_state.get) if group_state.exists else NO_STATE
+        state: KeyedState = create_state(*arguments, *key, saved, _latest_ms(group_state, delay_ms))
+        results = list(state.due(has_timed_out=group_state.hasTimedOut))
+        for record in in_task_order(chain.from_iterable(map(_records, frames))):
             results += state.take(record)
         _store(group_state, state.saved_state(), delay_ms)
         yield pd.DataFrame(results, columns=list(KeyRecord._fields), dtype=object)
@@ -135,7 +137,7 @@ def _through_key(
 
 
 def _latest_ms(group_state: GroupState, delay_ms: int | None) -> int:
-    """Return the greatest time of all records in the steps before."""
+    """Return the greatest time of all records of earlier steps."""
     watermark_ms = 0 if delay_ms is None else group_state.getCurrentWatermarkMs()
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
@@ -155,17 +157,18 @@ def _records(frame: pd.DataFrame) -> Iterator[KeyRecord]:
     return map(KeyRecord._make, zip(*(frame[name].tolist() for name in KeyRecord._fields), strict=True))
 
 
-def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
-    """Sort the records of one key as tasks take them: each partition in order, and partitions by stream time.
+def in_task_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
+    """Sort the records of one key as tasks process them: each partition in order, and partitions by stream time.
 
     Examples
     --------
     >>> rows = [(1, 7, 0, 5), (0, 3, 1, 2), (0, 3, 0, 6)]
-    >>> [record.offset for record in in_order(KeyRecord(*row, None, None, None) for row in rows)]
+    >>> [record.offset for record in in_task_order(KeyRecord(*row, None, None, None) for row in rows)]
     [0, 0, 1]
     """
-    in_order = sorted(records, key=lambda record: record[:3])
-    runs = np.array([record[:2] for record in in_order], np.int64).reshape(-1, 2)
-    starts = np.flatnonzero(np.diff(runs, axis=0, prepend=runs[:1] - 1).any(axis=1))
-    times = np.array([record.timestamp for record in in_order], np.int64)
-    return [in_order[at] for at in np.argsort(reached_by_writers(starts, times), kind="stable").tolist()]
+    by_partition = sorted(records, key=lambda record: record[:3])
+    partitions = np.array([record[:2] for record in by_partition], np.int64).reshape(-1, 2)
+    starts = np.flatnonzero(np.diff(partitions, axis=0, prepend=partitions[:1] - 1).any(axis=1))
+    times = np.array([record.timestamp for record in by_partition], np.int64)
+    order = np.argsort(reached_by_writers(starts, times), kind="stable")
+    return [by_partition[index] for index in order.tolist()]

@@ -1,4 +1,4 @@
-"""`RelationalLowering`: applies the rules of relational nodes, which read parents, types and serdes from it."""
+"""`RelationalLowering`: converts nodes to DataFrames by their rules, and gives the rules parents, types and serdes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Output(NamedTuple):
-    """The rows of one sink for one topic; `drops` is the operator that drops rows without a key, if any."""
+    """The rows of one sink for one topic; `key_filter` is the operator that drops rows without a key, if any."""
 
     topic: str
     frame: Frame
-    drops: str | None = None
+    key_filter: str | None = None
 
 
 class RelationalLowering:
@@ -39,10 +39,10 @@ class RelationalLowering:
     source : callable
         Returns the records of some topics, as `OUT_SCHEMA`.
     topic_names : mapping of str to str
-        Real names of internal topics.
+        The names of internal topics in the log, by their names in the topology.
     topics : sequence of str
-        Real names of the topics that are read.
-    whole : callable
+        The names in the log of the topics that are read.
+    all_records : callable
         Returns all records that the topic of a global table holds when a plan runs.
     """
 
@@ -52,9 +52,9 @@ class RelationalLowering:
         source: Callable[[list[str]], DataFrame],
         topic_names: Mapping[str, str],
         topics: Sequence[str],
-        whole: Callable[[str], DataFrame],
+        all_records: Callable[[str], DataFrame],
     ) -> None:
-        self._whole = whole
+        self._all_records = all_records
         self.typed = typed
         self._source = source
         self._topic_names = topic_names
@@ -133,14 +133,14 @@ class RelationalLowering:
 
     def read(self, node: Node, topics: Sequence[str]) -> Frame:
         """Return the records of some topics."""
-        real = [self._topic_names.get(topic, topic) for topic in topics]
-        return Frame.read(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
+        names_in_log = [self._topic_names.get(topic, topic) for topic in topics]
+        return Frame.read(self._source(names_in_log), self.serde(node, "key"), self.serde(node, "value"))
 
     def rows_of(self, table: GlobalTableSource) -> DataFrame:
-        """Return key and value of the rows that a global table has when a plan runs."""
-        records = self._whole(self._topic_names.get(table.topic, table.topic)).where("key is not null")
+        """Return the keys and values of the rows that a global table has when a plan runs."""
+        records = self._all_records(self._topic_names.get(table.topic, table.topic)).where("key is not null")
         return records.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where("value is not null")
 
-    def write(self, topic: str, frame: Frame, drops: str | None = None) -> None:
-        """Write a frame to a topic; the operator of this name, if there is one, drops rows without a key."""
-        self.outputs.append(Output(self._topic_names.get(topic, topic), frame, drops))
+    def write(self, topic: str, frame: Frame, key_filter: str | None = None) -> None:
+        """Write a frame to a topic. The operator `key_filter`, if there is one, drops rows without a key."""
+        self.outputs.append(Output(self._topic_names.get(topic, topic), frame, key_filter))

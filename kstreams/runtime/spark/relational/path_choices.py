@@ -45,25 +45,26 @@ class PathChoices:
         self._operators = operators
         for name in settings.operators:
             _require_operator(name, {name for names in operators.values() for name in names})
-        self._of = {number: self._asked(names) for number, names in operators.items()}
-        explicit = {number: choice for number, choice in self._of.items() if choice.key != PATH}
+        self._choices = {number: self._choice(names) for number, names in operators.items()}
+        explicit = {number: choice for number, choice in self._choices.items() if choice.key != PATH}
         for number, choice in explicit.items():
             if choice.path == "relational":
-                self._of |= {other: choice for other in before.get(number, ()) if other not in explicit}
+                self._choices |= {other: choice for other in before.get(number, ()) if other not in explicit}
 
     def __getitem__(self, number: int) -> Choice:
         """Return the choice for a sub-topology."""
-        return self._of[number]
+        return self._choices[number]
 
     def require_relational(self, reasons: Mapping[int, Reasons]) -> None:
-        """Raise ConfigError if an operator that is chosen to be relational runs as a task, with the reasons."""
+        """Raise ConfigError, with the reason, if the settings make an operator relational and it must run as a task."""
         for name in (name for name, path in self._settings.operators.items() if path == "relational"):
             for number in (number for number, names in self._operators.items() if name in names):
                 refusals = {other: reason for other, reason in reasons[number].items() if reason}
                 if refusals:
                     raise ConfigError(f"{PATH}.{name} cannot be relational: {_obstacle(name, refusals)}")
 
-    def _asked(self, names: Collection[str]) -> Choice:
+    def _choice(self, names: Collection[str]) -> Choice:
+        """Return the choice for a sub-topology with these operators."""
         choices = [Choice(path, f"{PATH}.{name}") for name, path in self._settings.operators.items() if name in names]
         _require_one(choices)
         return choices[0] if choices else Choice(self._settings.application, PATH)
@@ -71,8 +72,8 @@ class PathChoices:
 
 def _require_operator(name: str, operators: Collection[str]) -> None:
     if name not in operators:
-        near = nearest_name(name, sorted(operators))
-        hint = f"; near it: {near}" if near else ""
+        nearest = nearest_name(name, sorted(operators))
+        hint = f"; the nearest is {nearest}" if nearest else ""
         raise ConfigError(f"{PATH}.{name}: there is no operator {name}{hint}; `kstreams explain` shows all")
 
 

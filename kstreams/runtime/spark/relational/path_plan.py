@@ -49,15 +49,15 @@ def borders(topology: Topology, reasons: Mapping[int, str], relational: Collecti
         The sub-topologies on the relational path.
     """
     borders_of_nodes: dict[tuple[int, str], str] = {}
-    for topic, sink, writer, source, reader in _meetings(topology):
+    for topic, sink, writer, source, reader in _internal_topics(topology):
         if (writer in relational) != (reader in relational):
             borders_of_nodes[writer, sink] = f"{topic} goes to sub-topology {reader}, which {reasons[reader]}"
             borders_of_nodes[reader, source] = f"{topic} comes from sub-topology {writer}, which {reasons[writer]}"
     return borders_of_nodes
 
 
-def _meetings(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:
-    """Yield each topic within the application with the operators that write it and read it."""
+def _internal_topics(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:
+    """Yield each topic within the application, and the operators and sub-topologies that write and read it."""
     written = [(sink.topic, sink.name, sub.id) for sub in topology.sub_topologies for sink in sub.sinks]
     for sub in topology.sub_topologies:
         for source in sub.sources:
@@ -103,10 +103,18 @@ class PathDecision(NamedTuple):
 
     Parameters
     ----------
+    operator : str
+    sub_topology : int
+    path : {"task", "relational"}
+    why : str
+        The reason.
     decided_by : str
-        The setting that says so, or "measured" (the path is the faster one), or "declared" (by the form of operators).
+        The setting that chooses the path, or "measured" (the path is the faster one), or "declared" (operators declare
+        whether they can take the relational path).
     border : str or None
         The remark on a topic between a relational sub-topology and one in tasks.
+    declared_at : str or None
+        The line of the program that declares the operator.
     """
 
     operator: str
@@ -127,17 +135,18 @@ class PathPlan:
     decisions : tuple of PathDecision
         In order of sub-topologies, operators in order of declaration.
     nodes : mapping of int to tuple of Node
-        The logical operators of every sub-topology on the relational path; of a query, those of all that it computes.
+        The logical operators of every sub-topology on the relational path. The operators of a query are those of all
+        its sub-topologies.
     queries : mapping of int to frozenset of int
-        Of the sub-topologies on the relational path, those for which Spark keeps state, as queries of their own.
-    facts : TypedGraph or None
-        The logical graph; None for a topology put together by hand.
+        The sub-topologies for which Spark keeps state, each as a query with the sub-topologies that it computes.
+    typed : TypedGraph
+        The logical graph, which is empty for a topology put together by hand.
     """
 
     decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
     queries: Queries
-    facts: TypedGraph
+    typed: TypedGraph
 
     @property
     def in_queries(self) -> frozenset[int]:
@@ -146,7 +155,7 @@ class PathPlan:
 
     def gives_updates(self, number: int) -> bool:
         """Return True if a query emits the windows that changed in each step, False if it emits closed windows only."""
-        return any(gives_updates(node, self.facts) for node in self.nodes[number])
+        return any(gives_updates(node, self.typed) for node in self.nodes[number])
 
     def described(self) -> dict[int, str]:
         """Return the description of each query, by its number."""
@@ -154,40 +163,53 @@ class PathPlan:
         return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
 
     def members(self, number: int) -> frozenset[int]:
-        """Return the sub-topologies that are computed in the query of one."""
+        """Return the sub-topologies that the query of a sub-topology computes."""
         return self.queries.get(number, frozenset({number}))
 
 
 def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str | None = None) -> PathPlan:
-    """Decide: a sub-topology takes the relational path when each of its operators can, exactly, and it pays.
+    """Choose the paths: a sub-topology is relational if all its operators can be, exactly, and it is not slower.
 
-    `only_tasks` is the setting that only tasks can follow, as `needs_tasks` gives it. Raises ConfigError for what the
-    settings ask for in vain.
+    Parameters
+    ----------
+    topology : Topology
+    settings : PathSettings
+    only_tasks : str or None
+        The setting that only tasks can follow, as `needs_tasks` returns it.
+
+    Raises
+    ------
+    ConfigError
+        If the settings make an operator relational that cannot be.
     """
     graph: LogicalGraph | None = topology.graph
     if graph is None:
         return _by_hand(topology, settings)
-    facts = TypedGraph(graph)
+    typed = TypedGraph(graph)
     subs = topology.sub_topologies
     nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
+    operator_names = {number: [node.name for node in of_sub] for number, of_sub in nodes.items()}
     exchanges = exchanges_of(topology)
     before = {sub.id: exchanges.members(sub.id) - {sub.id} for sub in subs if sub.stores}
-    choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()}, before)
-    circles = in_cycles(_upstream(topology))
-    reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
-    queries = _queries(topology, exchanges, nodes, reasons, facts)
+    choices = PathChoices(settings, operator_names, before)
+    cyclic = in_cycles(_upstream(topology))
+    reasons = {sub.id: _reasons(sub, nodes[sub.id], typed, choices[sub.id], only_tasks, cyclic) for sub in subs}
+    queries = _queries(topology, exchanges, nodes, reasons, typed)
     choices.require_relational(reasons)
     relational = _without_reasons(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
-    met = borders(topology, {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
+    reason_texts = {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}
+    remarks = borders(topology, reason_texts, relational)
     decisions = [
-        decision._replace(why=decision.why + _part_of(sub.id, queries), border=met.get((sub.id, decision.operator)))
+        decision._replace(why=decision.why + _part_of(sub.id, queries), border=remarks.get((sub.id, decision.operator)))
         for sub in subs
         for decision in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
     ]
-    alone = {number: frozenset({number}) for number in relational.difference(*queries.values())}
-    together = {number: _in_order(members, nodes, graph) for number, members in {**alone, **queries}.items()}
-    return PathPlan(tuple(decisions), together, queries, facts)
+    stateless = {number: frozenset({number}) for number in relational.difference(*queries.values())}
+    relational_nodes = {
+        number: _in_order(members, nodes, graph) for number, members in {**stateless, **queries}.items()
+    }
+    return PathPlan(tuple(decisions), relational_nodes, queries, typed)
 
 
 def _without_reasons(reasons: Mapping[int, Reasons]) -> set[int]:
@@ -200,27 +222,28 @@ def _queries(
     exchanges: Exchanges,
     nodes: Mapping[int, tuple[Node, ...]],
     reasons: Mapping[int, Reasons],
-    facts: TypedGraph,
+    typed: TypedGraph,
 ) -> Queries:
     """Return the queries for which Spark keeps state, and add reasons for stateful operators outside of queries."""
     stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
     able = _without_reasons(reasons)
     possible = possible_queries(exchanges, able, stateful)
-    refused = {number: _refused(_in_order(of, nodes, facts.graph), topology, facts) for number, of in possible.items()}
+    refused = {
+        number: _refused(_in_order(members, nodes, typed.graph), topology, typed)
+        for number, members in possible.items()
+    }
     queries = settled({n: members for n, members in possible.items() if not refused[n]}, exchanges, stateful)
     reasons_of_nodes = {name: reason for of_sub in refused.values() for name, reason in of_sub.items()}
     for number in (able & stateful).difference(*queries.values()):
-        mine = {node.name: reasons_of_nodes.get(node.name) for node in nodes[number]}
-        exchanged = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
-        reasons[number].update(mine if any(mine.values()) else exchanged)
+        of_operators = {node.name: reasons_of_nodes.get(node.name) for node in nodes[number]}
+        of_repartitions = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
+        reasons[number].update(of_operators if any(of_operators.values()) else of_repartitions)
     return queries
 
 
-def _refused(together: tuple[Node, ...], topology: Topology, facts: TypedGraph) -> dict[str, str]:
+def _refused(query: tuple[Node, ...], topology: Topology, typed: TypedGraph) -> dict[str, str]:
     """Return the reasons why the operators of a query cannot be one query."""
-    refusals = {
-        node: unsupported_in_query(node, together, facts) or through_reason(node, topology) for node in together
-    }
+    refusals = {node: unsupported_in_query(node, query, typed) or through_reason(node, topology) for node in query}
     return {node.name: reason for node, reason in refusals.items() if reason}
 
 
@@ -238,7 +261,7 @@ def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
 
 
 def needs_tasks(config: Config) -> str | None:
-    """Return the settings that make the whole application run as tasks, or None: Spark cannot follow them."""
+    """Return a setting that relational operators cannot follow, so that the application runs as tasks; or None."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
     configured = [name for name in names if config[name] not in ("fail", "retry")]
     if config["errors.dead.letter.queue.topic.name"] is not None:
@@ -251,7 +274,10 @@ def needs_tasks(config: Config) -> str | None:
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
-    """Return the logical operators of a sub-topology in order of declaration; repartitions belong to both sides."""
+    """Return the logical operators of a sub-topology in order of declaration.
+
+    A repartition belongs to the sub-topology that writes its topic and to the one that reads it.
+    """
     names = {topology.origin.get(node.name, node.name) for node in sub.nodes}
     return tuple(node for node in graph if node.name in names)
 
@@ -267,18 +293,18 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
 def _reasons(
     sub: SubTopology,
     nodes: tuple[Node, ...],
-    facts: TypedGraph,
+    typed: TypedGraph,
     choice: Choice,
     only_tasks: str | None,
-    circles: Collection[int],
+    cyclic: Collection[int],
 ) -> Reasons:
-    whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choice.path)
+    of_sub = _FEEDS_ITSELF if sub.id in cyclic else _why_tasks(sub, choice.path)
     if only_tasks is not None:
         return {node.name: FOLLOWED_BY_TASKS.format(only_tasks) for node in nodes}
     if choice.path == "task":
         chosen = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
-        return {node.name: f"{choice.key} is task" if node.name in chosen else whole for node in nodes}
-    return {node.name: unsupported_reason(node, facts) or _too_different(node, choice.path) or whole for node in nodes}
+        return {node.name: f"{choice.key} is task" if node.name in chosen else of_sub for node in nodes}
+    return {node.name: unsupported_reason(node, typed) or _too_different(node, choice.path) or of_sub for node in nodes}
 
 
 def _too_different(node: Node, choice: PathChoice) -> str | None:
@@ -301,7 +327,7 @@ def _decisions(
 
 
 def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> str:
-    """Return the rule or setting that decides the path of an operator; `reason` is why it runs as a task."""
+    """Return the rule or setting that decides the path of an operator; `reason` says why it runs as a task, if so."""
     if only_tasks is not None:
         return only_tasks
     if reason == _FASTER:

@@ -1,9 +1,6 @@
 """The stateful queries of Spark: each computes a sub-topology that writes to topics, and those upstream.
 
-The upstream sub-topologies write only repartition topics. Spark's own exchange takes their place, and no topic is
-written.
-
-Those before it write nothing but repartition topics: Spark's own exchange takes their place, and no topic is written.
+The upstream sub-topologies write only to repartition topics. Spark's own exchange replaces these topics.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 Queries = Mapping[int, frozenset[int]]
 """All sub-topologies of each query, by the sub-topology that writes to topics."""
 
-OTHERS_TOO = "its repartition topic is written or read by what is no part of one query with it"
+OTHERS_TOO = "a sub-topology that cannot be in one query with it writes or reads its repartition topic"
 _THROUGH = "a query with state neither reads nor writes a topic that the application itself writes and reads"
 
 
@@ -28,7 +25,7 @@ class Exchanges(NamedTuple):
     Parameters
     ----------
     before, after : mapping of int to frozenset of int
-        By sub-topology, the sub-topologies that write its sources, and those that read its sinks.
+        By sub-topology: the sub-topologies that write its source topics, and those that read its sink topics.
     inner : frozenset of int
         The sub-topologies that write only to repartition topics.
     """
@@ -56,7 +53,7 @@ def exchanges_of(topology: Topology) -> Exchanges:
 
 
 def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Collection[int]) -> Queries:
-    """Return the possible queries before other restrictions.
+    """Return the queries that the exchanges permit; other restrictions may exclude some of them.
 
     Parameters
     ----------
@@ -93,8 +90,8 @@ def through_reason(node: Node, topology: Topology) -> str | None:
     subs = topology.sub_topologies
     names = {topic.name for topic in topology.repartition_topics}
     within = _all(map(_written, subs)) & _all(map(_read, subs)) - names
-    mine = {getattr(node, "topic", None), *getattr(node, "topics", ())}
-    return None if mine.isdisjoint(within) else _THROUGH
+    topics_of_node = {getattr(node, "topic", None), *getattr(node, "topics", ())}
+    return None if topics_of_node.isdisjoint(within) else _THROUGH
 
 
 def _all(topics: Iterator[frozenset[object]]) -> frozenset[object]:

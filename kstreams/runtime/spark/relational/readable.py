@@ -1,4 +1,4 @@
-"""Reasons why Spark cannot read the input of an operator's functions or write their output; None if it can."""
+"""The reasons why Spark cannot read the input of an operator's functions or write their output; None if it can."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kstreams.serdes.json_columns import JsonColumns
 
 
 def unknown_type(kind: TypeOf, side: str) -> str | None:
-    """Return the reason why bytes of a side cannot be converted to objects or back."""
+    """Return the reason why keys or values cannot be converted between bytes and objects."""
     if kind.kind is None:
         return f"the type of its {side} is not known"
     try:
@@ -59,7 +59,7 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
 
 
 def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
-    """Return the reason why bytes of the sides of a join cannot become objects, or its results bytes."""
+    """Return the reason why the inputs of a join cannot be decoded, or its results cannot be encoded."""
     left, right = side_types(node, typed.of_parent(node, 0), typed.of_parent(node, 1))
     return (
         unknown_type(left.key, "key")

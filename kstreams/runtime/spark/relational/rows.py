@@ -13,75 +13,71 @@ from kstreams.runtime.spark.exchange.reports import one_dropped
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import PathPlan
-from kstreams.runtime.spark.relational.states_in_query import parting
+from kstreams.runtime.spark.relational.states_in_query import branching_node
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
 
 Read = Callable[[list[str]], DataFrame]
 """Returns the records of some topics, in the columns of `OUT_SCHEMA` without the origin."""
 
-ReadWhole = Callable[[str], DataFrame]
+ReadAll = Callable[[str], DataFrame]
 """Returns all records that the topic of a global table holds when a plan runs."""
 
-Keep = Callable[[DataFrame], DataFrame]
+Persist = Callable[[DataFrame], DataFrame]
+"""Persists a frame that is read several times."""
 
-_PARTED = "?"
-"""The topic of rows that several branches of the query still process."""
+_BEFORE_BRANCHES = "?"
+"""The topic of rows that the branches of the query still have to process."""
 
 
-def relational_rows(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
+def relational_rows(plan: PathPlan, number: int, source: Read, all_records: ReadAll, program: Program) -> DataFrame:
     """Return the rows that a relational sub-topology writes, as `OUT_SCHEMA`.
 
-    The partition is still the one that each row came from.
+    The column `partition` has the partition that each row was read from.
     """
-    return _united(_lowering(plan, number, source, whole, program).run(plan.nodes[number]))
+    return _united(_lowering(plan, number, source, all_records, program).run(plan.nodes[number]))
 
 
-def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
+def rows_of_query(plan: PathPlan, number: int, source: Read, all_records: ReadAll, program: Program) -> DataFrame:
     """Return the rows of a stateful query; a query that branches ends at the node before its branches.
 
-    `rows_behind` continues after this node, batch by batch, so that there is only one copy of the state.
+    `rows_of_branches` continues after this node, batch by batch, so that there is only one copy of the state.
     """
-    facts = plan.facts
+    typed = plan.typed
     nodes = plan.nodes[number]
-    part = parting(nodes, facts)
-    if part is None:
-        return relational_rows(plan, number, source, whole, program)
-    behind = set(facts.graph.downstream(part)) - {part}
-    build = _lowering(plan, number, source, whole, program)
-    build.run([node for node in nodes if node not in behind])
-    build.end_at(part, _PARTED)
+    last = branching_node(nodes, typed)
+    if last is None:
+        return relational_rows(plan, number, source, all_records, program)
+    branches = set(typed.graph.downstream(last)) - {last}
+    build = _lowering(plan, number, source, all_records, program)
+    build.run([node for node in nodes if node not in branches])
+    build.end_at(last, _BEFORE_BRANCHES)
     return _united(build.outputs)
 
 
-def rows_behind(
-    plan: PathPlan, number: int, batch: DataFrame, whole: ReadWhole, program: Program, keep: Keep
+def rows_of_branches(
+    plan: PathPlan, number: int, batch: DataFrame, all_records: ReadAll, program: Program, persist: Persist
 ) -> DataFrame:
-    """Return the rows that a query writes, from a batch of `rows_of_query`.
-
-    Parameters
-    ----------
-    keep : callable
-        Called with a frame that is read several times.
-    """
-    facts = plan.facts
+    """Return the rows that a query writes, from a batch of `rows_of_query`."""
+    typed = plan.typed
     nodes = plan.nodes[number]
-    part = parting(nodes, facts)
-    if part is None:
+    last = branching_node(nodes, typed)
+    if last is None:
         return batch
-    behind = set(facts.graph.downstream(part)) - {part}
-    batch = keep(batch)
-    build = _lowering(plan, number, lambda topics: batch, whole, program)
-    build.begin_at(part, batch.where(F.col("topic") == _PARTED))
-    return _united(build.run([node for node in nodes if node in behind])).union(batch.where(F.col("topic") != _PARTED))
+    branches = set(typed.graph.downstream(last)) - {last}
+    batch = persist(batch)
+    build = _lowering(plan, number, lambda topics: batch, all_records, program)
+    build.begin_at(last, batch.where(F.col("topic") == _BEFORE_BRANCHES))
+    rows = _united(build.run([node for node in nodes if node in branches]))
+    return rows.union(batch.where(F.col("topic") != _BEFORE_BRANCHES))
 
 
-def _lowering(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> RelationalLowering:
+def _lowering(plan: PathPlan, number: int, source: Read, all_records: ReadAll, program: Program) -> RelationalLowering:
     return RelationalLowering(
-        plan.facts,
+        plan.typed,
         lambda topics: source(topics).withColumn("origin", origin_column(number, topics)),
         {**program.topic_names, **program.feeds},
         [topic for member in sorted(plan.members(number)) for topic in program.inputs[member]],
-        whole,
+        all_records,
     )
 
 
@@ -92,9 +88,9 @@ def _united(outputs: Sequence[Output]) -> DataFrame:
 def _rows(output: Output) -> DataFrame:
     topic = F.lit(output.topic)
     value = F.col("value")
-    if output.drops is not None:
+    if output.key_filter is not None:
         has_key = F.col("key").isNotNull()
-        report = bytearray(one_dropped(output.drops, "null key"))
+        report = bytearray(one_dropped(output.key_filter, "null key"))
         topic = F.when(has_key, topic).otherwise(CONTROL_TOPIC)
         value = F.when(has_key, value).otherwise(F.lit(report))
     return output.frame.rows.select(

@@ -1,4 +1,4 @@
-"""`WindowedSteps`: queries of relational sub-topologies for which Spark keeps state."""
+"""The queries of relational sub-topologies for which Spark keeps state: their streams, and `WindowedSteps`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from kstreams.runtime.spark.io.source import read_stream, rows_until_now, share_
 from kstreams.runtime.spark.program import Program, source_partitions
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
-from kstreams.runtime.spark.relational.rows import rows_behind, rows_of_query
+from kstreams.runtime.spark.relational.rows import rows_of_branches, rows_of_query
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query
-from kstreams.runtime.spark.relational.windowed_query import (
-    follows_time,
-    waits_for_the_end,
-)
+from kstreams.runtime.spark.relational.windowed_query import follows_time, waits_for_the_end
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_input import StepInput
@@ -34,7 +31,7 @@ OutputMode = Literal["append", "update"]
 
 
 class WindowedSteps:
-    """The `StepExecutor` of such a query: Spark has computed the rows before the step begins.
+    """The `StepExecutor` of a stateful query, whose rows Spark computes before the step begins.
 
     Parameters
     ----------
@@ -50,14 +47,14 @@ class WindowedSteps:
         self._program = program
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
-        """Write the rows of a batch; the end of input is a row itself."""
+        """Write the rows of a batch."""
         input_rows = step_input.required_rows()
         plan = self._plan
         number = self._number
         program = self._program
         home = HomePlace.of(program.config)
-        whole = partial(rows_until_now, input_rows.sparkSession, home)
-        rows = rows_behind(plan, number, input_rows, whole, program, step_input.persisted)
+        all_records = partial(rows_until_now, input_rows.sparkSession, home)
+        rows = rows_of_branches(plan, number, input_rows, all_records, program, step_input.persisted)
         written = written_rows(rows, plan, number, program, step_input.output)
         if program.delta:
             written = step_input.persisted(written)
@@ -93,32 +90,32 @@ def windowed_stream(
         True to close all windows after the last row. Windows whose updates are emitted need not close.
     """
     windowed = [node for node in plan.nodes[number] if follows_time(node)]
-    facts = plan.facts
-    together = sorted({source.topic for source in source_partitions(program, plan.members(number))})
+    typed = plan.typed
+    all_topics = sorted({source.topic for source in source_partitions(program, plan.members(number))})
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
         return read_stream(
             session,
             HomePlace.of(program.config),
             topics,
-            share_of(settings.max_records, topics, together),
+            share_of(settings.max_records, topics, all_topics),
             starts,
-            admissions=[Admission(tuple(topics))],  # one watermark for all topics: they are cut at one time
+            admissions=[Admission(tuple(topics))],  # a batch ends at one time in all topics: they share a watermark
             ends=ends,
             latest_ms=FAR_FUTURE_MS - 1,
             skippable=skippable_topics(program),
         )
 
     def with_times(topics: list[str]) -> DataFrame:
-        rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))
+        rows = read(topics, ends=until_end and any(waits_for_the_end(node, typed) for node in windowed))
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        timed = timed.withWatermark(EVENT_TIME, f"{delay_of_query(windowed, facts)} milliseconds")
-        # The watermark has seen the row that ends the input: no operator sees it.
+        timed = timed.withWatermark(EVENT_TIME, f"{delay_of_query(windowed, typed)} milliseconds")
+        # The row that ends the input has moved the watermark; operators must not process it.
         return timed.where(F.col(EVENT_TIME) < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
 
-    whole = partial(rows_until_now, session, HomePlace.of(program.config))
+    all_records = partial(rows_until_now, session, HomePlace.of(program.config))
     if windowed:
-        return rows_of_query(plan, number, with_times, whole, program)
-    # All in one stream: a step takes what lies before one time from every topic.
-    rows = read(together, ends=False)
-    return rows_of_query(plan, number, lambda topics: rows.where(F.col("topic").isin(topics)), whole, program)
+        return rows_of_query(plan, number, with_times, all_records, program)
+    # One stream reads all topics, so that a batch ends at one time in each of them.
+    rows = read(all_topics, ends=False)
+    return rows_of_query(plan, number, lambda topics: rows.where(F.col("topic").isin(topics)), all_records, program)

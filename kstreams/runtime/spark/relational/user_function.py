@@ -39,12 +39,12 @@ def partition_of_origin() -> Column:
     return F.col("origin") % _PARTITIONS
 
 
-PLACE = ("origin", "offset")
-"""The columns after the arguments, which locate a row: partition and offset."""
+RECORD_ID = ("origin", "offset")
+"""The columns after the arguments: the partition and the offset of the record."""
 
 
 class TypedColumn(NamedTuple):
-    """The replacement of a serde for a column that is typed already."""
+    """The decoder of a column that is already typed, in place of its serde."""
 
     serde: Serde
 
@@ -54,7 +54,7 @@ class TypedColumn(NamedTuple):
         return values
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the value of bytes, if there is no column."""
+        """Deserialize a single value, which is not typed."""
         return self.serde.deserialize(data)
 
 
@@ -65,9 +65,9 @@ class UserFunction(NamedTuple):
     ----------
     function : callable
     name, declared_at : str
-        Of the operator.
+        The name of the operator, and the line of the program that declares it.
     reads : tuple of Serde or TypedColumn
-        One for each argument.
+        The decoder of each argument.
     topics : tuple of str
         The topics that rows may come from.
     """
@@ -79,7 +79,7 @@ class UserFunction(NamedTuple):
     topics: tuple[str, ...]
 
     def results(self, *columns: pa.Array) -> list[Any]:
-        """Return the results of the function for all rows. Columns are arguments, decoded by `reads`, then `PLACE`."""
+        """Return the results for all rows. The columns are the arguments, which `reads` decodes, then `RECORD_ID`."""
         *arguments, origins, offsets = columns
         decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
         values: list[Any] = []
@@ -94,28 +94,27 @@ class UserFunction(NamedTuple):
             raise self._failed(error, origins[len(values)].as_py(), offsets[len(values)].as_py()) from error
         return values
 
-    def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: object) -> object:
-        """Return the result for serialized arguments, and further plain arguments; `place` is as in `PLACE`."""
+    def of_record(self, record_id: tuple[int, int], serialized: tuple[bytes | None, ...], *arguments: object) -> object:
+        """Return the result for one record: `serialized` are the arguments that `reads` decodes, the others follow."""
         decoded = [
-            None if raw is None else serde.deserialize(raw) for serde, raw in zip(self.reads, arguments, strict=True)
+            None if raw is None else serde.deserialize(raw) for serde, raw in zip(self.reads, serialized, strict=True)
         ]
         try:
-            return self.function(*decoded, *more)
+            return self.function(*decoded, *arguments)
         except KStreamsError:
             raise
         except Exception as error:
-            raise self._failed(error, *place) from error
+            raise self._failed(error, *record_id) from error
 
     def listed(self, gave_text: Callable[[], None] = no_warning) -> UserFunction:
         """Return the variant for a function of any number of results: each list is complete before the next row."""
-
         function = self.function
 
-        def know() -> None:
+        def call_directly() -> None:
             nonlocal function
             function = self.function
 
-        function = first_looked_at(self.function, gave_text, know)
+        function = first_looked_at(self.function, gave_text, call_directly)
         return self._replace(function=lambda *row: list(several(function(*row), "values")))
 
     def paired(self) -> UserFunction:
@@ -129,9 +128,10 @@ class UserFunction(NamedTuple):
         return self._replace(function=lambda *row: list(map(pair_of, several(function(*row), "(key, value) pairs"))))
 
     def _failed(self, error: Exception, origin: int, offset: int) -> ProcessingError:
-        return ProcessingError(self.name, self.declared_at, self._place(origin, offset), error)
+        return ProcessingError(self.name, self.declared_at, self._record(origin, offset), error)
 
-    def _place(self, origin: int, offset: int) -> str:
+    def _record(self, origin: int, offset: int) -> str:
+        """Return the topic, partition and offset of a record as text."""
         number, partition = divmod(origin % (_TOPICS * _PARTITIONS), _PARTITIONS)
         topic = next((topic for topic in self.topics if _code(topic) == number), None)
         return "(no record)" if topic is None else f"{topic}-{partition}@{offset}"

@@ -17,8 +17,9 @@ def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
 def delay_of(node: Node, typed: TypedGraph) -> int:
     """Return the delay of the watermark of a node in milliseconds.
 
-    A window is final when the greatest time seen is its end and the grace: the grace is the delay. Where Python takes
-    record by record, what is older than the watermark belongs to closed windows only, or would begin a closed session.
+    Spark closes a window when the watermark reaches its end, so the delay of Spark's own aggregation is the grace. If
+    Python processes record by record, the delay is longer: Spark drops records before the watermark, and these must
+    belong to closed windows only.
     """
     if isinstance(node, g.Deduplicate):
         return node.supplier.retention_ms
@@ -46,7 +47,7 @@ def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
 
 
 def by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    """Return True if Spark's own aggregation can be used: no Python function, and no updates of sessions."""
+    """Return True if Spark's own aggregation is used: for expressions, except for updates of sessions."""
     is_expression = isinstance(node.aggregation, g.Count | g.Expressions)
     return is_expression and (not isinstance(node.windows, SessionWindows) or is_final(node, typed))
 

@@ -135,9 +135,9 @@ class SubTopologyChain:
         )
         within = handed_over or [control_blocks(self._session, 1, 1).limit(0)]
         united = _united([*external, as_rows(_united(within))])
-        whole = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
+        all_records = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
         rows = relational_rows(
-            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), whole, self._program
+            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), all_records, self._program
         )
         return written_rows(rows, self._plan, number, self._program, step_input.output)
 

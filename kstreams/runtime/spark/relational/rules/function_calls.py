@@ -1,4 +1,4 @@
-"""`FunctionCall`: a Python function on rows; its arguments and results are typed if Spark has the codec."""
+"""`FunctionCall`: a Python function on rows; its arguments and results are typed if Catalyst can convert them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, in_cata
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.user_function import PLACE, TypedColumn, UserFunction
+from kstreams.runtime.spark.relational.user_function import RECORD_ID, TypedColumn, UserFunction
 from kstreams.serdes import Serde
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Argument(NamedTuple):
 
 
 class FunctionCall(NamedTuple):
-    """A Python function of the user and its columns: the arguments, then the origin of the row."""
+    """A Python function of the user and its columns: the arguments, then the columns that identify the record."""
 
     function: UserFunction
     columns: tuple[Column, ...]
@@ -53,11 +53,11 @@ class FunctionCall(NamedTuple):
         function: Any,
         arguments: Iterable[Argument],
         build: RelationalLowering,
-        place: Iterable[str] = PLACE,
+        record_id: Iterable[str] = RECORD_ID,
     ) -> FunctionCall:
         """Create the call of a function that the user passed to a node."""
         columns, reads = zip(*arguments, strict=True)
-        return cls(build.function(node, function, reads), (*columns, *map(F.col, place)))
+        return cls(build.function(node, function, reads), (*columns, *map(F.col, record_id)))
 
     @classmethod
     def on_rows(
@@ -94,4 +94,4 @@ def _typed(function: UserFunction, serde: Serde, *columns: pa.Array) -> pa.Array
     if set(map(type, results)) <= {serde.type, NoneType}:
         with suppress(pa.ArrowException, OverflowError, UnicodeError):
             return pa.array(results, serde.arrow_type)
-    return serde.decode_column(serde.encode_rows(results))  # as the serde takes it, or says that it does not
+    return serde.decode_column(serde.encode_rows(results))  # the serde converts other types, or refuses them

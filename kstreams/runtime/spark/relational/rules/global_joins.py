@@ -1,4 +1,4 @@
-"""Joins of a stream with a global table: the rows of the table when a step runs are broadcast."""
+"""Joins of a stream with a global table: Spark broadcasts the rows that the table has when a step runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Frame:
     """Join each record with the row of the key that its selector returns."""
     stream = build.parent(node)
-    of_table = build.input_types(node, 1)
+    table_types = build.input_types(node, 1)
     source = build.graph[node.parents[1]]
     assert isinstance(source, g.GlobalTableSource)
     stream, selected = _selected(node, build, stream)
@@ -34,16 +34,16 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
     selected_rows = replace(stream, rows=stream.rows.withColumn("_selected", selected)).where(
         F.col("value").isNotNull() & has_match
     )
-    table = build.rows_of(source).select(F.col("key").alias("_selected"), F.col("value").alias("_found"))
+    table = build.rows_of(source).select(F.col("key").alias("_selected"), F.col("value").alias("_table_value"))
     pairs = selected_rows.rows.join(F.broadcast(table), "_selected", "left" if node.left_outer else "inner")
-    table_value = Argument.of(serde_of(of_table.value.kind), F.col("_found"))
+    table_value = Argument.of(serde_of(table_types.value.kind), F.col("_table_value"))
     values = Argument.of_side(stream, "key"), Argument.of_side(stream, "value"), table_value
     joined = with_joined(replace(selected_rows, rows=pairs), node, values, build)
-    return replace(joined, rows=joined.rows.drop("_selected", "_found"))
+    return replace(joined, rows=joined.rows.drop("_selected", "_table_value"))
 
 
 def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame) -> tuple[Frame, Column]:
-    """Return the serialized key of the table for each record."""
+    """Return the rows, and the column of the serialized keys of the table that the selector returns."""
     serde = serde_of(build.input_types(node, 1).key.kind)
     selector = node.key_selector
     if not isinstance(selector, Expr):
@@ -63,7 +63,7 @@ def check_global_table_join(node: g.GlobalTableJoin, typed: TypedGraph) -> str |
     )
 
 
-BROADCAST = "the table is read with each step, whole, to the end of its topic, not as records come"
+BROADCAST = "each step reads the whole table to the end of its topic, not as records arrive"
 
 FORMS: dict[type[g.Node], SparkForm] = dict.fromkeys(
     (g.GlobalTableJoin, g.LeftGlobalTableJoin),

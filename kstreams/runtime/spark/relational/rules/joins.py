@@ -14,73 +14,76 @@ from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unreadable_join
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.tasks_only import LATE, OUT_OF_ORDER
-from kstreams.runtime.spark.relational.user_function import PLACE
+from kstreams.runtime.spark.relational.user_function import RECORD_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WindowJoin: TypeAlias = g.StreamJoin | g.SelfJoin
-Choose: TypeAlias = "Callable[[str], Column]"
-"""Returns, by name, a column of the side of a pair whose origin the result has."""
+ColumnOfSide: TypeAlias = "Callable[[str], Column]"
+"""Returns, by name, a column of the side whose origin the joined row has."""
 
 SIDES = ("left", "right")
 COLUMNS = ("key", "value", "headers", "origin", "offset", EVENT_TIME)
-_PLACE = ("origin", "_offset")
+_RECORD_ID = ("origin", "_offset")
 
 
 def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
     """Return the inner join of two streams; both sides need a key and a value."""
     is_complete = F.col("key").isNotNull() & F.col("value").isNotNull()
-    frames = (build.parent(node, at) for at in range(len(SIDES)))
-    whole = (replace(frame, rows=frame.rows.where(is_complete)) for frame in frames)
-    left, right = map(_named, whole, SIDES)
-    return _joined(left.join(right, _same("key") & _within(node)), _left, node, build)
+    frames = (build.parent(node, index) for index in range(len(SIDES)))
+    complete = (replace(frame, rows=frame.rows.where(is_complete)) for frame in frames)
+    left, right = map(_prefixed, complete, SIDES)
+    return _joined(left.join(right, _equal("key") & _within(node)), _left, node, build)
 
 
 def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Frame:
     """Return the left or full outer join. Spark emits unmatched rows when the watermark has passed their window."""
-    frames = [build.parent(node, at).where(F.col("value").isNotNull()) for at in range(len(SIDES))]
+    frames = [build.parent(node, index).where(F.col("value").isNotNull()) for index in range(len(SIDES))]
     if not node.right_outer:
-        left = _named(frames[0], "left")
-        right = _named(frames[1].where(F.col("key").isNotNull()), "right")
-        # Never null, or Spark would filter the rows by itself, before its watermark has seen them.
+        left = _prefixed(frames[0], "left")
+        right = _prefixed(frames[1].where(F.col("key").isNotNull()), "right")
+        # Spark filters rows by a nullable join key before its watermark has seen them, so this key is never null.
         right = right.withColumn("right_key", F.coalesce("right_key", F.lit(b"")))
-        return _joined(left.join(right, _same("key") & _within(node), "left_outer"), _left, node, build)
-    left, right = (_placed(_named(frame, side), side) for frame, side in zip(frames, SIDES, strict=True))
-    return _joined(left.join(right, _same("place") & _within(node), "full_outer"), _either, node, build)
+        return _joined(left.join(right, _equal("key") & _within(node), "left_outer"), _left, node, build)
+    left, right = (_with_join_key(_prefixed(frame, side), side) for frame, side in zip(frames, SIDES, strict=True))
+    return _joined(left.join(right, _equal("join_key") & _within(node), "full_outer"), _either, node, build)
 
 
 def with_joined(
-    frame: Frame, node: Any, values: Sequence[Argument], build: RelationalLowering, place: Sequence[str] = PLACE
+    frame: Frame, node: Any, values: Sequence[Argument], build: RelationalLowering, record_id: Sequence[str] = RECORD_ID
 ) -> Frame:
     """Return the rows with the joiner's result of key, left and right value."""
     joiner, with_key = build.joiner(node)
-    call = FunctionCall.of(node, joiner, values if with_key else values[1:], build, place)
+    call = FunctionCall.of(node, joiner, values if with_key else values[1:], build, record_id)
     return with_result(frame, "value", build.serde(node, "value"), call)
 
 
-def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: RelationalLowering) -> Frame:
-    left = build.parent(node, 0)
-    right = build.parent(node, 1)
-    frame = Frame(_rows(pairs, chosen), left.key, build.serde(node, "value"))
-    read = [Argument(F.col(f"{side}_value"), _value(of).reads) for side, of in zip(SIDES, (left, right), strict=True)]
-    joined = with_joined(frame, node, [Argument.of_side(frame, "key"), *read], build, _PLACE)
+def _joined(pairs: DataFrame, of_origin: ColumnOfSide, node: WindowJoin, build: RelationalLowering) -> Frame:
+    parents = build.parent(node, 0), build.parent(node, 1)
+    frame = Frame(_rows(pairs, of_origin), parents[0].key, build.serde(node, "value"))
+    values = [
+        Argument(F.col(f"{side}_value"), _value(parent).reads) for side, parent in zip(SIDES, parents, strict=True)
+    ]
+    joined = with_joined(frame, node, [Argument.of_side(frame, "key"), *values], build, _RECORD_ID)
     return replace(joined, rows=joined.rows.drop("_offset", "left_value", "right_value"))
 
 
-def _placed(rows: DataFrame, side: str) -> DataFrame:
+def _with_join_key(rows: DataFrame, side: str) -> DataFrame:
     """Return the rows of a side with a join key in which a null key equals no other key."""
     key = F.col(f"{side}_key")
-    return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
+    only_this_side = F.when(key.isNull(), side).alias("only_this_side")
+    return rows.withColumn(f"{side}_join_key", F.struct(key.alias("key"), only_this_side))
 
 
-def _named(frame: Frame, side: str) -> DataFrame:
+def _prefixed(frame: Frame, side: str) -> DataFrame:
+    """Return the columns of a side, with the side as the prefix of their names."""
     columns = {name: F.col(name) for name in COLUMNS} | {"value": _value(frame).column}
     return frame.rows.select(*(column.alias(f"{side}_{name}") for name, column in columns.items()))
 
 
 def _value(frame: Frame) -> Argument:
-    """Return the values as the joiner reads them. Typed values are typed in the state too, and decoded only once."""
+    """Return the values as the joiner reads them. Spark's state holds typed values as they are decoded here, once."""
     return Argument.of_side(frame, "value")
 
 
@@ -93,31 +96,31 @@ def _either(name: str) -> Column:
     return F.coalesce(f"left_{name}", f"right_{name}")
 
 
-def _same(name: str) -> Column:
+def _equal(name: str) -> Column:
     return F.col(f"left_{name}") == F.col(f"right_{name}")
 
 
 def _within(node: WindowJoin) -> Column:
     """Return the condition that the right row is at most `before` earlier or `after` later than the left row."""
-    # Literals: Spark looks for them to know how long rows wait.
+    # Spark derives from these literals how long rows wait for a match.
     before, after = (F.expr(f"INTERVAL {ms} MILLISECONDS") for ms in (node.windows.before_ms, node.windows.after_ms))
     left = F.col(f"left_{EVENT_TIME}")
     right = F.col(f"right_{EVENT_TIME}")
     return (right >= left - before) & (right <= left + after)
 
 
-def _rows(pairs: DataFrame, chosen: Choose) -> DataFrame:
-    """Return the columns of a joined stream, but for the value, which the joiner computes from both values."""
+def _rows(pairs: DataFrame, of_origin: ColumnOfSide) -> DataFrame:
+    """Return the columns of a joined stream, except for the value, which the joiner computes from both values."""
     left_time, right_time = (F.unix_millis(F.col(f"{side}_{EVENT_TIME}")) for side in SIDES)
-    later = right_time.isNull() | (left_time >= right_time)
+    left_is_later = right_time.isNull() | (left_time >= right_time)
     return pairs.select(
-        chosen("origin").alias("origin"),
+        of_origin("origin").alias("origin"),
         F.greatest("left_offset", "right_offset").alias("offset"),
         F.greatest(left_time, right_time).alias("timestamp"),
-        chosen("key").alias("key"),
-        F.when(later, F.col("left_headers")).otherwise(F.col("right_headers")).alias("headers"),
+        of_origin("key").alias("key"),
+        F.when(left_is_later, F.col("left_headers")).otherwise(F.col("right_headers")).alias("headers"),
         F.lit("?").alias("topic"),
-        chosen("offset").alias("_offset"),
+        of_origin("offset").alias("_offset"),
         "left_value",
         "right_value",
     )
@@ -132,10 +135,11 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.OuterStreamJoin: SparkForm(
         check=unreadable_join,
         lower=outer_stream_join,
-        difference=f"{JOINED}; a record that waits for a partner does so until its grace is over, even if it came late "
-        "or the other topic is idle, and has its own headers",
+        difference=f"{JOINED}; an unmatched record waits until its grace is over, even if it was late or the other "
+        "topic is idle, and has its own headers",
         task_difference=OUT_OF_ORDER,
     ),
     g.SelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),
-    g.OuterSelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),  # each meets itself
+    # Each record matches itself, so the inner join suffices.
+    g.OuterSelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),
 }

@@ -8,7 +8,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
+from kstreams.runtime.spark.relational.keyed_state import NO_STATE, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
@@ -33,34 +33,47 @@ def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Fram
 class _Aggregate(KeyedState):
     """The state of an aggregation: the aggregate of a key, None at first."""
 
-    def __init__(self, aggregation: RecordAggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
+    def __init__(self, aggregation: RecordAggregation, key: bytes, saved: SavedState, latest_ms: int) -> None:
         self._aggregation = aggregation
-        self._latest = saved.timestamp
-        self._value = None if saved.state is None else aggregation.restored(saved.state)
+        self._latest_of_key_ms = saved.timestamp
+        self._value = None if saved.state is None else aggregation.deserialized(saved.state)
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
         aggregation = self._aggregation
-        latest = max(self._latest, record.timestamp)
+        latest_ms = max(self._latest_of_key_ms, record.timestamp)
         new = aggregation.aggregated(record, aggregation.initial() if self._value is None else self._value)
         self._value = new
-        self._latest = UNKNOWN.timestamp if new is None else latest
-        return [record._replace(value=aggregation.shown(new), timestamp=latest)]
+        self._latest_of_key_ms = NO_STATE.timestamp if new is None else latest_ms
+        return [record._replace(value=aggregation.serialized_result(new), timestamp=latest_ms)]
 
     def saved_state(self) -> SavedState:
-        return UNKNOWN if self._value is None else SavedState(self._aggregation.serialized(self._value), self._latest)
+        if self._value is None:
+            return NO_STATE
+        return SavedState(self._aggregation.serialized(self._value), self._latest_of_key_ms)
 
 
 class _Lookup(NamedTuple):
-    """A join with a table: the joiner, True if it takes the key, and True if rows without a partner are emitted."""
+    """A join with a table.
+
+    Parameters
+    ----------
+    joiner : UserFunction
+    with_key : bool
+        True if the joiner takes the key.
+    left_outer : bool
+        True if records without a row in the table are emitted.
+    result : Serde
+        The serde of joined values.
+    """
 
     joiner: UserFunction
     with_key: bool
-    left: bool
+    left_outer: bool
     result: Serde
 
 
 def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:
-    """Store the rows of the table by key, and join each record of the stream with the present row of its key."""
+    """Store the rows of the table by key, and join each record of the stream with the current row of its key."""
     stream = build.parent(node, 0)
     table = build.parent(node, 1)
     result = build.serde(node, "value")
@@ -75,7 +88,7 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
 class _Row(KeyedState):
     """The state of a join: the row of the table for a key."""
 
-    def __init__(self, lookup: _Lookup, key: bytes | None, saved: SavedState, seen_ms: int) -> None:
+    def __init__(self, lookup: _Lookup, key: bytes | None, saved: SavedState, latest_ms: int) -> None:
         self._lookup = lookup
         self._saved = saved
 
@@ -85,7 +98,7 @@ class _Row(KeyedState):
         if record.side == TABLE:
             self._saved = SavedState(record.value, record.timestamp)
             return []
-        if row is None and not lookup.left:
+        if row is None and not lookup.left_outer:
             return []
         key = (record.key,) if lookup.with_key else ()
         joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, row))
@@ -109,12 +122,12 @@ def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str |
     if node.grace_ms is not None:
         return "it waits for versions of the table"
     if not isinstance(typed.graph[node.parents[1]], (*ROWS_OF_RECORDS, *VIEWS)):
-        return "it looks into a table that is computed"
+        return "it joins with a table that is computed"
     return unreadable_join(node, typed)
 
 
 AS_RECORDS = f"every record gives an update, as without the record cache; {UNCOUNTED}"
-ROW_FIRST = f"of a record and a row of the table at one time, the row goes first; {UNCOUNTED}"
+ROW_FIRST = f"a row of the table is processed before a record of the same time; {UNCOUNTED}"
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.StreamAggregate: SparkForm(check=check_aggregate, lower=stream_aggregate, difference=AS_RECORDS),

@@ -1,4 +1,4 @@
-"""`RecordAggregation`: an aggregator that takes one record at a time, with the serdes of its aggregates."""
+"""`RecordAggregation`: an aggregator that processes record by record, with the serdes of its aggregates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.serdes import Serde
 
 
 class RecordAggregation(NamedTuple):
-    """An aggregator; `step` is its function, and `result` the serde of its output."""
+    """An aggregator; `step` is the function that adds a record, and `result` is the serde of results."""
 
     lowered: Lowered
     step: UserFunction
@@ -21,7 +21,7 @@ class RecordAggregation(NamedTuple):
 
     @classmethod
     def of(cls, node: g.StreamAggregate | g.WindowedAggregate, build: RelationalLowering) -> RecordAggregation:
-        """Return the aggregator of a node."""
+        """Create the aggregation of a node."""
         frame = build.parent(node)
         lowered = lower(node, build)
         step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
@@ -36,8 +36,8 @@ class RecordAggregation(NamedTuple):
         time = (record.timestamp,) if self.lowered.aggregator.timed else ()
         return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
 
-    def shown(self, aggregate: object) -> bytes | None:
-        """Serialize an aggregate for the output."""
+    def serialized_result(self, aggregate: object) -> bytes | None:
+        """Serialize the result of an aggregate for the output."""
         if aggregate is None:
             return None
         result = self.lowered.aggregator.result
@@ -47,6 +47,6 @@ class RecordAggregation(NamedTuple):
         """Serialize an aggregate for the next step."""
         return self.lowered.state.serialize(aggregate)
 
-    def restored(self, saved: bytes) -> object:
-        """Deserialize an aggregate of the step before."""
+    def deserialized(self, saved: bytes) -> object:
+        """Deserialize an aggregate of an earlier step."""
         return self.lowered.state.deserialize(saved)

@@ -126,13 +126,13 @@ def condition(
 
 
 def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
-    """Serialize the rows with the serde of the sink, which may differ from the serde of its parent."""
+    """Return the rows, serialized with the serdes of the sink, which may differ from those of its parent."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
     if key != frame.key:
-        frame = frame.with_key(arrow_call("binary", _again, (frame.key, key), F.col("key")), key)
+        frame = frame.with_key(arrow_call("binary", _recoded, (frame.key, key), F.col("key")), key)
     if value != frame.value:
-        frame = frame.with_value(arrow_call("binary", _again, (frame.value, value), F.col("value")), value)
+        frame = frame.with_value(arrow_call("binary", _recoded, (frame.value, value), F.col("value")), value)
     return frame
 
 
@@ -151,9 +151,6 @@ def _with_pairs(
     return replace(frame, rows=rows).with_key(F.col("_pair.key"), key).with_value(F.col("_pair.value"), value)
 
 
-# What the UDFs do with whole Arrow arrays.
-
-
 def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
     return pa.array([bool(holds) for holds in function.results(*columns)], pa.bool_())
 
@@ -164,34 +161,35 @@ def _map_pairs(function: UserFunction, serdes: tuple[Serde, Serde], *columns: pa
 
 def _flat_pairs(function: UserFunction, serdes: tuple[Serde, Serde], *columns: pa.Array) -> pa.Array:
     lists = function.paired_lists().results(*columns)
-    return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
+    return pa.ListArray.from_arrays(_list_offsets(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
 def _flat_values(function: UserFunction, serde: Serde, gave_text: Callable[[], None], *columns: pa.Array) -> pa.Array:
     lists = function.listed(gave_text).results(*columns)
-    return pa.ListArray.from_arrays(_ends(lists), serde.encode_rows([value for values in lists for value in values]))
+    values = serde.encode_rows([value for values in lists for value in values])
+    return pa.ListArray.from_arrays(_list_offsets(lists), values)
 
 
 def _struct(pairs: list[Any], serdes: tuple[Serde, Serde]) -> pa.Array:
     columns = zip(*pairs, strict=True) if pairs else ((), ())
-    encoded_ = [serde.encode_rows(list(column)) for serde, column in zip(serdes, columns, strict=True)]
-    return pa.StructArray.from_arrays(encoded_, ["key", "value"])
+    encoded = [serde.encode_rows(list(column)) for serde, column in zip(serdes, columns, strict=True)]
+    return pa.StructArray.from_arrays(encoded, ["key", "value"])
 
 
-def _ends(lists: list[list[Any]]) -> pa.Array:
-    ends = [0]
+def _list_offsets(lists: list[list[Any]]) -> pa.Array:
+    offsets = [0]
     for items in lists:
-        ends.append(ends[-1] + len(items))
-    return pa.array(ends, pa.int32())
+        offsets.append(offsets[-1] + len(items))
+    return pa.array(offsets, pa.int32())
 
 
-def _again(old: Serde, new: Serde, column: pa.Array) -> pa.Array:
+def _recoded(old: Serde, new: Serde, column: pa.Array) -> pa.Array:
     return new.encode_rows(old.decode_rows(column))
 
 
 def check_source(node: g.StreamSource, typed: TypedGraph) -> str | None:
     if node.pattern is not None:
-        return "topics that match a pattern are found by the task path"
+        return "only tasks read the topics that match a pattern"
     if node.consumed.timestamp_extractor is not None:
         return "its timestamp extractor takes records one after the other"
     return unknown_type(typed.types[node.name].key, "key") or unknown_type(typed.types[node.name].value, "value")

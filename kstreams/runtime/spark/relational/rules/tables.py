@@ -1,4 +1,4 @@
-"""Tables as upserts, without a store: a row is the new value of its key, and a row without a value deletes the key."""
+"""Tables as streams of upserts, without a store: a row has the new value of its key, or no value to delete the key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to_table(node: g.ToTable, build: RelationalLowering) -> Frame:
 
 def table_filter(node: g.TableFilter, build: RelationalLowering) -> Frame:
     """Delete the rows that the filter drops."""
-    predicate = node.predicate if isinstance(node.predicate, Expr) else _of_rows(node.predicate)
+    predicate = node.predicate if isinstance(node.predicate, Expr) else _unless_deleted(node.predicate)
     frame, holds = condition(predicate, build.parent(node), node, build)
     return frame.with_value(F.when(~holds if node.negate else holds, F.col("value")), frame.value)
 
@@ -43,22 +43,21 @@ def table_map_values(node: g.TableMapValues, build: RelationalLowering) -> Frame
     serde = build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)}, where=F.col("value").isNotNull())
-    return with_result(
-        frame, "value", serde, FunctionCall.on_rows(node, _of_rows(node.function), frame, node.with_key, build)
-    )
+    call = FunctionCall.on_rows(node, _unless_deleted(node.function), frame, node.with_key, build)
+    return with_result(frame, "value", serde, call)
 
 
 def _keyed(frame: Frame) -> Frame:
     return frame.where(F.col("key").isNotNull())
 
 
-def _of_rows(function: Callable[..., Any]) -> Callable[..., object]:
+def _unless_deleted(function: Callable[..., Any]) -> Callable[..., object]:
     """Return a function of the user that is not called for rows without a value."""
 
-    def of_row(*arguments: object) -> object:
+    def call(*arguments: object) -> object:
         return None if arguments[-1] is None else function(*arguments)
 
-    return of_row
+    return call
 
 
 def check_table_source(node: g.TableSource, typed: TypedGraph) -> str | None:
@@ -87,7 +86,7 @@ def _check_view(node: g.TableFilter | g.TableMapValues, typed: TypedGraph) -> st
     return None if is_known else CHANGE_STREAM
 
 
-TOMBSTONES = "of a table with a store, a row that is left out gives a tombstone, also where none was before"
+TOMBSTONES = "if the table has a store, a row that is filtered out emits a tombstone even if it was never there"
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.TableSource: SparkForm(check=check_table_source, lower=table_source, difference=UNCOUNTED),

@@ -1,4 +1,4 @@
-"""Operators without a form in Spark's columns: why, and what is not exact when they run in tasks."""
+"""Operators that run only in tasks, with the reason, and the differences that several operators have on Spark."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.operator import SparkForm
 
 LATE = (
-    "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
-    "be {done}, and one of a partition that gets its records later may not; what is dropped there is not counted"
+    "the watermark moves between batches and for all partitions together, so a late record may still be {done}, and a "
+    "record of a partition that is behind the others may not; dropped records are not counted"
 )
-"""Of the final results of windows, with `done` for what happens to a record."""
+"""The difference of windows that emit final results; `done` says what happens to a record."""
 
 ORDER = (
-    "what several partitions write is sorted by the records' own times, not by the stream times of tasks, so that "
-    "other records may be late behind it"
+    "records that several partitions write to one partition are sorted by their own times, not by the stream times of "
+    "tasks, so that other records may be late after them"
 )
-"""Of what stands in a repartition topic."""
+"""The difference of repartition topics."""
 
-UNCOUNTED = "records that have no key, or of which a function needs a value that is not there, are dropped uncounted"
-"""Of operators that have no use for them."""
+UNCOUNTED = "records without a key, or without a value that a function needs, are dropped and not counted"
+"""The difference of operators that cannot process such records."""
 
 CHANGE_STREAM = "a change stream with tombstones has no form in Spark"
 
-OUT_OF_ORDER = "beside a repartition topic, a record out of order may come after later ones of the other topic"
-"""In tasks: a step takes all topics up to one time, but a repartitioned record may be older than that."""
+OUT_OF_ORDER = "next to a repartition topic, a record out of order may come after later records of the other topic"
+"""The difference in tasks: a step takes all topics up to one time, but a repartitioned record may be older."""
 
-
-LIVES = "wall-clock punctuators fire with the steps, and a processor's attributes live for one step"
-LOADED = "it is read to the end of its topic before each step, not as records come"
-ROWS_WITHIN = f"{OUT_OF_ORDER}: results in between may differ, not the last"
+ATTRIBUTES = "wall-clock punctuators fire with the steps, and a processor's attributes live for one step"
+LOADED = "it is read to the end of its topic before each step, not as records arrive"
+INTERMEDIATE = f"{OUT_OF_ORDER}: intermediate results may differ, final results do not"
 
 EFFECT = SparkForm(reason="its function is called for its effect")
 HEADERS = SparkForm(reason="headers are changed by tasks")
-RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=LIVES)
-UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=LIVES)
+RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=ATTRIBUTES)
+UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=ATTRIBUTES)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
 ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
@@ -56,7 +55,7 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.TableAggregate: CHANGES,
     g.TableGroupBy: CHANGES,
     g.TableRepartition: CHANGES,
-    TableJoin: SparkForm(reason=CHANGE_STREAM, task_difference=ROWS_WITHIN),
+    TableJoin: SparkForm(reason=CHANGE_STREAM, task_difference=INTERMEDIATE),
     ForeignKeyJoin: CHANGES,
     Cogroup: ONE_STATE,
     WindowedCogroup: ONE_STATE,

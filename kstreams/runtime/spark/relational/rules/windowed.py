@@ -1,8 +1,8 @@
-"""Windowed aggregations by expression: windows and watermark of Spark, append mode for final results, or updates."""
+"""Windowed aggregations of expressions by Spark's windows: in append mode for final results, else in update mode."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.expressions.frame import refusal
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.codecs import SQL_TYPES, bytes_of_int, decoded, encoded
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, encode_int, encoded
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, leaf_column
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
@@ -23,7 +23,7 @@ from kstreams.runtime.spark.relational.rules.keyed import check_aggregate
 from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, LATE
 from kstreams.runtime.spark.relational.rules.windowed_updates import windowed_updates
-from kstreams.runtime.spark.relational.states_in_query import has_state_behind
+from kstreams.runtime.spark.relational.states_in_query import has_state_downstream
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
 from kstreams.serdes import Serde, WindowedSerde
@@ -43,7 +43,7 @@ _AGGREGATES = {
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    """Aggregate expressions with Spark's aggregation; Python functions and updates of sessions run record by record."""
+    """Aggregate expressions by Spark's own aggregation; functions and updates of sessions run record by record."""
     return _by_expression(node, build) if by_expression(node, build.typed) else windowed_updates(node, build)
 
 
@@ -75,8 +75,8 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
     start = F.unix_millis(F.col("_window.start"))
     form = _FORMS_OF_WINDOWS[type(node.windows)]
     slots = [F.col(f"_slot_{i}") for i in range(len(aggregation.slots))]
-    # A time of Spark's own making, or it would not know how late results can be.
-    timed = [F.window_time("_window").alias(EVENT_TIME)] if has_state_behind(node, build.typed) else []
+    # Spark's own time of a window has the watermark, which a computed column would lack.
+    timed = [F.window_time("_window").alias(EVENT_TIME)] if has_state_downstream(node, build.typed) else []
     rows = grouped.select(
         F.lit(0).cast("bigint").alias("origin"),
         start.alias("offset"),
@@ -114,11 +114,12 @@ class WindowForm(NamedTuple):
     Parameters
     ----------
     span : callable
-        `span(windows)`: the column that Spark groups by.
+        `span(windows)` returns the column of windows, by which Spark groups.
     key : callable
-        `key(start)`: the bytes of the windowed key, of a group that has the columns `key` and `timestamp`, its latest.
+        `key(start)` returns the serialized windowed key of a group, which has the columns `key` and `timestamp`. The
+        latter is the latest time of the window.
     end : callable
-        `end()`: the end of the window, as a time.
+        `end()` returns the end of the window as a time.
     """
 
     span: Callable[[Any], Column]
@@ -132,7 +133,7 @@ def _time_span(windows: TimeWindows) -> Column:
 
 def _time_key(start: Column) -> Column:
     """Serialize a key and the start of its window, as `TimeWindowedSerde` does."""
-    return F.concat(F.col("key"), bytes_of_int(start))
+    return F.concat(F.col("key"), encode_int(start))
 
 
 def _session_span(windows: SessionWindows) -> Column:
@@ -142,18 +143,18 @@ def _session_span(windows: SessionWindows) -> Column:
 
 def _session_key(start: Column) -> Column:
     """Serialize a key, and the end and the start of its session, as `SessionWindowedSerde` does."""
-    return F.concat(F.col("key"), bytes_of_int(F.col("timestamp")), bytes_of_int(start))
+    return F.concat(F.col("key"), encode_int(F.col("timestamp")), encode_int(start))
 
 
 def _result(aggregation: Aggregation, serde: Serde, *slots: pa.Array) -> pa.Array:
     initial = aggregation.initial()
     states = zip(*(slot.to_pylist() for slot in slots), strict=True)
-    filled = (tuple(_of(aggregate, empty) for aggregate, empty in zip(state, initial, strict=True)) for state in states)
-    return serde.encode_rows([aggregation.result(state) for state in filled])
+    return serde.encode_rows([aggregation.result(_filled(state, initial)) for state in states])
 
 
-def _of(slot: object, empty: object) -> Any:
-    return empty if slot is None else slot
+def _filled(state: Iterable[Any], initial: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the aggregates of a window, with the initial value in place of null."""
+    return tuple(empty if value is None else value for value, empty in zip(state, initial, strict=True))
 
 
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
@@ -176,7 +177,7 @@ def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | 
 def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
     parent = typed.graph[node.parents[0]]
     if not isinstance(parent, g.WindowedAggregate) or not is_final(parent, typed):
-        return "what is held back is a change stream"
+        return "it suppresses a change stream"
     return None
 
 
@@ -196,14 +197,14 @@ def _slots(node: g.WindowedAggregate, input_types: Types) -> tuple[Expr, ...]:
 
 
 UPDATES = (
-    "where updates are asked for by expression, each step gives one for every window that it changed, and every record "
-    "those of its session; functions and updates of sessions leave out a record at the epoch itself; results "
-    "of expressions have no headers"
+    "updates of expressions are emitted once per step for every window that changed, updates of sessions for every "
+    "record; functions and updates of sessions drop a record at the epoch itself; results of expressions have no "
+    "headers"
 )
 
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",
-    SlidingWindows: "Spark has no windows that lie around each record",
+    SlidingWindows: "Spark has no windows around each record",
 }
 """The reasons why window kinds have no form in Spark."""
 

@@ -16,7 +16,7 @@ from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, KeyedState, KeyRecord, SavedState, by_key
+from kstreams.runtime.spark.relational.keyed_state import NO_STATE, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.user_function import UserFunction
@@ -32,9 +32,22 @@ _decode = msgpack_decoder(_Rows).decode
 
 
 class _Aggregation(NamedTuple):
-    """A windowed aggregation; `merge` is the function that makes one aggregate of those of two sessions.
+    """A windowed aggregation.
 
-    A window is closed when the time `closes_after_ms` after its end was seen.
+    Parameters
+    ----------
+    windows : TimeWindows or SessionWindows
+    of_records : RecordAggregation
+    merge : UserFunction or None
+        Merges the aggregates of two sessions; None for time windows.
+    is_final : bool
+        True if only the last result of each window is emitted.
+    delay_ms : int
+        The delay of the watermark.
+    closes_after_ms : int
+        A window is closed when the greatest time of all records is later than its end by this time.
+    windowed_key : callable
+        Serializes a key and its window.
     """
 
     windows: TimeWindows | SessionWindows
@@ -50,7 +63,7 @@ class _Aggregation(NamedTuple):
         aggregate = self.of_records.initial()
         merge = self.merge
         if merge is None:
-            raise TopologyError("sessions that become one need a merger")
+            raise TopologyError("sessions cannot be merged: the aggregation has no merger")
         for other in aggregates:
             aggregate = merge.of_record((record.origin, record.offset), (record.key,), aggregate, other)
         return aggregate
@@ -64,9 +77,9 @@ def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Fr
     of_records = RecordAggregation.of(node, build)
     merger = merger_of(node, of_records.lowered)
     merge = None if merger is None else build.function(node, merger, (frame.key,))
-    final = is_final(node, build.typed)
+    emits_final = is_final(node, build.typed)
     delay_ms = delay_of(node, build.typed)
-    aggregation = _Aggregation(windows, of_records, merge, final, delay_ms, *_kind_of(windows))
+    aggregation = _Aggregation(windows, of_records, merge, emits_final, delay_ms, *_kind_of(windows))
     keyed = frame.where(F.col("key").isNotNull())
     state = _Sessions if merger else _TimeWindows
     rows = by_key([keyed], state, (aggregation,), delay_ms=delay_ms)
@@ -74,27 +87,28 @@ def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Fr
 
 
 def _kind_of(windows: TimeWindows | SessionWindows) -> tuple[int, Callable[[bytes, Window], bytes]]:
+    """Return `closes_after_ms` and `windowed_key` of a window kind."""
     if isinstance(windows, TimeWindows):
         return windows.grace_ms, time_window_key
-    return windows.closes_after_ms + 1, session_key  # the end of a session is its last record: time must pass it
+    return windows.closes_after_ms + 1, session_key  # the end of a session is inclusive: it is its last record
 
 
 class _Windows(KeyedState):
     """The open windows of a key: the state of Spark with the changes of this step."""
 
-    def __init__(self, aggregation: _Aggregation, key: bytes, saved: SavedState, seen_ms: int) -> None:
+    def __init__(self, aggregation: _Aggregation, key: bytes, saved: SavedState, latest_ms: int) -> None:
         self._aggregation = aggregation
         self._key = bytes(key)
-        self._seen_ms = seen_ms
+        self._latest_ms = latest_ms
         rows = [] if saved.state is None else _decode(saved.state)
         self._rows = {Window(start, end): (state, timestamp) for start, end, state, timestamp in rows}
         self._changed: dict[Window, tuple[object, int]] = {}
 
-    def due(self, *, is_over: bool) -> list[KeyRecord]:
+    def due(self, *, has_timed_out: bool) -> list[KeyRecord]:
         """Delete closed windows, and return them if only final results are emitted."""
-        closed = [place for place in sorted(self._rows) if self._is_closed(place)]
-        gone = [(place, self._rows.pop(place)) for place in closed]
-        return [self._result(*closed_window) for closed_window in gone] if self._aggregation.is_final else []
+        closed = [window for window in sorted(self._rows) if self._is_closed(window)]
+        rows = [(window, *self._rows.pop(window)) for window in closed]
+        return [self._final_result(*row) for row in rows] if self._aggregation.is_final else []
 
     def take(self, record: KeyRecord) -> Iterable[KeyRecord]:
         updates = list(self._updates(record))
@@ -105,83 +119,84 @@ class _Windows(KeyedState):
         """Add a record to its windows, and return their updates."""
 
     def saved_state(self) -> SavedState:
-        """Return all windows as state until the next of them closes, or for updates until all are closed."""
+        """Return all windows. The state is due when the first of them closes; for updates, when all are closed."""
         aggregation = self._aggregation
-        stored = self._aggregation.of_records.serialized
-        changed = {place: (stored(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
-        rows: _Rows = [(*place, *state) for place, state in chain(self._rows.items(), changed.items())]
+        serialized = aggregation.of_records.serialized
+        changed = {window: (serialized(aggregate), time) for window, (aggregate, time) in self._changed.items()}
+        rows: _Rows = [(*window, *state) for window, state in chain(self._rows.items(), changed.items())]
         if not rows:
-            return UNKNOWN
+            return NO_STATE
         ends = [end for _, end, _, _ in rows]
         end_ms = min(ends) if aggregation.is_final else max(ends)
         return SavedState(msgspec.msgpack.encode(rows), end_ms + aggregation.closes_after_ms - aggregation.delay_ms - 2)
 
-    def _is_closed(self, place: Window) -> bool:
-        return place.end_ms + self._aggregation.closes_after_ms <= self._seen_ms
+    def _is_closed(self, window: Window) -> bool:
+        return window.end_ms + self._aggregation.closes_after_ms <= self._latest_ms
 
-    def _take_out(self, place: Window) -> tuple[object, int] | None:
+    def _pop(self, window: Window) -> tuple[object, int] | None:
         """Remove a window, and return its aggregate and the time of the aggregate."""
-        if place in self._rows:
-            state, timestamp = self._rows.pop(place)
-            return self._aggregation.of_records.restored(state), timestamp
-        return self._changed.pop(place, None)
+        if window in self._rows:
+            state, timestamp = self._rows.pop(window)
+            return self._aggregation.of_records.deserialized(state), timestamp
+        return self._changed.pop(window, None)
 
-    def _put(self, place: Window, aggregate: object, timestamp: int) -> None:
+    def _put(self, window: Window, aggregate: object, timestamp: int) -> None:
         """Set the aggregate of a window, unless it is None."""
         if aggregate is not None:
-            self._changed[place] = aggregate, timestamp
+            self._changed[window] = aggregate, timestamp
 
-    def _windowed(self, place: Window) -> bytes:
-        return self._aggregation.windowed_key(self._key, place)
+    def _windowed_key(self, window: Window) -> bytes:
+        return self._aggregation.windowed_key(self._key, window)
 
-    def _result(self, place: Window, aggregate_and_time: tuple[bytes, int]) -> KeyRecord:
-        (state, timestamp) = aggregate_and_time
+    def _final_result(self, window: Window, state: bytes, timestamp: int) -> KeyRecord:
         of_records = self._aggregation.of_records
-        value = of_records.shown(of_records.restored(state))
-        return KeyRecord(0, 0, place.start_ms, timestamp, self._windowed(place), value, None)
+        value = of_records.serialized_result(of_records.deserialized(state))
+        return KeyRecord(0, 0, window.start_ms, timestamp, self._windowed_key(window), value, None)
 
 
 class _TimeWindows(_Windows):
-    """Add a record to all open windows that contain it."""
+    """The open time windows of a key."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
+        """Add a record to all open windows that contain it."""
         of_records = self._aggregation.of_records
         windows = self._aggregation.windows
         assert isinstance(windows, TimeWindows)
-        places = (Window(start, start + windows.size_ms) for start in windows.starts_at(record.timestamp))
-        for place in places:
-            if not self._is_closed(place):
-                before, latest = self._take_out(place) or (of_records.initial(), record.timestamp)
+        for window in (Window(start, start + windows.size_ms) for start in windows.starts_at(record.timestamp)):
+            if not self._is_closed(window):
+                before, latest_ms = self._pop(window) or (of_records.initial(), record.timestamp)
                 aggregate = of_records.aggregated(record, before)
-                latest = max(latest, record.timestamp)
-                self._put(place, aggregate, latest)
-                result = of_records.shown(aggregate)
-                yield record._replace(key=self._windowed(place), value=result, timestamp=latest)
+                latest_ms = max(latest_ms, record.timestamp)
+                self._put(window, aggregate, latest_ms)
+                result = of_records.serialized_result(aggregate)
+                yield record._replace(key=self._windowed_key(window), value=result, timestamp=latest_ms)
 
 
 class _Sessions(_Windows):
-    """Merge all sessions within the gap of a record: delete them, and add the merged session."""
+    """The open sessions of a key."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
+        """Merge all sessions within the gap of a record: delete them, and add the merged session."""
         aggregation = self._aggregation
-        touched = self._touched(record.timestamp)
-        place = merged(record.timestamp, touched)
-        if self._is_closed(place):
+        sessions = self._within_gap(record.timestamp)
+        merged_session = merged(record.timestamp, sessions)
+        if self._is_closed(merged_session):
             return
-        earlier = [aggregate for aggregate, _ in filter(None, map(self._take_out, touched))]
+        earlier = [aggregate for aggregate, _ in filter(None, map(self._pop, sessions))]
         aggregate = aggregation.of_records.aggregated(record, aggregation.united(record, earlier))
-        self._put(place, aggregate, place.end_ms)
-        gone = [] if place.start_ms == place.end_ms else touched
-        for session, result in (
-            *((session, None) for session in gone),
-            (place, aggregation.of_records.shown(aggregate)),
-        ):
-            yield record._replace(key=self._windowed(session), value=result, timestamp=session.end_ms, headers=None)
+        self._put(merged_session, aggregate, merged_session.end_ms)
+        deleted = [] if merged_session.start_ms == merged_session.end_ms else sessions
+        yield from (self._update(record, session, None) for session in deleted)
+        yield self._update(record, merged_session, aggregation.of_records.serialized_result(aggregate))
 
-    def _touched(self, at_ms: int) -> list[Window]:
+    def _update(self, record: KeyRecord, session: Window, result: bytes | None) -> KeyRecord:
+        return record._replace(key=self._windowed_key(session), value=result, timestamp=session.end_ms, headers=None)
+
+    def _within_gap(self, time_ms: int) -> list[Window]:
+        """Return the sessions to which a record of this time belongs."""
         windows = self._aggregation.windows
-        places = chain(self._rows, self._changed)
         assert isinstance(windows, SessionWindows)
-        first_ms = at_ms - windows.gap_ms
-        last_ms = at_ms + windows.gap_ms
-        return sorted(place for place in places if place.end_ms >= first_ms and place.start_ms <= last_ms)
+        first_ms = time_ms - windows.gap_ms
+        last_ms = time_ms + windows.gap_ms
+        sessions = chain(self._rows, self._changed)
+        return sorted(session for session in sessions if session.end_ms >= first_ms and session.start_ms <= last_ms)
