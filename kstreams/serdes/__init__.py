@@ -1,6 +1,6 @@
-"""Serdes: how keys and values become bytes. A type names its serde; `serde_of` finds it."""
+"""Serdes: conversions between keys or values and bytes. `serde_of` returns the serde of a Python type."""
 
-import kstreams.serdes.builtin  # noqa: F401 (registers them)
+import kstreams.serdes.builtin  # noqa: F401 (registers the serdes of this package)
 from kstreams.serdes.avro import Avro, AvroDuration
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde

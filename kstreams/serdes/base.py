@@ -1,4 +1,4 @@
-"""`Serde`: values of one type as bytes and as Arrow columns."""
+"""`Serde`: the conversion of values of one type to bytes and to Arrow columns, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 
 def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> Iterator[tuple[int, Exception]]:
-    """Yield the rows that fail by themselves, and the error. They are found by bisection, since most are valid.
+    """Yield the number and the error of each row that fails on its own. Bisection is fast, since most rows are valid.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> It
         `decode_rows` or `encode_rows` of a serde.
     rows : sequence or pyarrow array
     first : int
-        The place of the first one.
+        The number of the first row.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def failing_rows(convert: Callable[[Any], Any], rows: Any, first: int = 0) -> It
     try:
         convert(rows)
     except RegistryError:
-        raise  # says nothing about a row
+        raise  # no single row is the cause
     except Exception as cause:
         half = len(rows) // 2
         if not half:
@@ -86,19 +86,19 @@ class FieldColumns(Protocol):
         Raises
         ------
         SerdeError
-            If a value does not decode. The record path finds out which one.
+            If a value does not decode. Decoding the records one by one then finds the value.
         """
         ...
 
 
 FieldWriter: TypeAlias = "Callable[[Mapping[str, pa.Array]], pa.Array]"
-"""Encodes columns as a binary array. Raises SerdeError if the bytes could differ from those of the objects."""
+"""Encodes columns as a binary array. Raises SerdeError if `serialize` could return other bytes for the objects."""
 
 
 class Serde(Generic[T]):
     """Conversion of values to bytes and back. `None` is never passed to a serde: null stays null.
 
-    A subclass defines `serialize` and `deserialize`. The other methods work on many values at once. A subclass
+    A subclass defines `serialize` and `deserialize`. The other methods convert many values at once. A subclass
     overrides them where columns are faster than rows.
 
     Examples
@@ -135,7 +135,9 @@ class Serde(Generic[T]):
         return False
 
     def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
-        """Fetch the schemas of all values. Return the first row without a schema and the error if the registry is away.
+        """Fetch the schemas of all values. If the registry is unavailable, return the first row that lacks a schema.
+
+        The error of the registry is returned with the row.
 
         Parameters
         ----------
@@ -147,7 +149,7 @@ class Serde(Generic[T]):
     def framed(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
         """Return the bytes in the form that `decode_rows` takes.
 
-        A serde that writes a part of the bytes into record headers puts that part in front again.
+        A serde that writes a part of the bytes into record headers puts this part before the other bytes again.
 
         Parameters
         ----------
@@ -176,18 +178,18 @@ class Serde(Generic[T]):
         return pa.array(self.decode_rows(column), self.arrow_type)
 
     def encode_column(self, column: pa.Array) -> pa.Array:
-        """Encode an array of `arrow_type`: the same bytes that `serialize` gives for each value."""
+        """Encode an array of `arrow_type`. The bytes are those that `serialize` returns for each value."""
         return self.encode_rows(column.to_pylist())
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
-        """Return a reader of these fields only.
+        """Return a reader of some fields only.
 
         Raises
         ------
         SerdeError
-            If the fields have no columnar form, with the reason.
+            If the fields have no columnar form. The message has the reason.
         """
-        raise SerdeError(f"{self!r} has no fields that columns can read")
+        raise SerdeError(f"{self!r} has no fields that can be read as columns")
 
     def field_writer(self, kind: object, fields: Sequence[str]) -> FieldWriter | None:
         """Return an encoder of objects from the columns of their fields, or None if the objects have to be created.
@@ -195,7 +197,7 @@ class Serde(Generic[T]):
         Parameters
         ----------
         kind : type or None
-            The class of the objects; None for dicts.
+            The class of the objects. None for dicts.
         fields : sequence of str
         """
         return None
@@ -204,7 +206,10 @@ class Serde(Generic[T]):
         return f"{type(self).__name__}()"
 
 
-def of_topic_within(serde: Serde, attribute: str, use: SerdeUse) -> Any:
+S = TypeVar("S", bound=Serde[Any])
+
+
+def of_topic_within(serde: S, attribute: str, use: SerdeUse) -> S:
     """Return a copy of `serde` whose inner serde, at `attribute`, is bound to a topic."""
     inner: Serde = getattr(serde, attribute)
     bound = inner.of_topic(use)
@@ -238,7 +243,7 @@ def decode_error(description: str, data: bytes, cause: object) -> SerdeError:
         The expected content, with an article: "a boolean".
     data : bytes
     cause : object
-        The reason, which ends the message.
+        The reason. It stands at the end of the message.
     """
     prefix = data[:40]
     return SerdeError(f"{prefix!r}{'…' if len(data) > 40 else ''} is not {description}: {cause}")

@@ -29,11 +29,11 @@ def _always(serde: object) -> bool:
     return True
 
 
-def _by_type(serde: Any) -> bool:
+def _has_immutable_type(serde: Serde) -> bool:
     return serde.type is not None and is_immutable(serde.type)  # without a type, values are dicts
 
 
-def _by_inner(serde: Any) -> bool:
+def _inner_same_bytes_when_equal(serde: Any) -> bool:
     return same_bytes_when_equal(serde.inner)
 
 
@@ -55,23 +55,23 @@ BUILTIN: tuple[SerdeKind, ...] = (
     _scalar("bytes", BytesSerde()),
     _scalar("datetime", DatetimeSerde()),
     _scalar("uuid", UuidSerde()),
-    SerdeKind(serde=JsonSerde, name="json", make=lambda: JsonSerde(Any), immutable=_by_type),
-    SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_by_type),
-    SerdeKind(serde=Avro, name="avro", make=Avro, immutable=_by_type),
-    SerdeKind(serde=JsonSchema, name="json-schema", make=JsonSchema, immutable=_by_type),
+    SerdeKind(serde=JsonSerde, name="json", make=lambda: JsonSerde(Any), immutable=_has_immutable_type),
+    SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_has_immutable_type),
+    SerdeKind(serde=Avro, name="avro", make=Avro, immutable=_has_immutable_type),
+    SerdeKind(serde=JsonSchema, name="json-schema", make=JsonSchema, immutable=_has_immutable_type),
     SerdeKind(
         serde=TimeWindowedSerde,
         name="windowed",
         arguments=lambda serde: (serde.inner, serde.size_ms),
         parameters=(Serde, int),
-        same_bytes_when_equal=_by_inner,
+        same_bytes_when_equal=_inner_same_bytes_when_equal,
     ),
     SerdeKind(
         serde=SessionWindowedSerde,
         name="session",
         arguments=lambda serde: (serde.inner,),
         parameters=(Serde,),
-        same_bytes_when_equal=_by_inner,
+        same_bytes_when_equal=_inner_same_bytes_when_equal,
     ),
     SerdeKind(
         serde=WindowRowSerde,

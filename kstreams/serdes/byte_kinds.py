@@ -1,4 +1,7 @@
-"""Keys and values of topics as text and JSON, for the command line and HTTP."""
+"""Conversions of keys and values between bytes, text and JSON, for the command line and HTTP.
+
+The kind of bytes is the name of a serde, or `auto`, `raw` or `hex`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from kstreams.serdes.non_finite import with_texts
 
 
 def shown(value: Any) -> Any:
-    """Return a value in a form that JSON can hold. A named tuple becomes an object.
+    """Return a value in a form that JSON can represent. A named tuple becomes an object.
 
     Examples
     --------
@@ -48,7 +51,7 @@ def in_base64(data: bytes) -> dict[str, str]:
 
 
 def from_text(serde: Serde, text: str) -> object:
-    """Return the value of a line of text. A value of several parts is written as JSON.
+    """Parse a line of text as a value of a serde. Text of a value with several parts is JSON.
 
     Examples
     --------
@@ -61,30 +64,30 @@ def from_text(serde: Serde, text: str) -> object:
     if type(serde) is BytesSerde:
         return from_base64(text)
     if _is_untyped(serde):
-        return _of_any_text(text)
+        return _parse_untyped(text)
     try:
-        if serde.type is Any or type(serde) in _IN_PARTS:
+        if serde.type is Any or type(serde) in _FROM_JSON_OBJECT:
             return from_json(serde, decode_json(text))
-        return _of_plain_text(serde, text)
+        return _parse_typed(serde, text)
     except (msgspec.DecodeError, RecursionError) as error:
-        why = "" if "Expected" in str(error) else f": {error}"
-        raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
+        reason = "" if "Expected" in str(error) else f": {error}"
+        raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{reason}") from None
 
 
 def _is_untyped(serde: Serde) -> bool:
-    """True if a schema in a registry, and no class, defines the values."""
-    return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _IN_PARTS
+    """True if only a schema in a registry defines the values, and no class."""
+    return serde.type in (None, Any) and serde.asks_registry and type(serde) not in _FROM_JSON_OBJECT
 
 
-def _of_any_text(text: str) -> object:
-    """Read JSON, or take the text as a string without quotes."""
+def _parse_untyped(text: str) -> object:
+    """Parse JSON. Text that is not JSON is the value itself, as a string without quotes."""
     try:
         return decode_json(text)
     except msgspec.DecodeError:
         return text
 
 
-def _of_plain_text(serde: Serde, text: str) -> object:
+def _parse_typed(serde: Serde, text: str) -> object:
     try:
         return convert(text, serde.type, strict=False)
     except msgspec.ValidationError:
@@ -94,37 +97,42 @@ def _of_plain_text(serde: Serde, text: str) -> object:
 
 
 def from_json(serde: Serde, value: object) -> Any:
-    """Return the value of a piece of JSON."""
+    """Convert parsed JSON to a value of a serde."""
     if _is_untyped(serde):
         return value
-    in_parts = _IN_PARTS.get(type(serde))
+    from_object = _FROM_JSON_OBJECT.get(type(serde))
     names = getattr(serde.type, "_fields", None)
     try:
-        if in_parts is not None:
-            return in_parts(serde, value)
-        if names is not None and type(value) is dict:  # as `shown` names the parts of a tuple
+        if from_object is not None:
+            return from_object(serde, value)
+        if names is not None and type(value) is dict:  # `shown` writes a named tuple as an object
             value = [value[name] for name in names]
         return convert(value, serde.type, strict=not isinstance(value, str) or serde.type is not float)
     except (msgspec.ValidationError, LookupError, TypeError, AttributeError):
-        hint = ": write it as `consume --json` prints it" if in_parts else ""
+        hint = ": write it as `consume --json` prints it" if from_object else ""
         raise SerdeError(f"{value!r} cannot be read as {type_name(serde)}{hint}") from None
 
 
-def _windowed(serde: Any, value: Any) -> Windowed:
+def _windowed_from_json(serde: Any, value: Any) -> Windowed:
     window = convert(value["window"], dict[str, int])
     return Windowed(from_json(serde.inner, value["key"]), Window(window["start_ms"], window["end_ms"]))
 
 
-def _change(serde: Any, value: Any) -> Change:
-    new, old = (None if value.get(of) is None else from_json(serde.inner, value[of]) for of in ("new", "old"))
-    return Change(new, old, value.get("is_latest", True))
+def _change_from_json(serde: Any, value: Any) -> Change:
+    new = value.get("new")
+    old = value.get("old")
+    return Change(
+        None if new is None else from_json(serde.inner, new),
+        None if old is None else from_json(serde.inner, old),
+        value.get("is_latest", True),
+    )
 
 
-_IN_PARTS: dict[type[object], Callable[[object, object], object]] = {
-    TimeWindowedSerde: _windowed,
-    SessionWindowedSerde: _windowed,
-    WindowRowSerde: _windowed,
-    ChangeSerde: _change,
+_FROM_JSON_OBJECT: dict[type[object], Callable[[object, object], object]] = {
+    TimeWindowedSerde: _windowed_from_json,
+    SessionWindowedSerde: _windowed_from_json,
+    WindowRowSerde: _windowed_from_json,
+    ChangeSerde: _change_from_json,
 }
 
 
@@ -139,25 +147,25 @@ def from_base64(text: Any) -> bytes:
 AUTO: Final = "auto"
 RAW: Final = "raw"
 HEX: Final = "hex"
-OTHER_NAMES = {"text": "str", "base64": "bytes"}
+_ALIASES = {"text": "str", "base64": "bytes"}
 
 
 def checked_kind(name: str) -> str:
-    """Return the full name of a kind. Raises SerdeError if no kind has this name.
+    """Return the name of a kind without aliases. Raises SerdeError if no kind has this name.
 
     Examples
     --------
     >>> checked_kind("text"), checked_kind("windowed(str, 60000)")
     ('str', 'windowed(str, 60000)')
     """
-    kind = OTHER_NAMES.get(name, name)
+    kind = _ALIASES.get(name, name)
     if kind not in (AUTO, RAW, HEX):
         serde_named(kind)
     return kind
 
 
 def is_known(name: str) -> bool:
-    """True if this process can read the type. The types of an application are registered only inside it.
+    """True if this process has a serde with this name. An application registers its own serdes only in its process.
 
     Examples
     --------
@@ -172,10 +180,10 @@ def is_known(name: str) -> bool:
 
 
 def decoder(kind: str) -> Callable[[bytes | None], Any]:
-    """Return the function that decodes bytes to values that JSON can hold.
+    """Return the function that decodes bytes to values that JSON can represent.
 
     It raises SerdeError for bytes of another kind. `auto` reads objects and arrays as JSON and other printable UTF-8 as
-    text, and shows all other bytes as `{"base64": ...}`.
+    text. All other bytes become `{"base64": ...}`.
 
     Examples
     --------
@@ -188,7 +196,7 @@ def decoder(kind: str) -> Callable[[bytes | None], Any]:
     """
     kind = checked_kind(kind)
     if kind == AUTO:
-        return _guess
+        return _decode_auto
     if kind == HEX:
         return lambda data: None if data is None else data.hex()
     read = serde_named("bytes" if kind == RAW else kind).deserialize
@@ -207,13 +215,13 @@ def encoder(kind: str) -> Callable[[bytes], bytes]:
     if kind == RAW:
         return bytes
     if kind == HEX:
-        return lambda line: _from_hex(_text(line))
+        return lambda line: _from_hex(_decode_line(line))
     serde = serde_named("str" if kind == AUTO else kind)
-    return lambda line: serde.serialize(from_text(serde, _text(line)))
+    return lambda line: serde.serialize(from_text(serde, _decode_line(line)))
 
 
 def encode_json(value: object, kind: str) -> bytes | None:
-    """Encode a value from a line of JSON: null stays null, and `{"base64": ...}` stands for raw bytes.
+    """Encode parsed JSON. Null stays null, and `{"base64": ...}` becomes the bytes that it encodes.
 
     With `auto`, a string is written as text and everything else as JSON.
 
@@ -235,7 +243,7 @@ def encode_json(value: object, kind: str) -> bytes | None:
     return serde.serialize(from_json(serde, value))
 
 
-def _guess(data: bytes | None) -> object:
+def _decode_auto(data: bytes | None) -> object:
     if data is None:
         return None
     if data[:1] in (b"{", b"["):
@@ -247,14 +255,14 @@ def _guess(data: bytes | None) -> object:
         text = data.decode()
     except UnicodeDecodeError:
         return in_base64(data)
-    return text if _printable(text) else in_base64(data)
+    return text if _is_printable(text) else in_base64(data)
 
 
-def _printable(text: str) -> bool:
-    return text.isprintable() or all(letter.isprintable() or letter in "\t\r\n" for letter in text)
+def _is_printable(text: str) -> bool:
+    return text.isprintable() or all(character.isprintable() or character in "\t\r\n" for character in text)
 
 
-def _text(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""`ChangeSerde`: changes of a table in a repartition topic, in the bytes of Kafka Streams (KIP-904)."""
+"""`ChangeSerde`: changes of a table in a repartition topic, in the format of Kafka Streams (KIP-904)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LENGTH = struct.Struct(">I")
 _OLD = 0
 _NEW = 1
 _BOTH = 2
-_NOT_LATEST = 3  # added to the flag when a byte says that the change is not the latest of its key
+_NOT_LATEST = 3  # added to the flag if a byte before the flag says whether the change is the latest of its key
 
 
 class ChangeSerde(Serde[Change]):
@@ -34,8 +34,7 @@ class ChangeSerde(Serde[Change]):
         self.type = Change
 
     def of_topic(self, use: SerdeUse) -> Serde[Change]:
-        bound: Serde[Change] = of_topic_within(self, "inner", use)
-        return bound
+        return of_topic_within(self, "inner", use)
 
     @property
     def asks_registry(self) -> bool:

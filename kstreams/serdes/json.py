@@ -1,4 +1,4 @@
-"""Typed JSON."""
+"""`JsonSerde`: values of one type as JSON."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import json_decoder
 from kstreams.serdes.base import FieldColumns
-from kstreams.serdes.json_columns import JsonColumns, as_lines, of_lines
+from kstreams.serdes.json_columns import JsonColumns, decode_lines, encode_lines
 from kstreams.serdes.non_finite import json_forms, read_non_finite
 from kstreams.serdes.typed import UNWRITABLE, TypedSerde
 
-_FEW = 8  # rows that are converted faster one by one
+_FEW_ROWS = 8  # up to this number, rows are converted faster one by one
 
 
 class JsonSerde(TypedSerde):
-    """Values of one type as JSON; what is read is checked against the type, and what is written can be read.
+    """Values of one type as JSON. Reading checks the type, and every written value can be read.
 
-    NaN and infinities are written and read as `kstreams.serdes.non_finite` says.
+    `kstreams.serdes.non_finite` describes how NaN and infinities are written and read.
 
     Parameters
     ----------
@@ -48,31 +48,31 @@ class JsonSerde(TypedSerde):
             raise
 
     def other_forms(self, value: object) -> Iterator[bytes]:
-        yield from json_forms(msgspec.to_builtins(value, str_keys=True))  # not before they are asked for
+        yield from json_forms(msgspec.to_builtins(value, str_keys=True))  # converts only when the first form is needed
 
     def field_columns(self, fields: Sequence[str]) -> FieldColumns:
         return JsonColumns(self.type, fields)
 
     def encode_rows(self, values: list[Any]) -> pa.Array:
         lines = None
-        if len(values) > _FEW and self._takes_lines() and self._are_plain(values):
-            with suppress(*UNWRITABLE):  # which one, the rows tell
-                lines = as_lines(self.encoder, values)
+        if len(values) > _FEW_ROWS and self._may_use_lines() and self._are_plain(values):
+            with suppress(*UNWRITABLE):  # encoding row by row raises an error that names the value
+                lines = encode_lines(self.encoder, values)
         return super().encode_rows(values) if lines is None else lines
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
-        if len(column) > _FEW and column.type == pa.binary() and self._takes_lines():
-            with suppress(SerdeError):  # which one, the rows tell
-                rows = of_lines(self._decoder, column.drop_null() if column.null_count else column)
-                return _spread(rows, column) if column.null_count else rows
+        if len(column) > _FEW_ROWS and column.type == pa.binary() and self._may_use_lines():
+            with suppress(SerdeError):  # decoding row by row raises an error that names the value
+                rows = decode_lines(self._decoder, column.drop_null() if column.null_count else column)
+                return _with_nulls(rows, column) if column.null_count else rows
         return super().decode_rows(column)
 
-    def _takes_lines(self) -> bool:
-        """True if no subclass may have overridden how a value is written."""
+    def _may_use_lines(self) -> bool:
+        """True if one call may convert many values. A subclass may have overridden the conversion of one value."""
         return type(self) is JsonSerde
 
 
-def _spread(rows: list[Any], column: pa.Array) -> list[object]:
+def _with_nulls(rows: list[object], column: pa.Array) -> list[object]:
     """Return a list of the column's length: the rows in order, and None where the column is null."""
     remaining_rows = iter(rows)
     return [next(remaining_rows) if is_valid else None for is_valid in column.is_valid().to_pylist()]

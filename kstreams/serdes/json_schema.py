@@ -47,15 +47,15 @@ def derived_schema(serde: Serde) -> dict[str, Any]:
     if isinstance(serde, PydanticSerde):
         schema = sys.modules["pydantic"].TypeAdapter(serde.type).json_schema()
     else:
-        schema = _of_msgspec(serde.type)
+        schema = _msgspec_schema(serde.type)
     title = getattr(serde.type, "__name__", None)
     named = {"title": title, **schema} if title else schema
     return {"$schema": _DIALECT, **named}
 
 
-def _of_msgspec(kind: object) -> dict[str, object]:
-    """Return the schema of a class with its fields at the top level, where msgspec has a reference to a definition."""
-    type_info(kind)  # msgspec must inspect a type in one thread at a time
+def _msgspec_schema(kind: object) -> dict[str, object]:
+    """Return the schema of a class with its fields at the top level, where msgspec writes only a reference."""
+    type_info(kind)  # only one thread may let msgspec inspect a type for the first time
     try:
         schema = msgspec.json.schema(kind)
     except TypeError as error:
@@ -64,18 +64,19 @@ def _of_msgspec(kind: object) -> dict[str, object]:
     name = schema.get("$ref", "").removeprefix(_DEFINITIONS)
     if name not in definitions:
         return schema
-    other_definitions = {other: definition for other, definition in definitions.items() if other != name}
     is_recursive = f'"{_DEFINITIONS}{name}"'.encode() in msgspec.json.encode(definitions)
-    needed = definitions if is_recursive else other_definitions
-    return {**definitions[name], **({"$defs": needed} if needed else {})}
+    needed_definitions = {
+        other: definition for other, definition in definitions.items() if is_recursive or other != name
+    }
+    return {**definitions[name], **({"$defs": needed_definitions} if needed_definitions else {})}
 
 
-Check: TypeAlias = Callable[[bytes], None]
+Validate: TypeAlias = Callable[[bytes], None]
 """Raises SerdeError for JSON that is not valid."""
 
 
-def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
-    """Return a function that validates JSON against a schema. References are resolved by the registry.
+def validator_of(schema: Schema, registry: SchemaRegistry) -> Validate:
+    """Return a function that validates JSON against a schema. The registry resolves references.
 
     Raises
     ------
@@ -89,20 +90,20 @@ def validator_of(schema: Schema, registry: SchemaRegistry) -> Check:
         raise SerdeError(
             "validation needs jsonschema: install it with `pip install 'kstreams-dsl[registry]'`, or set validate=False"
         ) from error
-    contents = parsed(schema.text)
-    cls = jsonschema.validators.validator_for(contents)
+    document = parsed(schema.text)
+    validator_class = jsonschema.validators.validator_for(document)
     try:
-        cls.check_schema(contents)
+        validator_class.check_schema(document)
     except jsonschema.SchemaError as error:
         raise SerdeError(f"the schema is no JSON Schema: {error.message} at {error.json_path}") from error
-    validator = cls(contents, registry=_resources(schema, registry))
-    unanswerable = (ValueError, ArithmeticError, RecursionError, Unresolvable)  # a DecodeError is a ValueError
+    validator = validator_class(document, registry=_schema_resources(schema, registry))
+    not_validated = (ValueError, ArithmeticError, RecursionError, Unresolvable)  # a DecodeError is a ValueError
     best_match = jsonschema.exceptions.best_match
 
     def check(data: bytes) -> None:
         try:
             error = best_match(validator.iter_errors(decode_json(data)))
-        except unanswerable as cause:
+        except not_validated as cause:
             raise decode_error("JSON of its schema", data, cause) from cause
         if error is not None:
             raise SerdeError(f"{data[:40]!r} does not fit its JSON Schema: {error.message} at {error.json_path}")
@@ -118,22 +119,22 @@ def parsed(text: str) -> object:
         raise SerdeError(f"the schema is no JSON: {error}") from error
 
 
-def _resources(schema: Schema, registry: SchemaRegistry) -> object:
-    """Return the resources that a schema may refer to. Nothing is fetched from other places."""
+def _schema_resources(schema: Schema, registry: SchemaRegistry) -> object:
+    """Return the schemas that a schema may refer to. Only schemas of the registry are read."""
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012
 
     resources: Any = Registry()
-    for name, text in _referenced(schema, registry):
+    for name, text in _referenced_texts(schema, registry):
         resources = resources.with_resource(name, DRAFT202012.create_resource(parsed(text)))
     return resources
 
 
-def _referenced(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str, str]]:
+def _referenced_texts(schema: Schema, registry: SchemaRegistry) -> Iterator[tuple[str, str]]:
     for reference in schema.references:
         imported = registry.version(reference.subject, reference.version).schema
         yield reference.name, imported.text
-        yield from _referenced(imported, registry)
+        yield from _referenced_texts(imported, registry)
 
 
 class JsonSchema(SchemaSerde):
@@ -143,12 +144,12 @@ class JsonSchema(SchemaSerde):
     ----------
     kind : type or str or Path, optional
         A dataclass, msgspec Struct, TypedDict or pydantic model, from which the schema is derived; or the text of a
-        schema, or the path of a file with one (`"order.json"`): values are dicts then. Without it, any JSON is read.
+        schema, or the path of a file with one (`"order.json"`): values are then dicts. By default, any JSON is read.
     type : type, optional
-        The class of the values, if `kind` is a schema.
+        The class of the values if `kind` is a schema.
     validate : bool, optional
-        True to validate records with the package jsonschema when they are read and written, which takes 20 microseconds
-        or more per record. Default: True if `kind` is a schema. The fields of a class are checked by their types.
+        True to validate records with the package jsonschema on every read and write, which takes 20 microseconds or
+        more per record. Default: True if `kind` is a schema. The fields of a class are checked by their types.
     subject : str or callable, optional
         The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, title of the schema) -> subject`. Default: `value.subject.name.strategy`.
@@ -157,11 +158,12 @@ class JsonSchema(SchemaSerde):
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        True to refuse `use_latest_version` and `use_schema_id` for a schema that cannot read values of this one.
+        True to refuse a schema of `use_latest_version` or `use_schema_id` that cannot read values of the declared
+        schema.
     schema_id : {"prefix", "header"}, optional
         `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
     references : sequence of SchemaReference
-        Schemas of other subjects that the schema refers to, by the URL in its `$ref`.
+        Schemas of other subjects that the schema refers to. The name of a reference is the URL in a `$ref`.
 
     Raises
     ------
@@ -210,7 +212,9 @@ class JsonSchema(SchemaSerde):
         super().__init__(options)
         is_schema = isinstance(kind, str | PathLike)
         if type is not None and not is_schema:
-            raise SerdeError("type= is the class of the values beside a schema: give the schema, or its file, first")
+            raise SerdeError(
+                "type= names the class of the values of a schema, but no schema is passed: pass its text or file first"
+            )
         self.type = type if is_schema else kind
         self._text = _text_of(kind) if is_schema else None
         self._validates = is_schema if validate is None else validate
@@ -233,32 +237,28 @@ class JsonSchema(SchemaSerde):
         read = self._json.deserialize
         if not self._validates:
             return SchemaReader.of(lambda data: read(data[start:]))
-        check = self._check(written, registry)
+        validate = validator_of(self.declared_schema() or written.schema, registry)
 
-        def checked(data: bytes) -> Any:
+        def read_valid(data: bytes) -> Any:
             json = data[start:]
             value = read(json)
-            check(json)
+            validate(json)
             return value
 
-        return SchemaReader.of(checked)
-
-    def _check(self, written: RegisteredSchema, registry: SchemaRegistry) -> Check:
-        """Validate against the declared schema, or against the writer's schema if there is none."""
-        return validator_of(self.declared_schema() or written.schema, registry)
+        return SchemaReader.of(read_valid)
 
     def writer_of(self, registered: RegisteredSchema, registry: SchemaRegistry, frame: bytes) -> SchemaWriter:
         write = self._json.serialize
         if not self._validates:
             return SchemaWriter.of(lambda value: frame + write(value))
-        check = validator_of(registered.schema, registry)
+        validate = validator_of(registered.schema, registry)
 
-        def checked(value: object) -> bytes:
+        def write_valid(value: object) -> bytes:
             json = write(value)
-            check(json)
+            validate(json)
             return frame + json
 
-        return SchemaWriter.of(checked)
+        return SchemaWriter.of(write_valid)
 
     def _arguments(self) -> tuple[object, ...]:
         return self._text, self.type, self._validates, self.options
@@ -276,7 +276,7 @@ class JsonSchema(SchemaSerde):
 
 
 def _text_of(source: str | PathLike[str]) -> str:
-    """Return the text of a schema, given as text or as a file."""
+    """Return the text of a schema. `source` is the text itself or the path of a file."""
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     try:
@@ -287,5 +287,5 @@ def _text_of(source: str | PathLike[str]) -> str:
 
 def _title(text: str) -> str:
     """Return the title of a schema, or an empty string."""
-    contents = parsed(text)
-    return str(contents.get("title", "")) if isinstance(contents, dict) else ""
+    document = parsed(text)
+    return str(document.get("title", "")) if isinstance(document, dict) else ""

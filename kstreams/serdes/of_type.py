@@ -7,7 +7,7 @@ from kstreams.serdes.base import Serde, without_none
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.pydantic_models import PydanticSerde, is_model
 from kstreams.serdes.registry import default_serde
-from kstreams.serdes.typed import plain_classes
+from kstreams.serdes.typed import unsupported_classes
 
 
 def serde_of(kind: object) -> Serde:
@@ -18,7 +18,7 @@ def serde_of(kind: object) -> Serde:
     kind : type or Serde
         `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or a type that
         msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
-        `T | None` has the serde of `T`: None is Kafka's null and has no bytes. `register_serde` adds types.
+        `T | None` has the serde of `T`, since None is Kafka's null and has no bytes. `register_serde` adds types.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def json_serde(kind: object) -> Serde:
     b'7'
     """
     try:
-        plain = plain_classes(kind)
+        classes = unsupported_classes(kind)
     except (TypeError, NameError):
-        plain = frozenset()
-    return PydanticSerde(kind) if any(map(is_model, plain)) else JsonSerde(kind)
+        classes = frozenset()
+    return PydanticSerde(kind) if any(map(is_model, classes)) else JsonSerde(kind)

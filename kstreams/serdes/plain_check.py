@@ -1,7 +1,7 @@
-"""`plain_check`: a compiled test whether a value is of exactly the classes of a type, so that it reads back equal.
+"""`plain_check`: a compiled test whether a value consists of exactly the classes of a type.
 
-Other values may be of the type too, such as an integer beyond 2^53 as a float, or an instance of a subclass of `int`.
-They do not pass, and `TypedSerde` reads them back to compare.
+Such a value reads back equal. Other values may fit the type too, such as an integer beyond 2^53 as a float, or an
+instance of a subclass of `int`. They do not pass the test, and `TypedSerde` reads them back to compare.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 class PlainCheck(NamedTuple):
-    """A test for one value, and a test for many."""
+    """A test for one value, and a test for many values."""
 
     one: Check
     all: Callable[[Iterable[Any]], bool]
@@ -30,8 +30,8 @@ class PlainCheck(NamedTuple):
 
 Lines: TypeAlias = list[str]
 
-_WHOLE_FLOATS = 2**53
-"""The greatest integer up to which every integer is exactly a float."""
+_MAX_EXACT_INTEGER = 2**53
+"""All integers up to this one have an equal float."""
 
 
 class _NotPlain(Exception):
@@ -48,46 +48,46 @@ def plain_check(kind: object) -> PlainCheck:
     (True, False, False, False)
     """
     try:
-        return _compiled(kind)
+        return _cached_compile(kind)
     except TypeError:  # an annotation that cannot be hashed
         return _compile(kind)
 
 
 def _compile(kind: object) -> PlainCheck:
     try:
-        return _Source().check(type_info(kind))
+        return _CheckSource().check(type_info(kind))
     except _NotPlain:
         return PlainCheck(_never, _never)
 
 
-_compiled = lru_cache(maxsize=256)(_compile)
+_cached_compile = lru_cache(maxsize=256)(_compile)
 
 
 def _never(value: object) -> bool:
     return False
 
 
-class _Source:
-    """The source text of one check. It holds generated names only; objects are bound to names."""
+class _CheckSource:
+    """The source text of one check. It contains only generated names, to which objects are bound."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"is_json": is_json}
-        self.within: tuple[type, ...] = ()  # the enclosing classes of the current field
+        self.enclosing_classes: tuple[type, ...] = ()  # of the current field
 
     def check(self, info: object) -> PlainCheck:
         """Compile the tests of a type."""
         lines = self.test(info, 0)
-        single = ["def one(v0):", *indented([*lines, "return True"])]
-        every = ["def every(values):", *indented(["for v0 in values:", *indented(lines), "return True"])]
+        check_one = ["def one(v0):", *_indented([*lines, "return True"])]
+        check_all = ["def every(values):", *_indented(["for v0 in values:", *_indented(lines), "return True"])]
         namespace = dict(self.names)
-        exec("\n".join([*single, *every]), namespace)  # consists of constants of this module and names from `bound`
+        exec("\n".join([*check_one, *check_all]), namespace)  # constants of this module and names from `bound` only
         return PlainCheck(namespace["one"], namespace["every"])
 
     def test(self, info: object, depth: int) -> Lines:
-        """Return the lines that return False unless `v<depth>` is of a type."""
+        """Return the source lines that return False unless `v<depth>` is of a type."""
         lines: Lines = []
-        for condition, inner in merged(_cases(info, self, depth)):
-            lines += [f"{'elif' if lines else 'if'} {condition}:", *indented(inner or ["pass"])]
+        for condition, tests in _cheapest_first(_cases(info, self, depth)):
+            lines += [f"{'elif' if lines else 'if'} {condition}:", *_indented(tests or ["pass"])]
         return [*lines, "else:", "    return False"]
 
     def bound(self, value: object) -> str:
@@ -96,7 +96,7 @@ class _Source:
         self.names[name] = value
         return name
 
-    def of_class(self, kind: type, depth: int) -> str:
+    def is_exactly(self, kind: type, depth: int) -> str:
         """Return the condition that `v<depth>` is an instance of this class and of no subclass."""
         return f"type(v{depth}) is {self.bound(kind)}"
 
@@ -105,23 +105,23 @@ Case: TypeAlias = tuple[str, Lines]
 """A condition on a value, and the lines that test its parts."""
 
 
-def indented(lines: Lines) -> Lines:
+def _indented(lines: Lines) -> Lines:
     """Indent lines by one block."""
     return [f"    {line}" for line in lines]
 
 
-def merged(cases: Sequence[Case]) -> Sequence[Case]:
-    """Sort cases so that those without parts, which are cheap, come first."""
+def _cheapest_first(cases: Sequence[Case]) -> Sequence[Case]:
+    """Sort cases by the number of lines that test their parts."""
     return sorted(cases, key=lambda case: len(case[1]))
 
 
 @singledispatch
-def _cases(info: object, source: _Source, depth: int) -> list[Case]:
+def _cases(info: object, source: _CheckSource, depth: int) -> list[Case]:
     """Return the cases of a type."""
     raise _NotPlain(info)
 
 
-_LEAVES: dict[type, type] = {
+_SCALARS: dict[type, type] = {
     inspect.BoolType: bool,
     inspect.UUIDType: uuid.UUID,
     inspect.DecimalType: decimal.Decimal,
@@ -129,74 +129,74 @@ _LEAVES: dict[type, type] = {
 }
 
 
-def _leaf(info: object, source: _Source, depth: int) -> list[Case]:
-    return [(source.of_class(_LEAVES[type(info)], depth), [])]
+def _scalar(info: object, source: _CheckSource, depth: int) -> list[Case]:
+    return [(source.is_exactly(_SCALARS[type(info)], depth), [])]
 
 
-for _info in _LEAVES:
-    _cases.register(_info, _leaf)
+for _info in _SCALARS:
+    _cases.register(_info, _scalar)
 
 
 @_cases.register
-def _(info: inspect.NoneType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.NoneType, source: _CheckSource, depth: int) -> list[Case]:
     return [(f"v{depth} is None", [])]
 
 
 @_cases.register
-def _(info: inspect.AnyType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.AnyType, source: _CheckSource, depth: int) -> list[Case]:
     return [(f"is_json(v{depth})", [])]
 
 
 @_cases.register
-def _(info: inspect.IntType, source: _Source, depth: int) -> list[Case]:
-    _without_limits(info)
-    return [(source.of_class(int, depth), [])]
+def _(info: inspect.IntType, source: _CheckSource, depth: int) -> list[Case]:
+    _refuse_limits(info)
+    return [(source.is_exactly(int, depth), [])]
 
 
 @_cases.register
-def _(info: inspect.FloatType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.FloatType, source: _CheckSource, depth: int) -> list[Case]:
     """Accept a finite float, or an integer that a float can hold."""
-    _without_limits(info)
+    _refuse_limits(info)
     value = f"v{depth}"
     return [
-        (f"{source.of_class(float, depth)} and {value} - {value} == 0.0", []),
-        (f"{source.of_class(int, depth)} and -{_WHOLE_FLOATS} <= {value} <= {_WHOLE_FLOATS}", []),
+        (f"{source.is_exactly(float, depth)} and {value} - {value} == 0.0", []),
+        (f"{source.is_exactly(int, depth)} and -{_MAX_EXACT_INTEGER} <= {value} <= {_MAX_EXACT_INTEGER}", []),
     ]
 
 
 @_cases.register
-def _(info: inspect.StrType, source: _Source, depth: int) -> list[Case]:
-    _without_limits(info)
-    return [(source.of_class(str, depth), [])]
+def _(info: inspect.StrType, source: _CheckSource, depth: int) -> list[Case]:
+    _refuse_limits(info)
+    return [(source.is_exactly(str, depth), [])]
 
 
 @_cases.register
-def _(info: inspect.BytesType, source: _Source, depth: int) -> list[Case]:
-    _without_limits(info)
-    return [(source.of_class(bytes, depth), [])]
+def _(info: inspect.BytesType, source: _CheckSource, depth: int) -> list[Case]:
+    _refuse_limits(info)
+    return [(source.is_exactly(bytes, depth), [])]
 
 
 @_cases.register
-def _(info: inspect.DateTimeType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.DateTimeType, source: _CheckSource, depth: int) -> list[Case]:
     """Accept a datetime without time zone or in UTC. Other zones are read back as offsets."""
-    _without_limits(info)
+    _refuse_limits(info)
     zones = source.bound((None, datetime.UTC))
-    return [(f"{source.of_class(datetime.datetime, depth)} and v{depth}.tzinfo in {zones}", [])]
+    return [(f"{source.is_exactly(datetime.datetime, depth)} and v{depth}.tzinfo in {zones}", [])]
 
 
 @_cases.register
-def _(info: inspect.EnumType, source: _Source, depth: int) -> list[Case]:
-    return [(source.of_class(info.cls, depth), [])]
+def _(info: inspect.EnumType, source: _CheckSource, depth: int) -> list[Case]:
+    return [(source.is_exactly(info.cls, depth), [])]
 
 
 @_cases.register
-def _(info: inspect.LiteralType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.LiteralType, source: _CheckSource, depth: int) -> list[Case]:
     values = source.bound(info.values)
-    return [(f"{source.of_class(kind, depth)} and v{depth} in {values}", []) for kind in set(map(type, info.values))]
+    return [(f"{source.is_exactly(kind, depth)} and v{depth} in {values}", []) for kind in set(map(type, info.values))]
 
 
 @_cases.register
-def _(info: inspect.UnionType, source: _Source, depth: int) -> list[Case]:
+def _(info: inspect.UnionType, source: _CheckSource, depth: int) -> list[Case]:
     return [case for member in info.types for case in _cases(member, source, depth)]
 
 
@@ -208,10 +208,10 @@ _COLLECTIONS: dict[type, type] = {
 }
 
 
-def _collection(info: Any, source: _Source, depth: int) -> list[Case]:
-    _without_limits(info)
-    items = [f"for v{depth + 1} in v{depth}:", *indented(source.test(info.item_type, depth + 1))]
-    return [(source.of_class(_COLLECTIONS[type(info)], depth), items)]
+def _collection(info: Any, source: _CheckSource, depth: int) -> list[Case]:
+    _refuse_limits(info)
+    items = [f"for v{depth + 1} in v{depth}:", *_indented(source.test(info.item_type, depth + 1))]
+    return [(source.is_exactly(_COLLECTIONS[type(info)], depth), items)]
 
 
 for _info in _COLLECTIONS:
@@ -219,27 +219,29 @@ for _info in _COLLECTIONS:
 
 
 @_cases.register
-def _(info: inspect.TupleType, source: _Source, depth: int) -> list[Case]:
-    condition = f"{source.of_class(tuple, depth)} and len(v{depth}) == {len(info.item_types)}"
-    return [(condition, _parts({f"v{depth}[{at}]": item for at, item in enumerate(info.item_types)}, source, depth))]
+def _(info: inspect.TupleType, source: _CheckSource, depth: int) -> list[Case]:
+    condition = f"{source.is_exactly(tuple, depth)} and len(v{depth}) == {len(info.item_types)}"
+    return [
+        (condition, _parts({f"v{depth}[{index}]": item for index, item in enumerate(info.item_types)}, source, depth))
+    ]
 
 
 @_cases.register
-def _(info: inspect.DictType, source: _Source, depth: int) -> list[Case]:
-    """Accept dicts with string keys. Other keys are written as strings, so such a dict is read back."""
-    _without_limits(info)
+def _(info: inspect.DictType, source: _CheckSource, depth: int) -> list[Case]:
+    """Accept dicts with string keys. Other keys are written as strings, so dicts with such keys are read back."""
+    _refuse_limits(info)
     if not isinstance(info.key_type, inspect.StrType):
         raise _NotPlain(info)
     key = f"v{depth + 1}"
     value = f"v{depth + 2}"
     pairs = [f"for {key}, {value} in v{depth}.items():"]
     tests = [*source.test(info.key_type, depth + 1), *source.test(info.value_type, depth + 2)]
-    return [(source.of_class(dict, depth), [*pairs, *indented(tests)])]
+    return [(source.is_exactly(dict, depth), [*pairs, *_indented(tests)])]
 
 
 @_cases.register
-def _(info: inspect.TypedDictType, source: _Source, depth: int) -> list[Case]:
-    """Accept a dict whose number of keys is that of its fields, so that it has no further keys."""
+def _(info: inspect.TypedDictType, source: _CheckSource, depth: int) -> list[Case]:
+    """Accept a dict with as many keys as its type has present fields, so that it has no further keys."""
     absent = source.bound(object())
     value = f"v{depth + 1}"
     count = f"n{depth}"
@@ -249,45 +251,45 @@ def _(info: inspect.TypedDictType, source: _Source, depth: int) -> list[Case]:
     for field in info.fields:
         if not field.required:
             read, *test = _entry(field, absent, source, depth)
-            lines += [read, f"if {value} is not {absent}:", *indented([f"{count} += 1", *test])]
-    return [(source.of_class(dict, depth), [*lines, f"if len(v{depth}) != {count}:", "    return False"])]
+            lines += [read, f"if {value} is not {absent}:", *_indented([f"{count} += 1", *test])]
+    return [(source.is_exactly(dict, depth), [*lines, f"if len(v{depth}) != {count}:", "    return False"])]
 
 
-def _entry(field: Any, absent: str, source: _Source, depth: int) -> Lines:
+def _entry(field: Any, absent: str, source: _CheckSource, depth: int) -> Lines:
     """Read and test an entry of the dict `v<depth>`. An absent entry has no type."""
     return _parts({f"v{depth}.get({field.name!r}, {absent})": field.type}, source, depth)
 
 
-def _object(info: Any, source: _Source, depth: int) -> list[Case]:
-    """Accept an object with named fields. A `__post_init__` may change it, so such an object is read back."""
+def _object(info: Any, source: _CheckSource, depth: int) -> list[Case]:
+    """Accept an object with named fields. A `__post_init__` may change an object, so such objects are read back."""
     kind = info.cls
-    if hasattr(kind, "__post_init__") or kind in source.within:
+    if hasattr(kind, "__post_init__") or kind in source.enclosing_classes:
         raise _NotPlain(info)
-    source.within = (*source.within, kind)
+    source.enclosing_classes = (*source.enclosing_classes, kind)
     parts = _parts({f"v{depth}.{field.name}": field.type for field in info.fields}, source, depth)
-    source.within = source.within[:-1]
-    return [(source.of_class(kind, depth), parts)]
+    source.enclosing_classes = source.enclosing_classes[:-1]
+    return [(source.is_exactly(kind, depth), parts)]
 
 
 for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType):
     _cases.register(_info, _object)
 
 
-def _parts(kinds: dict[str, Any], source: _Source, depth: int) -> Lines:
+def _parts(kinds: dict[str, Any], source: _CheckSource, depth: int) -> Lines:
     """Return the tests of the parts of `v<depth>`, by the expressions that read them."""
     tests: Iterator[Lines] = ([f"v{depth + 1} = {read}", *source.test(kind, depth + 1)] for read, kind in kinds.items())
     return [line for test in tests for line in test]
 
 
-def _without_limits(info: msgspec.Struct) -> None:
+def _refuse_limits(info: msgspec.Struct) -> None:
     """Raise _NotPlain for a type with limits (`Meta(gt=0)`), which only msgspec checks."""
-    limits = (name for name in info.__struct_fields__ if name not in ("item_type", "key_type", "value_type"))
-    if any(getattr(info, name) is not None for name in limits):
+    limit_names = (name for name in info.__struct_fields__ if name not in ("item_type", "key_type", "value_type"))
+    if any(getattr(info, name) is not None for name in limit_names):
         raise _NotPlain(info)
 
 
 def is_json(value: object) -> bool:
-    """True if JSON itself has such a value, so that it is read back equal without a type.
+    """True if a value consists of JSON's own types, so that it is read back equal without a type.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from kstreams.serdes.typed import same_value
 
 
 def is_model(kind: object) -> bool:
-    """True if a type is a pydantic model. If there is one, pydantic has been imported."""
-    pydantic = sys.modules.get("pydantic")
+    """True if a type is a pydantic model."""
+    pydantic = sys.modules.get("pydantic")  # whoever defines a model has imported pydantic
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
@@ -42,13 +42,15 @@ class PydanticSerde(Serde):
             raise SerdeError(f"{value!r} is no {name}: make one, as {name}(...), or {name}.model_validate(value)")
         try:
             if not is_model(self.type):
-                self._adapter.validate_python(value, strict=True)  # pydantic would also write objects like models
+                self._adapter.validate_python(
+                    value, strict=True
+                )  # pydantic also writes objects that only resemble models
             data: bytes = self._adapter.dump_json(value, by_alias=True, warnings="error")
         except Exception as error:
             raise SerdeError(f"{value!r} cannot be written as JSON: {error}") from error
-        return data if b"null" not in data and self._reads(data) else self._readable(value, data)
+        return data if b"null" not in data and self._is_readable(data) else self._readable_form(value, data)
 
-    def _reads(self, data: bytes) -> bool:
+    def _is_readable(self, data: bytes) -> bool:
         """True if bytes decode to the type."""
         try:
             self._adapter.validate_json(data)
@@ -56,11 +58,17 @@ class PydanticSerde(Serde):
             return False
         return True
 
-    def _readable(self, value: object, data: bytes) -> bytes:
-        """Return bytes that read back equal. In `data`, NaN is null, and the value may not fit its type."""
+    def _readable_form(self, value: object, data: bytes) -> bytes:
+        """Return a form of a value that reads back equal. `data` is the usual form, in which NaN is null.
+
+        Raises
+        ------
+        SerdeError
+            If the value does not fit its type, or has no form that reads back equal.
+        """
         other_forms = list(json_forms(self._builtins(value)))
         for form in (data, *other_forms):
-            if self._reads(form) and same_value(value, self.deserialize(form)):
+            if self._is_readable(form) and same_value(value, self.deserialize(form)):
                 return form
         self.deserialize(data)
         if other_forms:
@@ -68,7 +76,7 @@ class PydanticSerde(Serde):
         return data  # a model may exclude fields from its JSON
 
     def _builtins(self, value: object) -> object:
-        """Return a value as dicts, lists, strings and numbers, with NaN, which pydantic's own JSON turns into null."""
+        """Return a value as dicts, lists, strings and numbers. NaN stays NaN, but becomes null in pydantic's JSON."""
         return msgspec.to_builtins(self._adapter.dump_python(value, by_alias=True), str_keys=True, enc_hook=str)
 
     def deserialize(self, data: bytes) -> Any:

@@ -24,29 +24,29 @@ def _no_arguments(serde: object) -> tuple[object, ...]:
 class SerdeKind:
     """Descriptor of one class of serdes: its name, and how stores may hold its keys and values.
 
-    A subclass of a registered class may write other bytes. It has no descriptor until it is registered itself.
+    A subclass of a registered class has no descriptor until it is registered itself, since it may write other bytes.
 
     Parameters
     ----------
     serde : type
         The class.
     default : Serde, optional
-        The result of `serde_of` for the `type` of this serde.
+        The serde that `serde_of` returns for the `type` of this serde.
     same_bytes_when_equal : callable, default never
         `(serde) -> bool`: True if two keys are equal exactly when their bytes are. Then a store looks up keys by the
-        objects, otherwise by their bytes. Keys are sorted by their bytes in both cases.
+        objects, otherwise by the bytes. In both cases, keys are sorted by their bytes.
     immutable : callable, default never
         `(serde) -> bool`: True if no value can change. Then a store holds the objects that were put, otherwise their
         bytes.
     name : str, optional
-        Its name in the configuration of topics, such as `acme.money`: lower-case words joined by dots, so that a tool
-        without this serde can tell the name from a typing error. Without a name, tools guess the type of records.
+        The name in the configuration of topics, such as `acme.money`: lower-case words joined by dots, so that a tool
+        without this serde can tell the name from a misspelling. Without a name, tools guess the type of records.
     make : callable, optional
         Creates a serde from the arguments of a name. Default: the class.
     arguments : callable, optional
-        `(serde) -> tuple`: the arguments in its name, each a Serde or an int.
+        `(serde) -> tuple`: the arguments in the name of a serde. Each is a Serde or an int.
     parameters : tuple of type
-        `Serde` or `int` for each argument.
+        The type of each argument: `Serde` or `int`.
     """
 
     serde: type[Serde]
@@ -58,7 +58,7 @@ class SerdeKind:
     arguments: Callable[[Any], tuple[Any, ...]] = _no_arguments
     parameters: tuple[type, ...] = ()
 
-    def made_of(self, arguments: Iterable[Any]) -> Serde:
+    def create(self, arguments: Iterable[Any]) -> Serde:
         """Create a serde from the arguments of a name."""
         return (self.make or self.serde)(*arguments)
 
@@ -68,12 +68,12 @@ _UNKNOWN = SerdeKind(serde=Serde)
 _BY_CLASS: dict[type, SerdeKind] = {}
 _BY_TYPE: dict[object, Serde] = {}
 _BY_NAME: dict[str, SerdeKind] = {}
-_ELSEWHERE = {"protobuf": "kstreams.serdes.protobuf"}
-"""Kinds that are registered when their module is imported first, since they need an optional library."""
+_OPTIONAL_MODULES = {"protobuf": "kstreams.serdes.protobuf"}
+"""The modules of kinds that need an optional library. Each module registers its kind when it is imported."""
 
 
 def register_serde(kind: SerdeKind) -> None:
-    """Register a kind of serdes: `serde_of` finds it by the type of its default, topic settings by its name.
+    """Register a kind of serdes. `serde_of` finds the kind by the type of its default, topic settings by its name.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def register_serde(kind: SerdeKind) -> None:
     Raises
     ------
     SerdeError
-        If its class or name is registered already, its name has no dot, or its default has no type.
+        If the class or the name is registered already, the name has no dot, or the default has no type.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def register_serde(kind: SerdeKind) -> None:
 
 
 def add_kind(kind: SerdeKind) -> None:
-    """Register a kind of this package. Its name needs no dot."""
+    """Register a kind of this package, whose name needs no dot."""
     if kind.serde in _BY_CLASS:
         raise SerdeError(f"{kind.serde.__name__} is registered already")
     if kind.name in _BY_NAME:
@@ -121,7 +121,7 @@ def add_kind(kind: SerdeKind) -> None:
 
 
 def serde_kind(serde: Serde) -> SerdeKind:
-    """Return the descriptor of a serde. An unregistered serde has an empty one.
+    """Return the descriptor of a serde. An unregistered serde has an empty descriptor.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def serde_kind(serde: Serde) -> SerdeKind:
 
 def kind_named(name: str) -> SerdeKind | None:
     """Return the kind with this name, or None."""
-    if name in _ELSEWHERE:
-        import_module(_ELSEWHERE[name])  # the module registers the kind
+    if name in _OPTIONAL_MODULES:
+        import_module(_OPTIONAL_MODULES[name])
     return _BY_NAME.get(name)
 
 
@@ -153,10 +153,10 @@ def default_serde(kind: object) -> Serde | None:
 
 
 def same_bytes_when_equal(serde: Serde) -> bool:
-    """True if keys are equal exactly when their bytes are. Not true for 0.0 and -0.0, or JSON's 1 and 1.0."""
+    """True if keys are equal exactly when their bytes are. 0.0 and -0.0 are equal, but their bytes differ."""
     return serde_kind(serde).same_bytes_when_equal(serde)
 
 
 def has_immutable_values(serde: Serde) -> bool:
-    """True if a store can hold the objects themselves. False for an unregistered serde, which may change values."""
+    """True if a store can hold the objects themselves, since they cannot change. False for an unregistered serde."""
     return serde_kind(serde).immutable(serde)

@@ -1,4 +1,4 @@
-"""Serdes of scalar values, in the bytes of Kafka's serdes."""
+"""Serdes of scalar values, in the format of Kafka's serdes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import struct
 import uuid
 from datetime import UTC, datetime, timedelta
 from types import NoneType
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.base import Serde, T, decode_error
 
 _INT64 = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
@@ -43,43 +42,40 @@ def _binary(numbers: np.ndarray, is_null: pa.Array) -> pa.Array:
     return pc.if_else(is_null, pa.scalar(None, pa.binary()), column) if pc.any(is_null).as_py() else column
 
 
-class _FixedWidth:
-    """Column methods of serdes whose values are one big-endian number."""
+class _RowsAsColumns(Serde[T]):
+    """Serde that converts rows as columns. Rows with a value of another class are encoded one by one."""
 
-    arrow_type: pa.DataType
-    number = ">i8"
-
-    def decode_column(self, column: pa.Array) -> pa.Array:
-        numbers, is_null = _numbers(column, self.number)
-        return pa.array(numbers, mask=is_null).cast(self.arrow_type)
-
-    def encode_column(self, column: pa.Array) -> pa.Array:
-        plain = column.cast(pa.float64() if self.number == ">f8" else pa.int64())
-        return _binary(plain.fill_null(0).to_numpy().astype(self.number), column.is_null())
-
-
-class _Number(_FixedWidth):
-    """Row methods that use columns. Rows with a value of another type are encoded one by one."""
-
-    type: Any
-
-    def encode_rows(self, values: list[Any]) -> pa.Array:
-        if set(map(type, values)) <= {self.type, NoneType}:
+    def encode_rows(self, values: list[T | None]) -> pa.Array:
+        if set(map(type, values)) <= {self.type, NoneType}:  # Arrow would also accept values of some other classes
             try:
                 return self.encode_column(pa.array(values, self.arrow_type))
-            except (pa.ArrowException, OverflowError):
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError):
                 pass  # encoding row by row raises an error that names the value
-        return Serde.encode_rows(cast(Any, self), values)
+        return super().encode_rows(values)
 
-    def decode_rows(self, column: pa.Array) -> list[Any]:
+    def decode_rows(self, column: pa.Array) -> list[T | None]:
         try:
-            rows: list[Any] = self.decode_column(column).to_pylist()
+            rows: list[T | None] = self.decode_column(column).to_pylist()
         except pa.ArrowException:
-            return Serde.decode_rows(cast(Any, self), column)
+            return super().decode_rows(column)
         return rows
 
 
-class StringSerde(Serde[str]):
+class _NumberColumns(Serde[T]):
+    """Serde whose columns are big-endian numbers."""
+
+    number_type = ">i8"
+
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        numbers, is_null = _numbers(column, self.number_type)
+        return pa.array(numbers, mask=is_null).cast(self.arrow_type)
+
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        numbers = column.cast(pa.float64() if self.number_type == ">f8" else pa.int64())
+        return _binary(numbers.fill_null(0).to_numpy().astype(self.number_type), column.is_null())
+
+
+class StringSerde(_RowsAsColumns[str]):
     """`str` as UTF-8."""
 
     type = str
@@ -96,21 +92,6 @@ class StringSerde(Serde[str]):
             return data.decode()
         except UnicodeDecodeError as error:
             raise decode_error("UTF-8 text", data, error) from error
-
-    def encode_rows(self, values: list[str | None]) -> pa.Array:
-        if set(map(type, values)) <= {str, NoneType}:  # Arrow would also accept bytes
-            try:
-                return pa.array(values, pa.string()).cast(pa.binary())
-            except (pa.ArrowException, UnicodeEncodeError):
-                pass  # encoding row by row raises an error that names the value
-        return super().encode_rows(values)
-
-    def decode_rows(self, column: pa.Array) -> list[str | None]:
-        try:
-            rows: list[str | None] = column.cast(pa.string()).to_pylist()
-        except pa.ArrowException:
-            return super().decode_rows(column)
-        return rows
 
     def decode_column(self, column: pa.Array) -> pa.Array:
         return column.cast(pa.string())
@@ -140,7 +121,7 @@ class BytesSerde(Serde[bytes]):
         return column
 
 
-class IntSerde(_Number, Serde[int]):
+class IntSerde(_RowsAsColumns[int], _NumberColumns[int]):
     """`int` as 8 bytes, big endian, signed (Kafka's Long)."""
 
     type = int
@@ -160,12 +141,12 @@ class IntSerde(_Number, Serde[int]):
         return value
 
 
-class FloatSerde(_Number, Serde[float]):
+class FloatSerde(_RowsAsColumns[float], _NumberColumns[float]):
     """`float` as 8 bytes, big endian (Kafka's Double)."""
 
     type = float
     arrow_type = pa.float64()
-    number = ">f8"
+    number_type = ">f8"
 
     def serialize(self, value: float) -> bytes:
         try:
@@ -173,7 +154,7 @@ class FloatSerde(_Number, Serde[float]):
         except (struct.error, OverflowError) as error:
             raise SerdeError(f"{value!r} is not a number of double precision: {error}") from error
         if type(value) is not float and self.deserialize(data) != value:
-            raise SerdeError(f"{value!r} would be read back as {self.deserialize(data)!r}: make it a float")
+            raise SerdeError(f"{value!r} would be read back as {self.deserialize(data)!r}: convert it to a float")
         return data
 
     def deserialize(self, data: bytes) -> float:
@@ -191,7 +172,7 @@ class BoolSerde(Serde[bool]):
     arrow_type = pa.bool_()
 
     def serialize(self, value: bool) -> bytes:
-        if value not in (0, 1):  # a tuple, since the value may not be hashable
+        if value not in (0, 1):  # a tuple, not a set, since the value may not be hashable
             raise SerdeError(f"{value!r} is neither True nor False")
         return b"\x01" if value else b"\x00"
 
@@ -210,7 +191,7 @@ class BoolSerde(Serde[bool]):
         return _binary(column.fill_null(False).cast(pa.uint8()).to_numpy(), column.is_null())
 
 
-class DatetimeSerde(_FixedWidth, Serde[datetime]):
+class DatetimeSerde(_NumberColumns[datetime]):
     """An aware `datetime` as microseconds since the epoch, 8 bytes, big endian. It is read back in UTC."""
 
     type = datetime

@@ -1,23 +1,23 @@
-"""Subscriptions and responses of foreign-key joins, in the bytes of Kafka Streams.
+"""Subscriptions and responses of foreign-key joins, in the format of Kafka Streams.
 
-A row of the left table subscribes to a key of the right one. All numbers are big endian.
+A row of the left table subscribes to a key of the right table. All numbers are big endian.
 
-Subscription: the value of the records of the registration topic; their key is the foreign key.
+A subscription is the value of a record in the registration topic. The key of the record is the foreign key.
 
 ======================= =============================================================
 1 byte                  version of the format, 1; the highest bit is set if there is no hash
 1 byte                  the `Instruction`
-16 bytes, or none       murmur3 hash of the left value; none when the left row was deleted
+16 bytes, or none       murmur3 hash of the left value; none if the left row was deleted
 all but the last 4      the left row's key, serialized
-4 bytes                 the partition of the left row's table, to which the response is written
+4 bytes                 the partition of the left table, to which the response is written
 ======================= =============================================================
 
-Response: the value of the records of the response topic; their key is the left row's key.
+A response is the value of a record in the response topic. The key of the record is the left row's key.
 
 ======================= =============================================================
 1 byte                  version of the format, 0; the highest bit is set if there is no hash
-16 bytes, or none       the hash of the subscription that is answered
-the rest                the right value, serialized; nothing when there is none
+16 bytes, or none       the hash of the subscription
+the other bytes         the right value, serialized; no bytes if there is no right row
 ======================= =============================================================
 
 A right value without bytes (an empty string) is read as no value, as in Kafka Streams.
@@ -71,7 +71,7 @@ class SubscriptionResponse(NamedTuple):
 
 
 class SubscriptionSerde(Serde[Subscription]):
-    """Serde of subscriptions (see above).
+    """Serde of subscriptions. The module describes the format.
 
     Parameters
     ----------
@@ -91,8 +91,7 @@ class SubscriptionSerde(Serde[Subscription]):
         self.type = Subscription
 
     def of_topic(self, use: SerdeUse) -> Serde[Subscription]:
-        bound: Serde[Subscription] = of_topic_within(self, "primary_key", use)
-        return bound
+        return of_topic_within(self, "primary_key", use)
 
     @property
     def asks_registry(self) -> bool:
@@ -106,8 +105,8 @@ class SubscriptionSerde(Serde[Subscription]):
     def deserialize(self, data: bytes) -> Subscription:
         if len(data) < 6 or data[0] & ~_NO_HASH != _SUBSCRIPTION_VERSION or data[1] >= len(_INSTRUCTIONS):
             raise decode_error("a subscription", data, "its version or instruction is not known")
-        hash_, at = _hash_at(data, 2, "a subscription")
-        key = self.primary_key.deserialize(data[at:-4])
+        hash_, key_start = _read_hash(data, 2, "a subscription")
+        key = self.primary_key.deserialize(data[key_start:-4])
         return Subscription(hash_, _INSTRUCTIONS[data[1]], key, _INT.unpack_from(data, len(data) - 4)[0])
 
     def __eq__(self, other: object) -> bool:
@@ -118,7 +117,7 @@ class SubscriptionSerde(Serde[Subscription]):
 
 
 class ResponseSerde(Serde[SubscriptionResponse]):
-    """Serde of responses (see above).
+    """Serde of responses. The module describes the format.
 
     Parameters
     ----------
@@ -137,8 +136,7 @@ class ResponseSerde(Serde[SubscriptionResponse]):
         self.type = SubscriptionResponse
 
     def of_topic(self, use: SerdeUse) -> Serde[SubscriptionResponse]:
-        bound: Serde[SubscriptionResponse] = of_topic_within(self, "value", use)
-        return bound
+        return of_topic_within(self, "value", use)
 
     @property
     def asks_registry(self) -> bool:
@@ -151,8 +149,8 @@ class ResponseSerde(Serde[SubscriptionResponse]):
     def deserialize(self, data: bytes) -> SubscriptionResponse:
         if not data or data[0] & ~_NO_HASH != _RESPONSE_VERSION:
             raise decode_error("a response", data, "its version is not known")
-        hash_, at = _hash_at(data, 1, "a response")
-        return SubscriptionResponse(hash_, self.value.deserialize(data[at:]) if at < len(data) else None)
+        hash_, start = _read_hash(data, 1, "a response")
+        return SubscriptionResponse(hash_, self.value.deserialize(data[start:]) if start < len(data) else None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResponseSerde) and self.value == other.value
@@ -161,13 +159,14 @@ class ResponseSerde(Serde[SubscriptionResponse]):
         return hash((ResponseSerde, self.value))
 
 
-def _hash_at(data: bytes, at: int, description: str) -> tuple[bytes | None, int]:
-    """Return the hash at a position, or None if the first byte says that there is none, and the position after it."""
+def _read_hash(data: bytes, start: int, description: str) -> tuple[bytes | None, int]:
+    """Return the hash at a position and the position after the hash. The first byte tells if there is a hash."""
     if data[0] & _NO_HASH:
-        return None, at
-    if len(data) < at + _HASH_BYTES:
+        return None, start
+    end = start + _HASH_BYTES
+    if len(data) < end:
         raise decode_error(description, data, "its hash is cut off")
-    return data[at : at + _HASH_BYTES], at + _HASH_BYTES
+    return data[start:end], end
 
 
 def subscribers_prefix(foreign_key: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""`topic_decoder`: keys or values of one topic in a form that JSON can hold, with schemas from a registry."""
+"""`topic_decoder`: decodes keys or values of one topic to JSON values, with schemas of a registry."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from kstreams.serdes.schemas.frame import LENGTHS, framed, header_name, schema_o
 
 Decode: TypeAlias = Callable[[bytes | None, Headers], Any]
 """`(bytes, headers of the record) -> JSON value`. Raises SerdeError for bytes of another kind."""
-OnTrouble: TypeAlias = Callable[[KStreamsError], None]
+OnRegistryError: TypeAlias = Callable[[KStreamsError], None]
 
 KIND_OF_TYPE: Final[dict[SchemaType, str]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
 """The names of serdes by the type of their schemas."""
 
 
-def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambda error: None) -> Decode:
-    """Return the function that turns keys or values of a topic into values that JSON can hold.
+def topic_decoder(kind: str, use: SerdeUse | None, on_registry_error: OnRegistryError = lambda error: None) -> Decode:
+    """Return the function that decodes keys or values of a topic to values that JSON can represent.
 
     Parameters
     ----------
     kind : str
-        The name of a serde, or `auto`: bytes that begin with the id of a schema in the registry are then read with that
-        schema.
+        The name of a serde, or `auto`. With `auto`, bytes that begin with the id of a registered schema are decoded
+        with this schema.
     use : SerdeUse or None
-        The topic and its registry; None where there is no registry.
-    on_trouble : callable
-        Called once if the registry does not answer for `auto`; from then on bytes are guessed without it.
+        The topic and its registry. None without a registry.
+    on_registry_error : callable
+        Called once if the registry does not answer for `auto`. All later types are guessed without the registry.
 
     Examples
     --------
@@ -41,15 +41,15 @@ def topic_decoder(kind: str, use: SerdeUse | None, on_trouble: OnTrouble = lambd
     """
     name = checked_kind(kind)
     if use is not None and name == AUTO:
-        return _Guess(use, on_trouble)
+        return _AutoDecoder(use, on_registry_error)
     if use is not None and needs_registry(name):
-        return _by_schema(serde_named(name), use)
+        return _registry_decoder(serde_named(name), use)
     plain = decoder(name)
     return lambda data, headers: plain(data)
 
 
 def needs_registry(kind: str) -> bool:
-    """Return whether values of a kind are read and written with a schema registry.
+    """True if values of a kind are read and written with a schema registry.
 
     Examples
     --------
@@ -60,57 +60,57 @@ def needs_registry(kind: str) -> bool:
     return name not in (AUTO, RAW, HEX) and serde_named(name).asks_registry
 
 
-def _by_schema(serde: Serde, use: SerdeUse) -> Decode:
+def _registry_decoder(serde: Serde, use: SerdeUse) -> Decode:
     read = serde.of_topic(use).deserialize
     header = header_name(is_key=use.is_key)
     return lambda data, headers: None if data is None else shown(read(framed(data, headers, header)))
 
 
-class _Guess:
-    """Decoder that uses the schema whose id the bytes begin with, and guesses the type of all other bytes."""
+class _AutoDecoder:
+    """Decoder of bytes by the schema whose id they begin with. It guesses the type of bytes without a schema id."""
 
-    def __init__(self, use: SerdeUse, on_trouble: OnTrouble) -> None:
+    def __init__(self, use: SerdeUse, on_registry_error: OnRegistryError) -> None:
         self._use = use
-        self._on_trouble = on_trouble
-        self._plain = decoder(AUTO)
+        self._on_registry_error = on_registry_error
+        self._decode_without_registry = decoder(AUTO)
         self._header = header_name(is_key=use.is_key)
         self._by_type: dict[SchemaType, Decode] = {}
-        self._types: dict[bytes, SchemaType | None] = {}
-        self._is_away = False
+        self._type_of_frame: dict[bytes, SchemaType | None] = {}
+        self._is_registry_down = False
 
     def __call__(self, data: bytes | None, headers: Headers) -> Any:
         if data is not None:
-            decode = self._named_by(framed(data, headers, self._header))
+            decode = self._decoder_of_frame(framed(data, headers, self._header))
             if decode is not None:
                 try:
                     return decode(data, headers)
                 except SerdeError:
-                    pass  # the bytes only look like a frame
-        return self._plain(data)
+                    pass  # the first bytes only look like a schema id
+        return self._decode_without_registry(data)
 
-    def _named_by(self, data: bytes) -> Decode | None:
-        """Return the decoder for the schema of the bytes, or None if they name none."""
+    def _decoder_of_frame(self, data: bytes) -> Decode | None:
+        """Return the decoder for the schema whose id the bytes begin with. None if they begin with no known id."""
         length = LENGTHS.get(data[0]) if data else None
-        if length is None or len(data) <= length or self._is_away:
+        if length is None or len(data) <= length or self._is_registry_down:
             return None
         frame = data[:length]
-        if frame not in self._types:
-            self._types[frame] = self._type_of(frame)
-        kind = self._types[frame]
-        return None if kind is None else self._reader(kind)
+        if frame not in self._type_of_frame:
+            self._type_of_frame[frame] = self._schema_type_of(frame)
+        kind = self._type_of_frame[frame]
+        return None if kind is None else self._decoder_of_type(kind)
 
-    def _type_of(self, frame: bytes) -> SchemaType | None:
+    def _schema_type_of(self, frame: bytes) -> SchemaType | None:
         try:
-            named: RegisteredSchema = schema_of_frame(frame, self._use.registry())
+            registered: RegisteredSchema = schema_of_frame(frame, self._use.registry())
         except SchemaNotFoundError:
             return None
         except KStreamsError as error:
-            self._is_away = True
-            self._on_trouble(error)
+            self._is_registry_down = True
+            self._on_registry_error(error)
             return None
-        return named.schema.type
+        return registered.schema.type
 
-    def _reader(self, kind: SchemaType) -> Decode:
+    def _decoder_of_type(self, kind: SchemaType) -> Decode:
         if kind not in self._by_type:
-            self._by_type[kind] = _by_schema(serde_named(KIND_OF_TYPE[kind]), self._use)
+            self._by_type[kind] = _registry_decoder(serde_named(KIND_OF_TYPE[kind]), self._use)
         return self._by_type[kind]

@@ -1,4 +1,4 @@
-"""Names of serdes, by which the configuration of a topic tells the types of its keys and values."""
+"""Names of serdes. The configuration of a topic holds those of its keys and values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde
 from kstreams.serdes.registry import SerdeKind, kind_named, named_kinds, serde_kind
 
-_MOST_DEEP = 8
-_PARTS = re.compile(r"\s*([a-z][a-z0-9.-]*|\d+|[(),])\s*")
+_MAX_DEPTH = 8
+_TOKEN = re.compile(r"\s*([a-z][a-z0-9.-]*|\d+|[(),])\s*")
 
 
 def type_name(serde: Serde | None) -> str | None:
-    """Return the name of a serde, or None for an unregistered serde, whose bytes no other program can read.
+    """Return the name of a serde. None for an unregistered serde, whose bytes no other program can read.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ def type_name(serde: Serde | None) -> str | None:
 
 
 def serde_named(name: str) -> Serde:
-    """Return the serde of a name.
+    """Return the serde with a name.
 
     Parameters
     ----------
     name : str
-        `str`, `int`, `float`, `bool`, `bytes`, `datetime`, `uuid`, `json`, `msgpack`; of windowed keys
-        `windowed(KEY, SIZE_MS)` and `session(KEY)`; of internal topics `window-row(KEY, SIZE_MS)`, `change(VALUE)`,
-        `subscription(KEY)`, `response(VALUE)`.
+        `str`, `int`, `float`, `bool`, `bytes`, `datetime`, `uuid`, `json`, `msgpack`, `avro`, `protobuf`,
+        `json-schema`, or the name of a registered serde. Windowed keys: `windowed(KEY, SIZE_MS)`, `session(KEY)`.
+        Internal topics: `window-row(KEY, SIZE_MS)`, `change(VALUE)`, `subscription(KEY)`, `response(VALUE)`.
 
     Raises
     ------
@@ -56,12 +56,12 @@ def serde_named(name: str) -> Serde:
     >>> serde_named("session(str)").deserialize(b"a" + bytes(16))
     Windowed(key='a', window=Window(start_ms=0, end_ms=0))
     """
-    parts = _PARTS.findall(name)
+    parts = _TOKEN.findall(name)
     tokens = iter([*parts, ""])
     try:
         if "".join(parts) != "".join(name.split()):
             raise ValueError
-        serde = _read(next(tokens), tokens, _MOST_DEEP)
+        serde = _parse(next(tokens), tokens, _MAX_DEPTH)
         if next(tokens):
             raise ValueError
     except (ValueError, StopIteration):
@@ -70,23 +70,23 @@ def serde_named(name: str) -> Serde:
 
 
 def _pattern(kind: SerdeKind) -> str:
-    """Return the form of a name: `windowed(TYPE, SIZE_MS)`."""
+    """Return the name of a kind with its parameters, as in `windowed(TYPE, SIZE_MS)`."""
     words = ["TYPE" if parameter is Serde else "SIZE_MS" for parameter in kind.parameters]
     return f"{kind.name}({', '.join(words)})" if words else str(kind.name)
 
 
-def _read(name: str, tokens: Iterator[str], deep: int) -> Serde:
-    """Read a serde and its arguments. Raises ValueError if the text does not have the form of a name."""
+def _parse(name: str, tokens: Iterator[str], remaining_depth: int) -> Serde:
+    """Parse a serde and its arguments. Raises ValueError if the text does not have the form of a name."""
     kind = kind_named(name)
-    if kind is None or not deep:
+    if kind is None or not remaining_depth:
         raise ValueError(name)
     arguments: list[Any] = []
     for number, parameter in enumerate(kind.parameters):
         _expect("," if number else "(", tokens)
-        arguments.append(int(next(tokens)) if parameter is int else _read(next(tokens), tokens, deep - 1))
+        arguments.append(int(next(tokens)) if parameter is int else _parse(next(tokens), tokens, remaining_depth - 1))
     if kind.parameters:
         _expect(")", tokens)
-    return kind.made_of(arguments)
+    return kind.create(arguments)
 
 
 def _expect(sign: str, tokens: Iterator[str]) -> None:

@@ -1,4 +1,4 @@
-"""`TypedSerde`: values of one declared type, encoded and checked by msgspec; `MsgpackSerde`."""
+"""`TypedSerde`: values of one declared type, which msgspec encodes and checks. `MsgpackSerde` is one of its formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def same_value(written: object, read: object) -> bool:
-    """True if two values are equal, where NaN equals NaN and objects are compared by their fields.
+    """True if two values are equal. NaN equals NaN, and objects are compared by their fields.
 
     Examples
     --------
@@ -36,15 +36,15 @@ def same_value(written: object, read: object) -> bool:
 
 
 def _comparison(kind: type) -> Callable[[object, object], bool]:
-    for base, compare in _BY_BASE.items():
+    for base, compare in _COMPARISONS.items():
         if issubclass(kind, base):
             return compare
     fields = _fields(kind)
-    return _plain if fields is None else lambda written, read: _attributes(fields, written, read)
+    return _are_equal_or_nan if fields is None else lambda written, read: _have_same_fields(fields, written, read)
 
 
 def _fields(kind: Any) -> tuple[str, ...] | None:
-    """Return the names of the fields of a class; None if it has no fields."""
+    """Return the names of the fields of a class. None if the class has no fields."""
     if issubclass(kind, msgspec.Struct):
         return tuple(kind.__struct_fields__)
     if dataclasses.is_dataclass(kind):
@@ -52,71 +52,71 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
     return tuple(kind.model_fields) if hasattr(kind, "model_fields") else None
 
 
-def _attributes(fields: tuple[str, ...], written: object, read: object) -> bool:
+def _have_same_fields(fields: tuple[str, ...], written: object, read: object) -> bool:
     return all(same_value(getattr(written, name), getattr(read, name)) for name in fields)
 
 
-def _plain(written: object, read: object) -> bool:
+def _are_equal_or_nan(written: object, read: object) -> bool:
     return bool(written == read) or repr(written) == repr(read) == "nan"
 
 
-def _sequences(written: Any, read: Any) -> bool:
+def _are_same_sequences(written: Any, read: Any) -> bool:
     return len(written) == len(read) and all(map(same_value, written, read))
 
 
-def _dicts(written: Any, read: Any) -> bool:
+def _are_same_dicts(written: Any, read: Any) -> bool:
     return len(written) == len(read) and all(
         name in read and same_value(part, read[name]) for name, part in written.items()
     )
 
 
-def _datetimes(written: Any, read: Any) -> bool:
-    """Return True for the same instant. A time that occurs twice in its zone is unequal even to itself in Python."""
+def _are_same_instants(written: Any, read: Any) -> bool:
+    """True for the same instant. In Python, a time that occurs twice in its zone is unequal even to itself."""
     if written.utcoffset() is None or read.utcoffset() is None:
         return bool(written == read)
     return bool(written - _EPOCH == read - _EPOCH)
 
 
-def _sets(written: Any, read: Any) -> bool:
-    """Compare sets as text: NaN does not equal itself, but has one text."""
+def _are_same_sets(written: Any, read: Any) -> bool:
+    """Compare sets by the text of their items, since NaN does not equal itself."""
     return bool(written == read) or sorted(map(repr, written)) == sorted(map(repr, read))
 
 
-_BY_BASE: dict[type, Callable[[object, object], bool]] = {
-    list: _sequences,
-    tuple: _sequences,
-    dict: _dicts,
-    set: _sets,
-    frozenset: _sets,
-    datetime: _datetimes,
+_COMPARISONS: dict[type, Callable[[object, object], bool]] = {
+    list: _are_same_sequences,
+    tuple: _are_same_sequences,
+    dict: _are_same_dicts,
+    set: _are_same_sets,
+    frozenset: _are_same_sets,
+    datetime: _are_same_instants,
     Decimal: lambda written, read: str(written) == str(read),  # a signaling NaN cannot be compared
 }
 
 
-_READ = (dict, list, str, int, float, bool)
-"""The types that JSON is read as. Subclasses and superclasses of them are data."""
+_JSON_CLASSES = (dict, list, str, int, float, bool)
+"""The classes of values that JSON is read as. msgspec also handles their subclasses and superclasses."""
 
 
-def plain_classes(kind: object) -> frozenset[type]:
+def unsupported_classes(kind: object) -> frozenset[type]:
     """Return the classes inside a type that msgspec can neither read nor write.
 
     Examples
     --------
     >>> class Order: ...
-    >>> sorted(cls.__name__ for cls in plain_classes(dict[str, list[Order]]))
+    >>> sorted(cls.__name__ for cls in unsupported_classes(dict[str, list[Order]]))
     ['Order']
     """
-    custom = {info.cls for info in _within(type_info(kind)) if isinstance(info, inspect.CustomType)}
-    return frozenset(cls for cls in custom if not _is_data(cls))
+    classes = {info.cls for info in _parts_of(type_info(kind)) if isinstance(info, inspect.CustomType)}
+    return frozenset(cls for cls in classes if not _is_supported(cls))
 
 
-def _is_data(kind: type) -> bool:
-    return issubclass(kind, _READ) or any(issubclass(read, kind) for read in _READ)
+def _is_supported(cls: type) -> bool:
+    return issubclass(cls, _JSON_CLASSES) or any(issubclass(json_class, cls) for json_class in _JSON_CLASSES)
 
 
-def _within(info: object) -> Iterator[object]:
-    """Yield the parts of a type, each once, since types may be recursive."""
-    visited = set()
+def _parts_of(info: object) -> Iterator[object]:
+    """Yield a type and its parts, each once, since types may be recursive."""
+    visited = set[int]()
     pending = [info]
     while pending:
         part = pending.pop()
@@ -134,8 +134,8 @@ UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgs
 class TypedSerde(Serde):
     """Values of one type. Every written value reads back equal.
 
-    A value of exactly the classes of the type is written at once. Any other value is read back, and refused if it
-    differs. A subclass defines the format.
+    A value of exactly the classes of the type is written without a check. Any other value is read back, and refused if
+    it differs. A subclass defines the format.
     """
 
     format: ClassVar[str]
@@ -145,11 +145,11 @@ class TypedSerde(Serde):
     def __init__(self, kind: Any) -> None:
         try:
             self._decoder = self.decoder(kind)
-            unknown = plain_classes(kind)
+            classes = unsupported_classes(kind)
         except (TypeError, NameError) as error:
             raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
-        if unknown:
-            names = " and ".join(sorted(cls.__name__ for cls in unknown))
+        if classes:
+            names = " and ".join(sorted(cls.__name__ for cls in classes))
             raise SerdeError(
                 f"no serde can write {names}: make it a dataclass, a msgspec.Struct or a pydantic model, or pass a "
                 "Serde of your own"
@@ -163,9 +163,9 @@ class TypedSerde(Serde):
             data: bytes = self.encoder.encode(value)
         except UNWRITABLE as error:
             raise SerdeError(f"{value!r} cannot be written as {self.format}: {error}") from error
-        return data if self._is_plain(value) else self._readable(value, data)
+        return data if self._is_plain(value) else self._readable_form(value, data)
 
-    def _readable(self, value: object, data: bytes) -> bytes:
+    def _readable_form(self, value: object, data: bytes) -> bytes:
         """Return the first form of a value that reads back equal. `data` is the usual form.
 
         Raises
@@ -175,18 +175,18 @@ class TypedSerde(Serde):
         """
         for form in chain((data,), self.other_forms(value)):
             try:
-                read = self.deserialize(form)
+                read_value = self.deserialize(form)
             except SerdeError as error:
                 reason = f"{error.__cause__ or error}"
             else:
-                if same_value(value, read):
+                if same_value(value, read_value):
                     return form
-                reason = f"it would be read back as {read!r}"
+                reason = f"it would be read back as {read_value!r}"
         kind = self.type.__name__ if isinstance(self.type, type) else self.type
         raise SerdeError(f"{value!r} does not fit {kind}: {reason}")
 
     def other_forms(self, value: object) -> Iterator[bytes]:
-        """Yield other encodings of a value, for values whose usual encoding does not read back."""
+        """Yield other encodings of a value. They are tried if the usual encoding does not read back equal."""
         return iter(())
 
     def deserialize(self, data: bytes) -> Any:
@@ -196,7 +196,7 @@ class TypedSerde(Serde):
             raise decode_error(f"{self.format} of {self.type}", data, error) from error
 
     def __reduce__(self) -> Any:
-        return type(self), (self.type,)  # a decoder cannot be serialized
+        return type(self), (self.type,)  # a decoder cannot be pickled
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypedSerde) and type(other) is type(self) and self.type == other.type
@@ -209,7 +209,7 @@ class TypedSerde(Serde):
 
 
 class MsgpackSerde(TypedSerde):
-    """Values of one type as MessagePack, which also has NaN and infinities. Aggregations by expression store it.
+    """Values of one type as MessagePack, which also has NaN and infinities. Aggregations by expression store values so.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Serdes of windowed keys, in the bytes of Kafka Streams."""
+"""Serdes of windowed keys, in the format of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
 
 
-def _packed(layout: struct.Struct, *times: int) -> bytes:
-    """Return the bytes of window times. Raises SerdeError for a time beyond 64 bits."""
+def _pack_times(layout: struct.Struct, *times: int) -> bytes:
+    """Pack the times of a window. Raises SerdeError for a time beyond 64 bits."""
     try:
         return layout.pack(*times)
     except struct.error as error:
-        raise SerdeError(f"a window at {' and '.join(map(str, times))} has no bytes: {error}") from error
+        raise SerdeError(f"a window at {' and '.join(map(str, times))} ms cannot be written: {error}") from error
 
 
 def time_window_key(key: bytes, window: Window) -> bytes:
     """Append the start of a window (8 bytes, big endian) to the bytes of a key."""
-    return key + _packed(_START, window.start_ms)
+    return key + _pack_times(_START, window.start_ms)
 
 
 def session_key(key: bytes, session: Window) -> bytes:
     """Append the end and the start of a session (8 bytes each, big endian) to the bytes of a key."""
-    return key + _packed(_END_START, session.end_ms, session.start_ms)
+    return key + _pack_times(_END_START, session.end_ms, session.start_ms)
 
 
 class WindowedSerde(Serde[Windowed]):
-    """Keys with a window. A subclass serves a window kind of your own.
+    """Keys with a window. Derive from this class for a window kind of your own.
 
     Parameters
     ----------
@@ -43,12 +43,10 @@ class WindowedSerde(Serde[Windowed]):
 
     def __init__(self, inner: Serde) -> None:
         self.inner = inner
-
         self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
 
     def of_topic(self, use: SerdeUse) -> Serde[Windowed]:
-        bound: Serde[Windowed] = of_topic_within(self, "inner", use)
-        return bound
+        return of_topic_within(self, "inner", use)
 
     @property
     def asks_registry(self) -> bool:
@@ -61,8 +59,8 @@ class WindowedSerde(Serde[Windowed]):
         return self.inner.unframed(column, headers)
 
 
-class _OfOneSize(WindowedSerde):
-    """Keys in windows of one size: the start determines the end.
+class _FixedSizeWindowedSerde(WindowedSerde):
+    """Serde of keys in windows of one size, where the start determines the end.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ class _OfOneSize(WindowedSerde):
         return time_window_key(self.inner.serialize(value.key), window)
 
 
-class TimeWindowedSerde(_OfOneSize):
+class TimeWindowedSerde(_FixedSizeWindowedSerde):
     """Windowed keys as the bytes of the key and the start of the window (8 bytes, big endian).
 
     Parameters
@@ -114,8 +112,8 @@ class SessionWindowedSerde(WindowedSerde):
         return Windowed(self.inner.deserialize(data[:-16]), Window(start_ms, end_ms))
 
 
-class WindowRowSerde(_OfOneSize):
-    """Keys in the changelog of a window store: the bytes of the key, the window start, and a sequence number (4 bytes).
+class WindowRowSerde(_FixedSizeWindowedSerde):
+    """Keys of a window store's changelog: the bytes of the key, the window start, and a sequence number (4 bytes).
 
     Parameters
     ----------
