@@ -27,7 +27,7 @@ from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.task_run import Feeds, run_task
+from kstreams.runtime.spark.tasks.task_run import TaskInput, run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types
@@ -160,12 +160,12 @@ Given = Callable[[int, int], Iterable[Batch]]
 """What the task of a sub-topology and a partition reads from outside in a step."""
 
 
-def feeds_of(batches: Iterable[Batch]) -> Feeds:
-    """Batches by the partitions that they are from."""
-    feeds: dict[TopicPartition, list[Batch]] = {}
+def task_input_of(batches: Iterable[Batch]) -> TaskInput:
+    """Return batches by their partitions."""
+    task_input: dict[TopicPartition, list[Batch]] = {}
     for batch in batches:
-        feeds.setdefault(batch.source, []).append(batch)
-    return feeds
+        task_input.setdefault(batch.source, []).append(batch)
+    return task_input
 
 
 def written(blocks: Iterable[Block]) -> list[LogRow]:
@@ -178,7 +178,7 @@ def load_globals(program: Program, step: Step, given: Given) -> Step:
     states = dict(step.states)
     for sub in program.sub_topologies:
         if sub.is_global:
-            made = run_task(program, sub, 0, step, feeds_of(given(sub.id, 0)))
+            made = run_task(program, sub, 0, step, task_input_of(given(sub.id, 0)))
             _, reports = split_reports(made)  # else only its state matters
             states |= newest(report.states for report in reports)
     return step._replace(states=states)
@@ -228,7 +228,7 @@ def _run(
     for partition in range(program.tasks[number]):
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
-        made += run_task(program, sub, partition, step, feeds_of(batches))
+        made += run_task(program, sub, partition, step, task_input_of(batches))
     blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports

@@ -56,7 +56,7 @@ def _check_topology(storage: CheckpointStorage, new: TopologyFingerprint) -> Non
 
     A checkpoint without a committed step fits every topology.
     """
-    old = decode_fingerprint(storage.read(_TOPOLOGY), storage.place(_TOPOLOGY)) if _has_topology(storage) else new
+    old = decode_fingerprint(storage.read(_TOPOLOGY), storage.location_of(_TOPOLOGY)) if _has_topology(storage) else new
     if _has_begun(storage, old):
         differences = changes(old, new, by_number=True)
         refused = refusal(differences, storage.location)

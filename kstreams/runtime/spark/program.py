@@ -165,7 +165,7 @@ class Program:
         sources = (source for number in self.upstream for source in self.sub_topology(number).sources)
         return sorted(source.name for source in sources if limit_of(source, self.config["idle.timeout.ms"]) >= 0)
 
-    def awake(self, number: int, partition: int, behind: Collection[TopicPartition]) -> set[str]:
+    def active_topics(self, number: int, partition: int, behind: Collection[TopicPartition]) -> set[str]:
         """Return the topics of a task that may get more records, given the source partitions with a backlog.
 
         An internal topic may get more records as long as any partition that feeds it has a backlog. The topics of a

@@ -136,7 +136,9 @@ def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
         entry = storage.read(name).decode()
         sources = [json.loads(line) for line in entry.strip().splitlines()[2:] if line != NO_OFFSET]
     except (OSError, ValueError) as error:
-        raise StateError(f"{storage.place(name)}, Spark's own record of the batch, cannot be read: {error}") from error
+        raise StateError(
+            f"{storage.location_of(name)}, Spark's own record of the batch, cannot be read: {error}"
+        ) from error
     return {topic: dict(of_topic) for source in sources for topic, of_topic in source.items() if topic != END}
 
 

@@ -73,7 +73,7 @@ def test_a_state_file_of_another_task_is_refused(words: Application, tmp_path: P
     mine, other = (max((moved / "app" / "state" / task).glob("*.changes")) for task in ("1_0", "1_1"))
     mine.write_bytes(other.read_bytes())
     words.write([Row("lines", "e", "the end", 9)])
-    with pytest.raises(StateError, match=f"{mine} is state of the task 1_1, expected was 1_0"):
+    with pytest.raises(StateError, match=f"{mine} is state of the task 1_1, not of 1_0"):
         words.run(**{"spark.kstreams.checkpoint": str(moved)})
 
 

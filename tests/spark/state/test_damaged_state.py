@@ -127,7 +127,7 @@ def harmed(app: Stepped, kind: str, harm: Harm, place: Place) -> tuple[str, byte
         (flipped, "is damaged: its content does not fit its digest"),
         (shortened, "is damaged: its content does not fit its digest"),
         (missing, "is missing: the checkpoint is incomplete"),
-        (of_another_task, "is state of the task 0_0, expected was 1_0"),
+        (of_another_task, "is state of the task 0_0, not of 1_0"),
         (of_another_store, "holds the store 'totals' as timestamped-window"),
         (of_an_earlier_step, "holds changes of step 14, round 0, not changes of step 16"),
     ],
@@ -138,7 +138,7 @@ def test_changes_that_are_not_what_was_written_are_refused(harm: Harm, said: str
     name, whole = harmed(app, ".changes", harm, place)
     with pytest.raises(StateError, match=said) as caught:
         app.step(ROWS[36:], forget=True)
-    assert app.program.storage.place(name) in str(caught.value)
+    assert app.program.storage.location_of(name) in str(caught.value)
     app.program.storage.write(name, whole)
     assert app.step(ROWS[36:], forget=True) == expected
 

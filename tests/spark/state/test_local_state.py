@@ -120,9 +120,9 @@ def test_what_a_step_that_fails_leaves_is_thrown_away(place: Path, files: Counti
 @pytest.mark.parametrize("place_of_byte", [0, 20, -1])
 def test_a_note_that_is_damaged_counts_for_nothing(place: Path, files: CountingFiles, place_of_byte: int) -> None:
     version = step(place, files, step(place, files, EMPTY, 0), 1)
-    raw = bytearray((place / "note").read_bytes())
+    raw = bytearray((place / "version").read_bytes())
     raw[place_of_byte] ^= 1
-    (place / "note").write_bytes(raw)
+    (place / "version").write_bytes(raw)
     assert contents(place, files, version) == counted(2)
     assert files.rebuilt == 2
 

@@ -180,12 +180,12 @@ def test_a_damaged_snapshot_without_older_files_is_refused(files: StateFiles, tm
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"application": "app2"}, "state of the application app2, expected was app"),
-        ({"checkpoint": "b2"}, "state of the checkpoint b2, expected was a1"),
-        ({"task": "0_2"}, "state of the task 0_2, expected was 0_1"),
+        ({"application": "app2"}, "state of the application app2, not of app"),
+        ({"checkpoint": "b2"}, "state of the checkpoint b2, not of a1"),
+        ({"task": "0_2"}, "state of the task 0_2, not of 0_1"),
         (
             {"formats": {"store": "session StringSerde() IntSerde()"}},
-            r"the store 'store' as session StringSerde\(\) IntSerde\(\), expected was key-value",
+            r"the store 'store' as session StringSerde\(\) IntSerde\(\), not as key-value",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_step_that_is_not_kept_is_refused_with_those_that_are(app: Application
     for time in range(10, 14):
         app.write([Row("orders", "c", 1, time)]).run(until_end=False)
     assert sums(app, step=4) == {"a": 6, "b": 7, "c": 2}
-    with pytest.raises(StateError, match=r"does not keep step 0: it keeps 4 to 6 \(spark\.kstreams\.snapshot\.every"):
+    with pytest.raises(StateError, match=r"does not keep step 0: it keeps 4 to 6\. spark\.kstreams\.snapshot\.every"):
         sums(app, step=0)
     with pytest.raises(StateError, match="does not keep step 7"):
         sums(app, step=7)

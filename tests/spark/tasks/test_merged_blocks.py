@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_of, rows_of
-from kstreams.runtime.spark.exchange.merged_blocks import MergedBlocks, held, merged
+from kstreams.runtime.spark.exchange.merged_blocks import MergedBlocks, merged, spilled
 from kstreams.runtime.spark.exchange.rows import batches_of
 
 pytestmark = pytest.mark.spark
@@ -68,7 +68,7 @@ def test_no_more_rows_are_decoded_than_are_wanted_ahead(monkeypatch: pytest.Monk
     content = Block.content
     monkeypatch.setattr(Block, "content", lambda block: decoded.append(block) or content(block))
     blocks = blocks_by([[[time] * 10 for time in range(100)] for _ in range(2)])
-    pieces = iter(MergedBlocks(SOURCE, blocks, rows_ahead=20))
+    pieces = iter(MergedBlocks(SOURCE, blocks, buffered_rows=20))
     assert sum(len(next(pieces)) for _ in range(3)) < 100
     assert len(decoded) < 15
 
@@ -78,7 +78,7 @@ def test_the_rows_beyond_a_size_lie_in_a_file_and_may_be_read_twice(tmp_path: Pa
     report = Block("", 0, 0, 0, 0, b"said")
     call = report._replace(rows=None)
     given = [*blocks[:2], call, *blocks[2:], report, call]
-    kept = held(iter(given), tmp_path / "new", in_memory=1)
+    kept = spilled(iter(given), tmp_path / "new", memory_bytes=1)
     assert [(block[:5], block.rows and bytes(block.rows)) for block in kept] == [
         (block[:5], block.rows and bytes(block.rows)) for block in given
     ]
@@ -91,7 +91,7 @@ def test_the_file_goes_with_the_blocks(tmp_path: Path) -> None:
     def mapped() -> bool:
         return any(str(tmp_path) in line for line in Path(f"/proc/{os.getpid()}/maps").read_text().splitlines())
 
-    kept = held(iter(blocks_by([[[1], [2], [3]]])), tmp_path, in_memory=1)
+    kept = spilled(iter(blocks_by([[[1], [2], [3]]])), tmp_path, memory_bytes=1)
     assert mapped()
     assert not list(tmp_path.iterdir())
     del kept
@@ -100,5 +100,5 @@ def test_the_file_goes_with_the_blocks(tmp_path: Path) -> None:
 
 
 def test_small_steps_make_no_file(tmp_path: Path) -> None:
-    assert len(held(iter(blocks_by([[[1], [2]]])), tmp_path / "none")) == 2
+    assert len(spilled(iter(blocks_by([[[1], [2]]])), tmp_path / "none")) == 2
     assert not (tmp_path / "none").exists()

@@ -23,7 +23,7 @@ from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
-from tests.spark.stepped import feeds_of, forget_states, written
+from tests.spark.stepped import forget_states, task_input_of, written
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +57,7 @@ Run = tuple[list[tuple[str, int]], States]
 
 def stepped(app: Program, step: Step, table: pa.Table) -> Run:
     """Run the only task of the only sub-topology; keys and values of what it writes, and the state that it leaves."""
-    out, reports = split_reports(run_task(app, app.sub_topologies[0], 0, step, feeds_of(batches_of(table))))
+    out, reports = split_reports(run_task(app, app.sub_topologies[0], 0, step, task_input_of(batches_of(table))))
     raise_first(reports)
     read = serde_of(int).deserialize
     found = [(row.key.decode(), read(row.value)) for row in written(out)]

@@ -1,7 +1,7 @@
-"""Blocks: many rows as one row of Spark, so that Spark moves bytes between tasks and never looks at a record.
+"""Blocks: many records as one row of Spark, so that Spark shuffles bytes and never reads a record.
 
-A block holds rows of one topic partition that one task wrote, in order. Spark shuffles, sorts and keeps blocks; what a
-row of its own costs on the way through the JVM, to and fro, was nine tenths of a repartition.
+A block holds rows of one topic partition that one task wrote, in order. With one row of Spark per record, the way
+through the JVM and back took 90 % of the time of a repartition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs
 
 CONTROL_TOPIC = ""
-"""The topic of control blocks. Each task receives one, also without input, and returns its report as one."""
+"""The topic of control blocks. Each task receives a control block even without input, and returns its report as one."""
 
 BLOCK_SCHEMA = StructType(
     [
@@ -32,7 +32,7 @@ BLOCK_SCHEMA = StructType(
         StructField("rows", BinaryType()),
     ]
 )
-"""The Spark schema of blocks; `number` is the offset of the first row, `stream_time` (ms) the time of its write."""
+"""The Spark schema of blocks; `number` is the offset of the first row, `stream_time` its stream time in ms."""
 
 ARROW_BLOCK_SCHEMA = pa.schema(
     [
@@ -46,8 +46,8 @@ ARROW_BLOCK_SCHEMA = pa.schema(
 )
 """The Arrow schema of blocks."""
 
-MOST_ROWS = 50_000
-"""The most rows of a block."""
+MAX_ROWS = 50_000
+"""The maximum number of rows of a block."""
 
 _CONTENT = pa.schema(
     [ARROW_OUT_SCHEMA.field(name) for name in ("offset", "timestamp", "key", "value", "headers", "stream_time")]
@@ -55,7 +55,7 @@ _CONTENT = pa.schema(
 
 
 class Block(NamedTuple):
-    """Rows of one topic partition by one writer. A control block holds a report, or None as the order to run."""
+    """Rows of one topic partition by one writer. A control block holds a report, or None to make a task run."""
 
     topic: str
     partition: int
@@ -65,16 +65,16 @@ class Block(NamedTuple):
     rows: bytes | pa.Buffer | None
 
     def content(self) -> pa.RecordBatch:
-        """Return the columns whose values differ between rows."""
+        """Return the columns that are stored per row."""
         return pa.ipc.read_record_batch(self.rows, _CONTENT)
 
     def table(self) -> pa.Table:
         """Return the rows, in the columns of `ARROW_OUT_SCHEMA`."""
         content = self.content()
-        address = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
+        constants = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
         columns = {
-            field.name: pa.repeat(pa.scalar(address[field.name], field.type), len(content))
-            if field.name in address
+            field.name: pa.repeat(pa.scalar(constants[field.name], field.type), len(content))
+            if field.name in constants
             else content[field.name]
             for field in ARROW_OUT_SCHEMA
         }
@@ -88,36 +88,36 @@ def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partit
     ----------
     topic : str
     origin : int
-        Names the writer.
+        Identifies the writer.
     offsets : numpy int64 array, shape (n,)
-        The rows of a writer are in order of them.
+        The position of each row in the output of the writer, in ascending order.
     rows : EncodedRows
     partitions : numpy int64 array, shape (n,)
 
     Examples
     --------
     >>> keys, times = pa.array([b"a", b"b", b"c"], pa.binary()), pa.array([1, 2, 3])
-    >>> made = list(blocks_of("t", 0, np.arange(3), EncodedRows(keys, keys, times), np.array([1, 0, 1])))
-    >>> [(block.partition, block.number, block.content()["key"].to_pylist()) for block in made]
+    >>> blocks = list(blocks_of("t", 0, np.arange(3), EncodedRows(keys, keys, times), np.array([1, 0, 1])))
+    >>> [(block.partition, block.number, block.content()["key"].to_pylist()) for block in blocks]
     [(0, 1, [b'b']), (1, 0, [b'a', b'c'])]
     """
     headers = pa.nulls(len(offsets), HEADERS_TYPE) if rows.headers is None else rows.headers
     times = rows.timestamps if rows.stream_times is None else rows.stream_times
     columns = [pa.array(offsets, pa.int64()), rows.timestamps, rows.keys, rows.values, headers, times]
     content = pa.RecordBatch.from_arrays(columns, schema=_CONTENT)
-    for partition, places in rows_by_partition(partitions):
-        mine = content if len(places) == len(content) else content.take(pa.array(places))
-        for start in range(0, len(mine), MOST_ROWS):
-            piece = mine.slice(start, MOST_ROWS)
-            number = piece["offset"][0].as_py()
-            time = piece["stream_time"][0].as_py()
-            yield Block(topic, partition, origin, number, time, piece.serialize())
+    for partition, indices in rows_by_partition(partitions):
+        of_partition = content if len(indices) == len(content) else content.take(pa.array(indices))
+        for start in range(0, len(of_partition), MAX_ROWS):
+            slice_of_rows = of_partition.slice(start, MAX_ROWS)
+            number = slice_of_rows["offset"][0].as_py()
+            time_ms = slice_of_rows["stream_time"][0].as_py()
+            yield Block(topic, partition, origin, number, time_ms, slice_of_rows.serialize())
 
 
 def in_arrow(blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
     """Convert blocks to the record batches that a Python function returns to Spark."""
-    for *place, rows in blocks:
-        columns = [pa.array([item], field.type) for item, field in zip(place, ARROW_BLOCK_SCHEMA, strict=False)]
+    for *values, rows in blocks:
+        columns = [pa.array([value], field.type) for value, field in zip(values, ARROW_BLOCK_SCHEMA, strict=False)]
         yield pa.RecordBatch.from_arrays([*columns, _one_binary(rows)], schema=ARROW_BLOCK_SCHEMA)
 
 
@@ -131,9 +131,9 @@ def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
     """Yield the blocks in the record batches that Spark passes to a Python function."""
     for batch in batches:
         rows = batch["rows"]
-        places = batch.drop_columns(["rows"]).to_pylist()
-        for index, place in enumerate(places):
-            yield Block(**place, rows=rows[index].as_buffer())
+        other_columns = batch.drop_columns(["rows"]).to_pylist()
+        for index, values in enumerate(other_columns):
+            yield Block(**values, rows=rows[index].as_buffer())
 
 
 def rows_of(blocks: Iterable[Block]) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from operator import add
 
 import msgspec
 from msgspec.structs import astuple
@@ -23,17 +24,18 @@ _KINDS: dict[str, type[errors.KStreamsError]] = {
 }
 _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 """The form of the text of a ProcessingError."""
-_IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_KSTREAMS_ERROR = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 
 
 _NOISE = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: |\s*SQLSTATE: \w+")
 """The parts of Spark's messages that do not describe the error."""
 
 ENDED = "Spark ended the run: "
+"""The prefix of errors that are not KStreamsErrors in the worker."""
 
 
 class TaskError(msgspec.Struct, frozen=True):
-    """A KStreamsError as data. It is not raised in Spark's task, since a retry cannot cure a mistake of the user."""
+    """A KStreamsError as data. Tasks do not raise it, since Spark would run them again, which cannot succeed."""
 
     kind: str
     message: str
@@ -56,7 +58,7 @@ class StoreSize(msgspec.Struct, frozen=True):
     tasks: int = 1
 
     def __add__(self, other: StoreSize) -> StoreSize:
-        return StoreSize(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return StoreSize(*map(add, astuple(self), astuple(other)))
 
 
 class TaskReport(msgspec.Struct, frozen=True):
@@ -72,8 +74,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         The number of processed records of source topics.
     written : dict of str to int
         The number of records written to each topic of the user, by its name in the topology.
-    handed_over : list of str
-        The topics whose records other tasks of the step read.
+    shuffled_topics : list of str
+        The topics whose records Spark shuffles to other tasks of the step.
     outputs : list of str
         The names of the transactions or objects that hold the written rows.
     states : dict of str to StateVersion
@@ -90,7 +92,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     error: TaskError | None = None
     records_in: int = 0
     written: dict[str, int] = {}
-    handed_over: list[str] = []
+    shuffled_topics: list[str] = []
     outputs: list[str] = []
     states: dict[str, StateVersion] = {}
     resting: list[str] = []
@@ -127,14 +129,14 @@ def taken_reports(blocks: DataFrame) -> list[TaskReport]:
 
 
 def merged(reports: Iterable[TaskReport]) -> TaskReport:
-    """Merge reports of relational rows.
+    """Merge the reports of rows that relational operators have dropped.
 
     Examples
     --------
     >>> merged([TaskReport([("filter", "null key", 1)]), TaskReport([("filter", "null key", 1)])]).dropped
     [('filter', 'null key', 2)]
     """
-    return TaskReport([(*place, count) for place, count in dropped_records(reports).items()])
+    return TaskReport([(operator, reason, count) for (operator, reason), count in dropped_records(reports).items()])
 
 
 def resting_tasks(reports: Iterable[TaskReport]) -> frozenset[str]:
@@ -172,29 +174,29 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     >>> as_kstreams_error(RuntimeError("Job aborted: kstreams.errors.LogError: the log is gone.\\n at x"))
     LogError('the log is gone.')
     """
-    match = _IN_TEXT.search(str(error))
+    match = _KSTREAMS_ERROR.search(str(error))
     if match is None:
         message = _NOISE.sub("", str(error)).partition("\n")[0].strip()
         return errors.KStreamsError(f"{ENDED}{message}")
-    return _made(match[1], match[2].strip())
+    return _error_of(match[1], match[2].strip())
 
 
 def raise_first(reports: Iterable[TaskReport]) -> None:
     """Raise the first error in reports."""
     for report in reports:
         if report.error is not None:
-            raise _made(report.error.kind, report.error.message)
+            raise _error_of(report.error.kind, report.error.message)
 
 
-def _made(kind: str, message: str) -> errors.KStreamsError:
-    """Create an error of a class with a message."""
+def _error_of(kind: str, message: str) -> errors.KStreamsError:
+    """Create the error of a worker from the name of its class and its message."""
     failure = _FAILURE.fullmatch(message) if kind == errors.ProcessingError.__name__ else None
     if failure is not None:
-        return errors.ProcessingError(*operator_in(failure[1]), failure[2], _remote(failure[3]))
+        return errors.ProcessingError(*operator_in(failure[1]), failure[2], _cause_of(failure[3]))
     return _KINDS.get(kind, errors.KStreamsError)(message)
 
 
-def _remote(text: str) -> Exception:
+def _cause_of(text: str) -> Exception:
     """Create the cause of a worker's error, with the class name that it had in the worker."""
     name, _, message = text.partition(": ")
     kind: type[Exception] = type(name if name.isidentifier() else "RuntimeError", (Exception,), {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 
 Longs: TypeAlias = np.typing.NDArray[np.int64]
+
+ArrowFunction: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function for `DataFrame.mapInArrow`."""
 
 SCHEMA = (
     "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "
@@ -58,8 +61,8 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
 
 
 OUT_SCHEMA = f"{SCHEMA}, origin bigint, stream_time bigint"
-"""Rows that tasks write: `offset` counts within the writing task, which `origin` names; `stream_time` is what that task
-had reached in event time when it wrote the row (`kstreams/processor/task/outputs.py`)."""
+"""The Spark schema of rows that tasks write. `origin` identifies the writing task, `offset` counts its rows, and
+`stream_time` is the task's stream time when it wrote the row (`kstreams/processor/task/outputs.py`)."""
 
 ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64())).append(pa.field("stream_time", pa.int64()))
 """The Arrow schema of written rows."""
@@ -74,7 +77,7 @@ def batches_of(rows: pa.Table) -> Iterator[Batch]:
     Parameters
     ----------
     rows : pyarrow Table
-        Columns as in `ARROW_OUT_SCHEMA`, rows in any order: a shuffle brings blocks in the order in which they arrive.
+        Columns as in `ARROW_OUT_SCHEMA`, rows in any order, since a shuffle returns blocks as they arrive.
     """
     for topic in sorted(pc.unique(rows["topic"]).to_pylist()):
         of_topic = rows.filter(pc.equal(rows["topic"], topic))
@@ -95,8 +98,8 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
 def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
     """Return the times by which the rows of all writers are sorted: the highest stream time of each writer so far.
 
-    In a circle of sub-topologies, a task writes in several rounds: what waited for the end of one round stands at
-    earlier times than what came before it.
+    A task of a cycle of sub-topologies writes in several rounds, and the rows at the end of a round may be older than
+    the rows before them.
 
     Parameters
     ----------

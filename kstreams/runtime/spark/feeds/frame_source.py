@@ -1,4 +1,4 @@
-"""`frame_source`: the rows of a DataFrame as the source of a relational query, without a topic; columns stay typed."""
+"""`frame_source`: the rows of a DataFrame as the source of a relational query, without a topic."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def frame_source(rows: DataFrame, feed: Feed) -> DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        That of the feed, in the session that runs.
+        The rows of the feed.
     feed : Feed
 
     Raises
     ------
     TopologyError
-        If it is a change data feed, whose rows have an order.
+        If the feed reads a change data feed, whose rows have an order.
     """
     if set(CHANGES) <= set(rows.columns):
         raise TopologyError(
@@ -41,28 +41,29 @@ def frame_source(rows: DataFrame, feed: Feed) -> DataFrame:
         )
     columns = {name: F.col(f"`{name}`") for name in rows.columns}
     row = F.struct(*columns.values())
-    leaves = {leaf_column("value"): row, **_key(feed, columns), **_fields(feed, columns)}
+    leaves = {leaf_column("value"): row, **_typed_key(feed, columns), **_typed_fields(feed, columns)}
     times = F.unix_millis(F.current_timestamp()) if feed.timestamp is None else time_of(rows, feed.timestamp)
     return rows.select(
         F.lit(feed.topic).alias("topic"),
         F.lit(0).alias("partition"),
         F.lit(0).cast("bigint").alias("offset"),
         times.cast("bigint").alias("timestamp"),
-        _key_bytes(feed, columns).alias("key"),
+        _serialized_key(feed, columns).alias("key"),
         arrow_call("binary", _encoded, (feed.row, feed.serdes[1]), row).alias("value"),
         F.lit(None).cast("array<struct<name: string, value: binary>>").alias("headers"),
         *(column.alias(name) for name, column in leaves.items()),
     )
 
 
-def _key(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
+def _typed_key(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
+    """Return the typed column of keys, if there are keys and Arrow has their type."""
     kind = feed.serdes[0].arrow_type
     return {} if feed.key is None or kind is None else {leaf_column("key"): columns[feed.key].cast(SQL_TYPES[kind])}
 
 
-def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
+def _serialized_key(feed: Feed, columns: dict[str, Column]) -> Column:
     serde = feed.serdes[0]
-    key = _key(feed, columns)
+    key = _typed_key(feed, columns)
     if feed.key is None:
         return F.lit(None).cast("binary")
     if not key:
@@ -70,16 +71,16 @@ def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
     return encoded(serde, key[leaf_column("key")], SQL_TYPES[serde.arrow_type])
 
 
-def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
-    """Return the fields that expressions can read."""
-    key_columns = {}
+def _typed_fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
+    """Return the typed columns of the fields that expressions can read."""
+    field_columns = {}
     for name, column in columns.items():
         try:
             kind = JsonColumns(feed.row, [name]).types[name]
         except SerdeError:
             continue
-        key_columns[leaf_column("value", name)] = column.cast(SQL_TYPES[kind])
-    return key_columns
+        field_columns[leaf_column("value", name)] = column.cast(SQL_TYPES[kind])
+    return field_columns
 
 
 def _encoded(kind: Any, serde: Serde, column: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """A growing table that is read in the session of the run: `table(session)` is a streaming DataFrame.
+    """A growing table that the session of the run reads: `table(session)` is a streaming DataFrame.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ class TableReader:
         The format's name in Spark.
     path : str
     options : mapping of str to str
-        Spark's own.
+        The options of Spark's source.
     """
 
     format: str
@@ -27,7 +27,7 @@ class TableReader:
     def __call__(self, session: SparkSession) -> DataFrame:
         """Return the table as a streaming DataFrame."""
         reader = session.readStream.format(self.format).options(**self.options)
-        if self.format != "delta":  # Delta tables know their columns
+        if self.format != "delta":  # Delta tables store their schema
             reader = reader.schema(session.read.format(self.format).load(self.path).schema)
         return reader.load(self.path)
 
@@ -39,9 +39,9 @@ def delta(path: str, *, changes: bool = False, **options: object) -> TableReader
     ----------
     path : str
     changes : bool
-        Read its change data feed instead (`delta.enableChangeDataFeed`): updates and deletions too.
+        True to read its change data feed (`delta.enableChangeDataFeed`), which has updates and deletions too.
     **options
-        Of Delta's streaming source, such as `startingVersion` and `maxFilesPerTrigger`.
+        Options of Delta's streaming source, such as `startingVersion` and `maxFilesPerTrigger`.
     """
     return TableReader("delta", path, {"readChangeFeed": str(changes).lower(), **options})
 
@@ -53,6 +53,6 @@ def parquet(path: str, **options: object) -> TableReader:
     ----------
     path : str
     **options
-        Of Spark's file source, such as `maxFilesPerTrigger`.
+        Options of Spark's file source, such as `maxFilesPerTrigger`.
     """
     return TableReader("parquet", path, options)

@@ -28,7 +28,7 @@ from kstreams.runtime.spark.tasks.snapshots import merged_stores
 from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, state_files
 from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, require_free, write_bundle
 
-_FIRST = batch_step(0)
+_FIRST_STEP = batch_step(0)
 """The number of the step that an import commits."""
 
 
@@ -53,11 +53,12 @@ def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
     last = steps.last()
     if last == AppliedStep():
         raise StateError(
-            f"The log holds no step of the checkpoint {prepared.checkpoint.storage.location}: one of them was replaced."
+            f"The log has no step of the checkpoint {prepared.checkpoint.storage.location}: the checkpoint or the log "
+            "was replaced. Use both as they were, or start anew with --reset."
         )
-    shape = encode_fingerprint(fingerprint_of(topology)).decode()
-    ended = last.number == end_step(last.number)
-    origin = Origin(name, "spark", shape, by_topic(steps.positions()), ended)
+    fingerprint = encode_fingerprint(fingerprint_of(topology)).decode()
+    has_ended = last.number == end_step(last.number)
+    origin = Origin(name, "spark", fingerprint, by_topic(steps.positions()), has_ended)
     return write_bundle(folder, origin, _rows(prepared, last))
 
 
@@ -91,7 +92,7 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         begin = steps.positions()
         offsets = bundle.origin.offsets
         positions = {source: offsets.get(source, at) for source, at in begin.items()}
-        number = end_step(_FIRST) if bundle.origin.ended else _FIRST
+        number = end_step(_FIRST_STEP) if bundle.origin.ended else _FIRST_STEP
         manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
         applied = Manifests(prepared.checkpoint.storage).publish(manifest)
         commits.commit(steps.offsets(applied, positions))
@@ -101,8 +102,8 @@ def _require_in_tasks(planned: PlannedApplication) -> None:
     if planned.plan.queries:
         numbers = ", ".join(map(str, sorted(planned.plan.queries)))
         raise TopologyError(
-            f"Spark itself keeps the state of the sub-topologies {numbers}, where it cannot be exported from or "
-            "imported to: run with spark.kstreams.path = auto."
+            f"Spark itself keeps the state of the sub-topologies {numbers}, so the state can be neither exported nor "
+            "imported: run with spark.kstreams.path = auto."
         )
 
 
@@ -111,7 +112,7 @@ def _require_new(config: Config, admin: Admin) -> None:
     name = config.application_id
     if group_of(name) in admin.groups() or open_storage(settings.checkpoint_of(name), settings.conf).names(MANIFESTS):
         raise StateError(
-            f"The application {name!r} has state on Spark already: import with --replace to forget it, or give the "
+            f"The application {name!r} has state on Spark already: import with --replace to delete it, or give the "
             "application another id."
         )
 
@@ -129,9 +130,12 @@ def _states(prepared: PreparedApplication, bundle: Bundle, step: int) -> Iterato
 def _rows(prepared: PreparedApplication, last: AppliedStep) -> Iterator[TaskRows]:
     program = prepared.program
     for task, version in Manifests(prepared.checkpoint.storage).get(last).states.items():
-        sub, partition = TaskId.parse(task)
-        part = program.sub_topology(sub)
-        files = state_files(program, sub, partition)
-        if not part.is_global:
-            metadata = {name: at for name, at in files.metadata_at(version).items() if not name.startswith(NEXT_OFFSET)}
-            yield TaskRows(task, metadata, merged_stores(part.stores, files.rebuild(version)) if part.stores else {})
+        number, partition = TaskId.parse(task)
+        sub = program.sub_topology(number)
+        files = state_files(program, number, partition)
+        if not sub.is_global:
+            metadata = {
+                name: value for name, value in files.metadata_at(version).items() if not name.startswith(NEXT_OFFSET)
+            }
+            stores = merged_stores(sub.stores, files.rebuild(version)) if sub.stores else {}
+            yield TaskRows(task, metadata, stores)

@@ -39,7 +39,7 @@ class StepStores:
     config : Config or mapping
         The configuration of the application.
     step : int, optional
-        The number of the step, from 0; by default the last one.
+        The number of the step, from 0; by default the last step.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class StepStores:
             self._prepared = prepare(self._topology, settings, log)
             self._manifest = _manifest(self._prepared, log, step)
         self._resources = ExitStack()
-        self._open = dict[str, CommittedPartition]()
+        self._partitions = dict[str, CommittedPartition]()
         self._resources.callback(registry.close)
         self._folder = Path(self._resources.enter_context(TemporaryDirectory(prefix="kstreams-step-")))
 
@@ -100,16 +100,17 @@ class StepStores:
 
     def _partition(self, name: str, task: TaskId) -> CommittedPartition:
         """Return one store of a task, rebuilt from the state files."""
-        place = f"{task}-{name}"
+        folder = f"{task}-{name}"
         program = self._prepared.program
-        if place not in self._open:
+        if folder not in self._partitions:
             builder = replace(self._topology.stores[name], store="rocksdb")
             files = state_files(program, task.sub_topology, task.partition)
             version = self._manifest.states[str(task)]
-            opened = opened_state(self._folder / place, files, [builder], version, caching=False, limits=program.limits)
+            path = self._folder / folder
+            opened = opened_state(path, files, [builder], version, caching=False, limits=program.limits)
             stores = self._resources.enter_context(opened).stores
-            self._open[place] = CommittedPartition(task.partition, stores.committed, name)
-        return self._open[place]
+            self._partitions[folder] = CommittedPartition(task.partition, stores.committed, name)
+        return self._partitions[folder]
 
 
 def _manifest(prepared: PreparedApplication, log: Log, step: int | None) -> StepManifest:
@@ -120,8 +121,8 @@ def _manifest(prepared: PreparedApplication, log: Log, step: int | None) -> Step
     for manifest in manifests:
         if step is None or manifest.step // 2 == step:
             return manifest
-    steps = f"{manifests[-1].step // 2} to {manifests[0].step // 2}" if manifests else "none"
+    retained = f"{manifests[-1].step // 2} to {manifests[0].step // 2}" if manifests else "none"
     raise StateError(
-        f"The checkpoint {prepared.checkpoint.storage.location} does not keep step {step}: it keeps {steps} "
-        "(spark.kstreams.snapshot.every says how many)."
+        f"The checkpoint {prepared.checkpoint.storage.location} does not keep step {step}: it keeps {retained}. "
+        "spark.kstreams.snapshot.every sets how many steps it keeps."
     )

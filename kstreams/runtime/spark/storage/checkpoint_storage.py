@@ -14,14 +14,14 @@ Content: TypeAlias = bytes | bytearray
 class CheckpointStorage(ABC):
     """The objects of a checkpoint, which driver and executors share.
 
-    An object is there whole or not at all. Nothing is renamed, so that object stores serve as well as disks.
+    Readers see an object either whole or not at all. Objects are never renamed, so an object store suffices.
 
     Parameters
     ----------
     location : str
         An absolute path or a URI.
     conf : mapping of str to str
-        Settings of Spark: the same credentials and endpoint serve here.
+        The settings of Spark, which supply credentials and endpoint.
     """
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
@@ -30,7 +30,7 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """Return the content of an object. Raises FileNotFoundError without an object, StateError if reading fails."""
+        """Return the content of an object. Raises FileNotFoundError if it is missing, StateError if reading fails."""
 
     @abstractmethod
     def write(self, name: str, content: Content) -> None:
@@ -38,9 +38,9 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def publish(self, name: str, content: bytes) -> bytes:
-        """Write an object unless one of this name exists, and return the content of the stored object.
+        """Write an object unless it exists, and return the content of the stored object.
 
-        Of several writers exactly one has its way, and all get its content.
+        If several processes publish an object at once, one of them writes it, and all return its content.
         """
 
     @abstractmethod
@@ -48,7 +48,7 @@ class CheckpointStorage(ABC):
         """Return the sizes of the objects directly in a folder, by name; empty if there is no such folder."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of these objects."""
+        """Return the names of the objects directly in a folder."""
         return list(self.sizes(folder))
 
     @abstractmethod
@@ -59,10 +59,10 @@ class CheckpointStorage(ABC):
     def clear(self) -> None:
         """Delete everything under the location."""
 
-    def place(self, name: str) -> str:
-        """Return the location of an object for messages."""
+    def location_of(self, name: str) -> str:
+        """Return the path or URI of an object."""
         return below(self.location, name)
 
     def for_spark(self, name: str) -> str:
         """Return a folder under the location in the form of Spark's file systems."""
-        return for_spark(self.place(name), self._conf)
+        return for_spark(self.location_of(name), self._conf)

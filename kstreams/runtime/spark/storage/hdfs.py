@@ -1,4 +1,4 @@
-"""`HdfsStorage`: a checkpoint in HDFS, through a client that needs no JVM in the workers."""
+"""`HdfsStorage`: a checkpoint in HDFS. Its client needs no JVM in the workers."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class HdfsStorage(CheckpointStorage):
         super().__init__(location, conf)
         parts = urlsplit(location)
         hadoop = {key.removeprefix(_HADOOP): value for key, value in conf.items() if key.startswith(_HADOOP)}
-        with self._reporting("", "opened"):
+        with self._storage_errors("", "opened"):
             self._client = Client(f"{parts.scheme}://{parts.netloc}", hadoop)
         self._root = parts.path
 
     def read(self, name: str) -> bytes:
-        with self._reporting(name, "read"), self._client.read(f"{self._root}/{name}") as file:
+        with self._storage_errors(name, "read"), self._client.read(f"{self._root}/{name}") as file:
             return bytes(file.read())
 
     def write(self, name: str, content: Content) -> None:
-        with self._reporting(name, "written"):
+        with self._storage_errors(name, "written"):
             self._put(name, content, overwrite=True)
 
     def publish(self, name: str, content: bytes) -> bytes:
-        with self._reporting(name, "written"), suppress(FileExistsError):
+        with self._storage_errors(name, "written"), suppress(FileExistsError):
             self._put(name, content, overwrite=False)
         return self.read(name)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        with self._reporting(folder, "listed"), suppress(FileNotFoundError):
+        with self._storage_errors(folder, "listed"), suppress(FileNotFoundError):
             files = [status for status in self._client.list_status(f"{self._root}/{folder}") if not status.isdir]
             sizes = {str(status.path).rpartition("/")[2]: int(status.length) for status in files}
             return {name: size for name, size in sizes.items() if not name.endswith(_SCRATCH)}
@@ -49,11 +49,11 @@ class HdfsStorage(CheckpointStorage):
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
-            with suppress(FileNotFoundError), self._reporting(name, "deleted"):
+            with suppress(FileNotFoundError), self._storage_errors(name, "deleted"):
                 self._client.delete(f"{self._root}/{name}")
 
     def clear(self) -> None:
-        with suppress(FileNotFoundError), self._reporting("", "deleted"):
+        with suppress(FileNotFoundError), self._storage_errors("", "deleted"):
             self._client.delete(self._root, recursive=True)
 
     def _put(self, name: str, content: Content, *, overwrite: bool) -> None:
@@ -69,13 +69,14 @@ class HdfsStorage(CheckpointStorage):
             raise
 
     @contextmanager
-    def _reporting(self, name: str, action: str) -> Iterator[None]:
+    def _storage_errors(self, name: str, action: str) -> Iterator[None]:
+        """Convert errors of the client to StateError, except for missing and existing files."""
         try:
             yield
         except (FileNotFoundError, FileExistsError):
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise StateError(
-                f"{self.place(name)} cannot be {action}: {error}. Name nodes and security come from HADOOP_CONF_DIR or "
-                "from settings under `spark.hadoop.`: see docs/spark.md."
+                f"{self.location_of(name)} cannot be {action}: {error}. Name nodes and security come from "
+                "HADOOP_CONF_DIR or from settings under `spark.hadoop.`: see docs/spark.md."
             ) from error

@@ -1,4 +1,4 @@
-"""`LocalStorage`: a checkpoint in a folder, of this machine or one that all machines mount."""
+"""`LocalStorage`: a checkpoint in a folder on this machine, or on a file system that all machines mount."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LocalStorage(CheckpointStorage):
         sizes: dict[str, int] = {}
         with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # deleted just now
+                with suppress(FileNotFoundError):  # another process has just deleted it
                     if entry.is_file() and not entry.name.endswith(_SCRATCH):
                         sizes[entry.name] = entry.stat().st_size
         return sizes
@@ -68,9 +68,9 @@ class LocalStorage(CheckpointStorage):
         """Write the content to a temporary file next to a path for the block, and delete that file afterwards."""
         try:
             private_folder(path.parent)
-            number, scratch = tempfile.mkstemp(_SCRATCH, dir=path.parent)
+            descriptor, scratch = tempfile.mkstemp(_SCRATCH, dir=path.parent)
             try:
-                with os.fdopen(number, "wb") as file:
+                with os.fdopen(descriptor, "wb") as file:
                     file.write(content)
                 yield scratch
             finally:
@@ -79,5 +79,5 @@ class LocalStorage(CheckpointStorage):
         except OSError as error:
             raise StateError(
                 f"{path} cannot be written: {error.strerror}. The checkpoint needs a file system with hard links on "
-                "which driver and executors may write; an object store serves too (`spark.kstreams.checkpoint`)."
+                "which driver and executors may write, or an object store (`spark.kstreams.checkpoint`)."
             ) from error

@@ -78,8 +78,8 @@ def local_path(location: str) -> Path:
 def for_spark(location: str, conf: Mapping[str, str]) -> str:
     """Return a location in the form of Spark's file systems.
 
-    A path is given its scheme, since Spark would look for it in the cluster's default file system. `s3:` becomes
-    `s3a:`, unless the settings name a file system for it.
+    A path gets the scheme `file:`, since Spark would look for it in the cluster's default file system. `s3:` becomes
+    `s3a:`, unless the settings name a file system for `s3:`.
 
     Examples
     --------

@@ -30,41 +30,42 @@ class ObjectStorage(CheckpointStorage):
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
         super().__init__(location, conf)
-        with self._reporting("", "opened"):
-            self._store: Any = from_url(location, **_client(location, conf))
+        with self._storage_errors("", "opened"):
+            self._store: Any = from_url(location, **_client_options(location, conf))
 
     def read(self, name: str) -> bytes:
-        with self._reporting(name, "read"):
+        with self._storage_errors(name, "read"):
             return bytes(obstore.get(self._store, name).bytes())
 
     def write(self, name: str, content: Content) -> None:
-        with self._reporting(name, "written"):
+        with self._storage_errors(name, "written"):
             obstore.put(self._store, name, content)
 
     def publish(self, name: str, content: bytes) -> bytes:
-        with self._reporting(name, "written"), suppress(AlreadyExistsError):
+        with self._storage_errors(name, "written"), suppress(AlreadyExistsError):
             obstore.put(self._store, name, content, mode="create")
             return content
         return self.read(name)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        with self._reporting(folder, "listed"):
+        with self._storage_errors(folder, "listed"):
             objects = obstore.list_with_delimiter(self._store, folder)["objects"]
         sizes = {str(entry["path"]): int(entry["size"]) for entry in objects}
         sizes.pop(folder, None)  # Hadoop marks folders with empty objects
         return {path.rpartition("/")[2]: size for path, size in sizes.items()}
 
     def delete(self, names: Iterable[str]) -> None:
-        with suppress(FileNotFoundError), self._reporting("", "deleted"):
+        with suppress(FileNotFoundError), self._storage_errors("", "deleted"):
             obstore.delete(self._store, list(names))
 
     def clear(self) -> None:
-        with self._reporting("", "deleted"):
+        with self._storage_errors("", "deleted"):
             for entries in obstore.list(self._store, chunk_size=1000):
                 obstore.delete(self._store, [entry["path"] for entry in entries])
 
     @contextmanager
-    def _reporting(self, name: str, action: str) -> Iterator[None]:
+    def _storage_errors(self, name: str, action: str) -> Iterator[None]:
+        """Convert errors of the client to StateError, except for missing and existing objects."""
         try:
             yield
         except AlreadyExistsError:
@@ -72,17 +73,17 @@ class ObjectStorage(CheckpointStorage):
         except (BaseError, FileNotFoundError) as error:
             if isinstance(error, FileNotFoundError) and action in ("read", "deleted"):
                 raise
-            why = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
             raise StateError(
-                f"{self.place(name)} cannot be {action}: {why}. Credentials and endpoint come from the environment or "
-                "from the settings of Spark's own file system: see docs/spark.md."
+                f"{self.location_of(name)} cannot be {action}: {reason}. Credentials and endpoint come from the "
+                "environment or from the settings of Spark's own file system: see docs/spark.md."
             ) from error
 
 
-def _client(location: str, conf: Mapping[str, str]) -> dict[str, object]:
-    """Return the arguments of a client from Hadoop's settings; the environment supplies the others."""
+def _client_options(location: str, conf: Mapping[str, str]) -> dict[str, object]:
+    """Return the options of a client from Hadoop's settings; the environment supplies the others."""
     if scheme_of(location) in ("s3", "s3a"):
-        return _s3_client(conf)
+        return _s3_options(conf)
     if scheme_of(location) in ("abfs", "abfss"):
         account = location.partition("@")[2].partition("/")[0]
         key = conf.get(f"{_AZURE_KEY}{account}")
@@ -90,15 +91,15 @@ def _client(location: str, conf: Mapping[str, str]) -> dict[str, object]:
     return {}
 
 
-def _s3_client(conf: Mapping[str, str]) -> dict[str, object]:
-    client: dict[str, object] = {ours: conf[_S3A + key] for key, ours in _S3_KEYS.items() if _S3A + key in conf}
+def _s3_options(conf: Mapping[str, str]) -> dict[str, object]:
+    options: dict[str, object] = {option: conf[_S3A + key] for key, option in _S3_KEYS.items() if _S3A + key in conf}
     endpoint = conf.get(f"{_S3A}endpoint", "")
     if endpoint and "://" not in endpoint:
         encrypted = conf.get(f"{_S3A}connection.ssl.enabled", "true") == "true"
         endpoint = f"{'https' if encrypted else 'http'}://{endpoint}"
     if endpoint:
-        client["endpoint"] = endpoint
+        options["endpoint"] = endpoint
     url = endpoint or os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", ""))
     if url.startswith("http://"):
-        client["client_options"] = {"allow_http": True}
-    return client
+        options["client_options"] = {"allow_http": True}
+    return options

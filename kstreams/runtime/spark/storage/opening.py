@@ -11,7 +11,7 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.local import LocalStorage
 from kstreams.runtime.spark.storage.location import scheme_of
 
-_CURES = {
+_REMEDIES = {
     "dbfs": "give the address of the storage behind it, such as abfss://... or s3://...",
     "s3n": "write s3a://...",
     "wasb": "write abfss://<container>@<account>.dfs.core.windows.net/...",
@@ -32,7 +32,7 @@ def open_storage(location: str, conf: Mapping[str, str]) -> CheckpointStorage:
     Raises
     ------
     ConfigError
-        If nothing serves its scheme, or the package that would is not installed.
+        If its scheme is not supported, or the package for the scheme is not installed.
 
     Examples
     --------
@@ -51,24 +51,25 @@ def _opened(location: str, conf: tuple[tuple[str, str], ...]) -> CheckpointStora
     if scheme in _OPENERS:
         return _OPENERS[scheme](location, dict(conf))
     schemes = ", ".join(f"{name}:" for name in _OPENERS)
-    cure = _CURES.get(scheme, f"give a path, or a URI that begins with {schemes}")
-    raise ConfigError(f"A checkpoint cannot lie at {location}: {cure}")
+    remedy = _REMEDIES.get(scheme, f"give a path, or a URI that begins with {schemes}")
+    raise ConfigError(f"A checkpoint cannot lie at {location}: {remedy}")
 
 
 def _objects(location: str, conf: Mapping[str, str]) -> CheckpointStorage:
-    with _needed(location, "obstore", "spark-objects"):
+    with _import_errors(location, "obstore", "spark-objects"):
         from kstreams.runtime.spark.storage.objects import ObjectStorage
     return ObjectStorage(location, conf)
 
 
 def _hdfs(location: str, conf: Mapping[str, str]) -> CheckpointStorage:
-    with _needed(location, "hdfs-native", "spark-hdfs"):
+    with _import_errors(location, "hdfs-native", "spark-hdfs"):
         from kstreams.runtime.spark.storage.hdfs import HdfsStorage
     return HdfsStorage(location, conf)
 
 
 @contextmanager
-def _needed(location: str, package: str, extra: str) -> Iterator[None]:
+def _import_errors(location: str, package: str, extra: str) -> Iterator[None]:
+    """Convert the ImportError of a package that is not installed to ConfigError."""
     try:
         yield
     except ImportError as error:

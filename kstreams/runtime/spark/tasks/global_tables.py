@@ -1,4 +1,4 @@
-"""`GlobalTableLoader`: reads the topics of global tables in one task each; all workers read the state files it writes.
+"""`GlobalTableLoader`: reads the topics of each global table in one task, whose state files all workers read.
 
 State files hold a table as of a step even if its topic is compacted later, so that the step can run again.
 """
@@ -24,11 +24,11 @@ from kstreams.runtime.spark.tasks.manifests import StepManifest, newest
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
-RunsTask = Callable[[int, Sequence[OffsetRange], Step], list[TaskReport]]
+RunTask = Callable[[int, Sequence[OffsetRange], Step], list[TaskReport]]
 """Runs the only task of a sub-topology on these records; the task writes to no topic."""
 
 
-def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
+def on_an_executor(session: SparkSession, packed: bytes) -> RunTask:
     """Return a function that runs each task of a packed program as a Spark job."""
 
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
@@ -41,7 +41,7 @@ def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
 class GlobalTableLoader:
     """The global tables of an application.
 
-    Their topics are read to the end before each step, regardless of the number of rows in the step.
+    Their topics are read to the end before each step, regardless of the maximum number of rows of a step.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class GlobalTableLoader:
         Runs the task of a table.
     """
 
-    def __init__(self, program: Program, run: RunsTask) -> None:
+    def __init__(self, program: Program, run: RunTask) -> None:
         self._program = program
         self._run = run
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
@@ -65,8 +65,8 @@ class GlobalTableLoader:
         for sub in self._subs:
             if plan.globals[sub.id].step == step:
                 last = before.globals.get(sub.id, GlobalTable(NO_STEP, {}))
-                work = Step(step, plan.now_ms, states=before.states).only([sub.id])
-                reports = self._run(sub.id, self._ranges(sub, last, plan.globals[sub.id]), work)
+                table_step = Step(step, plan.now_ms, states=before.states).only([sub.id])
+                reports = self._run(sub.id, self._ranges(sub, last, plan.globals[sub.id]), table_step)
                 raise_first(reports)
                 loaded |= newest(report.states for report in reports)
         return loaded

@@ -1,8 +1,8 @@
 """`opened_state`: opens the stores of a task on the disk of its executor, which stay there between steps.
 
 The stores hold the state after a committed step. The changes of a step are applied only when the next step runs, which
-shows that the step was committed. A note in the folder names the version of closed stores. It is deleted before the
-stores are opened and written after they are closed. After a crash there is no note, and the stores are rebuilt.
+shows that the step was committed. A file in the folder records the version of closed stores. It is deleted before the
+stores are opened and written after they are closed. After a crash the file is missing, and the stores are rebuilt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import EMPTY, StateVersion
 from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, TaskMetadata
-from kstreams.runtime.spark.tasks.task_folder import FolderNote, TaskFolder
+from kstreams.runtime.spark.tasks.task_folder import StoredVersion, TaskFolder
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 from kstreams.state.task_state import observe_times
@@ -36,7 +36,7 @@ class OpenedState(NamedTuple):
 
 @contextmanager
 def opened_state(
-    place: Path,
+    path: Path,
     files: StateFiles,
     builders: Sequence[StoreBuilder],
     version: StateVersion,
@@ -48,10 +48,10 @@ def opened_state(
 
     Parameters
     ----------
-    place : Path
+    path : Path
         The task's folder on this machine.
     files : StateFiles
-        The task's state files, from which changes that the folder lacks are read.
+        The task's state files, which supply the changes that the folder lacks.
     builders : sequence of StoreBuilder
         The stores of the task.
     version : StateVersion
@@ -70,37 +70,37 @@ def opened_state(
         yield OpenedState(open_task_state(()), files.metadata_at(version))
         return
     with ExitStack() as resources:
-        folder = resources.enter_context(_folder(place))
-        noted_version = folder.take_note(builders)
-        newer = files.since(noted_version.version, version) if noted_version is not None else None
-        if noted_version is None or newer is None:
-            folder.empty()
-            noted_version = FolderNote(EMPTY)
+        folder = resources.enter_context(_folder(path))
+        stored = folder.pop_version(builders)
+        newer = files.since(stored.version, version) if stored is not None else None
+        if stored is None or newer is None:
+            folder.clear()
+            stored = StoredVersion(EMPTY)
             newer = files.rebuild(version)
         logged = [replace(builder, logging=True) for builder in builders]
         stores = open_task_state(logged, folder.stores, limits=limits, caching=caching, keep_all=True)
         resources.callback(stores.close)
-        metadata = _caught_up(stores, newer, noted_version.metadata)
+        metadata = _apply_all(stores, newer, stored.metadata)
         yield OpenedState(stores, metadata)
         stores.close()
-        folder.leave_note(builders, FolderNote(version, metadata))
+        folder.write_version(builders, StoredVersion(version, metadata))
 
 
 @contextmanager
-def _folder(place: Path) -> Iterator[TaskFolder]:
+def _folder(path: Path) -> Iterator[TaskFolder]:
     """Open the task's folder, or a temporary one if an attempt that Spark has abandoned still holds its lock."""
-    own = place.with_name(f"{place.name}-{os.getpid()}")
+    temporary = path.with_name(f"{path.name}-{os.getpid()}")
     with ExitStack() as resources:
         try:
-            folder = TaskFolder(place)
+            folder = TaskFolder(path)
         except StateError as busy:
-            folder = TaskFolder(own)
+            folder = TaskFolder(temporary)
             logger.warning("%s. The state is rebuilt in another folder for this step", busy)
-            resources.callback(shutil.rmtree, own, ignore_errors=True)
+            resources.callback(shutil.rmtree, temporary, ignore_errors=True)
         yield resources.enter_context(folder)
 
 
-def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMetadata) -> TaskMetadata:
+def _apply_all(stores: TaskState, files: Iterable[StateFile], metadata: TaskMetadata) -> TaskMetadata:
     """Apply the changes in state files, oldest first, and return the task metadata of the last file."""
     number = None
     for file in files:

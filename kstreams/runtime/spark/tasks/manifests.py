@@ -66,7 +66,8 @@ class Manifests:
         self._storage = storage
         self._folder = StepFolder(storage, MANIFESTS)
         self._batches = batches
-        self._last = AppliedStep(), StepManifest()
+        self._last_step = AppliedStep()
+        self._last_manifest = StepManifest()
 
     def get(self, step: AppliedStep) -> StepManifest:
         """Return the manifest of a committed step, or an empty manifest before the first step.
@@ -76,9 +77,12 @@ class Manifests:
         StateError
             If the manifest is missing or damaged.
         """
-        if step[:2] != self._last[0][:2] and step.number != NO_STEP:
-            self._last = step, self._read(step)
-        return self._last[1] if step.number != NO_STEP else StepManifest()
+        if step.number == NO_STEP:
+            return StepManifest()
+        if (step.number, step.manifest) != (self._last_step.number, self._last_step.manifest):
+            self._last_manifest = self._read(step)
+            self._last_step = step
+        return self._last_manifest
 
     def history(self, step: AppliedStep) -> Iterator[StepManifest]:
         """Yield the retained manifests from a step backwards."""
@@ -94,7 +98,8 @@ class Manifests:
         self._storage.write(self._folder.path(applied.number, applied.manifest), raw)
         oldest = min(self.get(manifest.parent).parent.number, applied.number - 2 * self._batches)
         self._folder.keep(applied.number, applied.manifest, oldest=oldest)
-        self._last = applied, manifest
+        self._last_step = applied
+        self._last_manifest = manifest
         return applied
 
     def _read(self, step: AppliedStep) -> StepManifest:
@@ -103,15 +108,16 @@ class Manifests:
                 f"The state at {self._storage.location} was written by an earlier version of kstreams. Finish with "
                 "that version, or start anew with --reset."
             )
-        place = self._storage.place(self._folder.path(step.number, step.manifest))
+        path = self._folder.path(step.number, step.manifest)
+        location = self._storage.location_of(path)
         try:
-            raw = self._storage.read(self._folder.path(step.number, step.manifest))
+            raw = self._storage.read(path)
         except FileNotFoundError as error:
             raise StateError(
-                f"{place} is missing, the manifest of the state of step {step.number}. {_REMEDY}"
+                f"{location} is missing, the manifest of the state of step {step.number}. {_REMEDY}"
             ) from error
         if _digest(raw) != step.manifest:
-            raise StateError(f"{place} is damaged: its content does not fit its digest. {_REMEDY}")
+            raise StateError(f"{location} is damaged: its content does not fit its digest. {_REMEDY}")
         return decode_json(raw, StepManifest)
 
 

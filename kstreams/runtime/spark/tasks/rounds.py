@@ -57,7 +57,7 @@ def run_rounds(
         if round_number == MAX_ROUNDS:
             raise TopologyError(
                 f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} rounds in one step "
-                "there are still records for them. Let a filter in the circle end it."
+                "there are still records for them. Add a filter that stops records in the cycle."
             )
         rows, topics = run(member, round_number, pending.pop(member))
         rows_of_rounds[member].append(rows)

@@ -1,7 +1,7 @@
 """`Snapshots`: writes snapshots of states in a background thread of the worker, while the next tasks run.
 
-A snapshot is due when the changes since the last one are larger than it. So snapshots write about as many bytes as
-changes do, and rebuilding a state reads about twice its size at most.
+A snapshot is due when the changes since the last snapshot are larger than that snapshot. So snapshots write about as
+many bytes as changes do, and rebuilding a state reads at most about twice its size.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kstreams.state.task_state import merged
 
 logger = logging.getLogger(__name__)
 
-_MOST_FILES = 200
-"""The number of files that makes a snapshot due even if they are small, since a rebuild reads each of them."""
+_MAX_FILES = 200
+"""The number of files after which a snapshot is due even if they are small, since a rebuild reads each of them."""
 
 
 class Snapshots:
@@ -30,7 +30,7 @@ class Snapshots:
         self._last: dict[str, Future[None]] = {}  # the last snapshot of each task
 
     def offer(self, files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:
-        """Write a snapshot of a committed version if it is due and the task's last snapshot is written.
+        """Write a snapshot of a committed version, if it is due and no snapshot of the task is being written.
 
         Parameters
         ----------
@@ -42,7 +42,7 @@ class Snapshots:
         """
         last = self._last.get(files.name)
         if last is None or last.done():
-            self._last[files.name] = self._thread.submit(_take, files, version, builders)
+            self._last[files.name] = self._thread.submit(_write_if_due, files, version, builders)
 
     def wait(self) -> None:
         """Wait until all snapshots are written."""
@@ -50,9 +50,9 @@ class Snapshots:
             last.result()
 
 
-def _take(files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:
+def _write_if_due(files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:
     try:
-        if files.is_snapshot_due(_MOST_FILES):
+        if files.is_snapshot_due(_MAX_FILES):
             chain = files.rebuild(version)
             files.write_snapshot(version, chain[-1].metadata, merged_stores(builders, chain))
             files.prune(chain[0].version.number)

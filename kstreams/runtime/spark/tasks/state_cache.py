@@ -125,12 +125,12 @@ class TaskStateCache:
             self.drop(next(iter(self._states)))
 
     def _fits(self, limits: StateLimits) -> bool:
-        databases = sum(entry.has_database for entry in self._states.values())
+        num_databases = sum(entry.has_database for entry in self._states.values())
         num_bytes = sum(entry.num_bytes for entry in self._states.values())
-        return num_bytes <= limits.live_max_bytes and databases <= _max_databases(limits)
+        return num_bytes <= limits.live_max_bytes and num_databases <= _max_databases(limits)
 
     def drop(self, name: str) -> None:
-        """Close a state and delete its folder, for example if it holds a part of a step or another history."""
+        """Close a state and delete its folder, for example if it has applied only a part of a step."""
         cached = self._states.pop(name, None)
         if cached is not None:
             with suppress(CorruptStateError):  # its folder is deleted anyway

@@ -1,9 +1,9 @@
 """`StateFiles`: the state of a task as files under the checkpoint, the changes of every step and some snapshots.
 
-A version has a number (a step, and a round in it) and a digest over its changes, its owner and the version before it.
-So a version identifies its whole history, and a file's name identifies its content: if two attempts at a step differ,
-they write two files, and neither overwrites the other. The manifest of the step (`manifests.py`) says which version is
-valid, not the presence of a file.
+A version has a number (of a step and of a round in this step) and a digest over its changes, its owner and the version
+before it. So a version identifies its whole history, and a file's name identifies its content: if two attempts at a
+step differ, they write two files, and neither overwrites the other. The manifest of the step (`manifests.py`) says
+which version is valid, not the presence of a file.
 
 A file consists of magic bytes and format version, the content (`_Content`) as MessagePack, and a digest of both. The
 digest is checked before anything is decoded, and a file of another checkpoint, task or store is refused.
@@ -126,17 +126,20 @@ class StateFiles:
         self._storage.write(self._path(version, _SNAPSHOT), raw)
 
     def since(self, base: StateVersion, target: StateVersion) -> list[StateFile] | None:
-        """Return the changes from one version to a later one, oldest first; None if a file is missing or damaged."""
+        """Return the changes from one version to a later one, oldest first.
+
+        Return None if a file is missing or damaged, or the later version does not continue the earlier one.
+        """
         files: list[StateFile] = []
-        at = target
-        while at != base:
-            if at.number <= base.number:
+        version = target
+        while version != base:
+            if version.number <= base.number:
                 return None
             try:
-                files.append(self._changes(at))
+                files.append(self._changes(version))
             except StateError:
                 return None
-            at = files[-1].parent
+            version = files[-1].parent
         return files[::-1]
 
     def rebuild(self, target: StateVersion) -> list[StateFile]:
@@ -147,39 +150,39 @@ class StateFiles:
         StateError
             If a file is missing or damaged or has another owner, and no other files replace it.
         """
-        present = set(self._storage.names(self._folder))
+        names = set(self._storage.names(self._folder))
         files: list[StateFile] = []
         damage: StateError | None = None
-        at = target
-        while at != EMPTY:
-            if _name(at, _SNAPSHOT) in present:
+        version = target
+        while version != EMPTY:
+            if _name(version, _SNAPSHOT) in names:
                 try:
-                    return [self._read(at, _SNAPSHOT), *files[::-1]]
+                    return [self._read(version, _SNAPSHOT), *files[::-1]]
                 except StateError as error:
                     logger.warning("%s The state is rebuilt from the files before it.", error)
                     damage = damage or error
             try:
-                files.append(self._changes(at))
-            except StateError as missing:
+                files.append(self._changes(version))
+            except StateError as error:
                 if damage is not None:
-                    raise damage from missing
+                    raise damage from error
                 raise
-            at = files[-1].parent
+            version = files[-1].parent
         return files[::-1]
 
     def metadata_at(self, version: StateVersion) -> TaskMetadata:
         """Return the task metadata of a version."""
         return {} if version == EMPTY else self._changes(version).metadata
 
-    def is_snapshot_due(self, most_files: int) -> bool:
-        """Return True if the changes since the last snapshot exceed its size or number more than `most_files` files."""
+    def is_snapshot_due(self, max_files: int) -> bool:
+        """Return True if the changes since the last snapshot exceed its size or are in more than `max_files` files."""
         sizes = self._storage.sizes(self._folder)
         newest = max((_number(name) for name in sizes if name.endswith(_SNAPSHOT)), default=EMPTY.number)
         snapshot_bytes = sum(
             size for name, size in sizes.items() if name.endswith(_SNAPSHOT) and _number(name) == newest
         )
         later = [size for name, size in sizes.items() if _number(name) > newest]
-        return len(later) > most_files or sum(later) >= snapshot_bytes
+        return len(later) > max_files or sum(later) >= snapshot_bytes
 
     def prune(self, oldest: int) -> None:
         """Delete the files of versions with a number below this one."""
@@ -215,24 +218,25 @@ class StateFiles:
         return raw
 
     def _read(self, version: StateVersion, kind: str) -> StateFile:
-        name = self._path(version, kind)
-        place = self._storage.place(name)
+        path = self._path(version, kind)
+        location = self._storage.location_of(path)
         try:
-            raw = self._storage.read(name)
+            raw = self._storage.read(path)
         except FileNotFoundError as error:
-            raise StateError(f"{place} is missing: the checkpoint is incomplete. {_REMEDY}") from error
-        content = _checked(raw, place)
-        self._require_owner(content, place)
+            raise StateError(f"{location} is missing: the checkpoint is incomplete. {_REMEDY}") from error
+        content = _decoded_content(raw, location)
+        self._require_owner(content, location)
         file_version = version if kind == _SNAPSHOT else StateVersion(content.number, raw[-_DIGEST_BYTES:])
         if file_version != version or content.kind != kind or (kind == _SNAPSHOT and content.before != version):
             raise StateError(
-                f"{place} holds {content.kind} of {_shown(content.number)}, not {kind} of {_shown(version.number)} as "
-                f"its name says: it was put in the place of another file. {_REMEDY}"
+                f"{location} holds {content.kind} of {_step_and_round(content.number)}, not {kind} of "
+                f"{_step_and_round(version.number)} as its name says: it was put in the place of another file. "
+                f"{_REMEDY}"
             )
-        stores = {store: _arrays(body) for store, body in content.stores.items()}
+        stores = {store: _decoded_changes(body) for store, body in content.stores.items()}
         return StateFile(file_version, content.before, content.metadata, stores)
 
-    def _require_owner(self, content: _Content, place: str) -> None:
+    def _require_owner(self, content: _Content, location: str) -> None:
         owner = self._owner
         for attribute, actual, expected in (
             ("application", content.application, owner.application),
@@ -240,12 +244,10 @@ class StateFiles:
             ("task", content.task, owner.task),
         ):
             if actual != expected:
-                raise StateError(f"{place} is state of the {attribute} {actual}, expected was {expected}. {_REMEDY}")
+                raise StateError(f"{location} is state of the {attribute} {actual}, not of {expected}. {_REMEDY}")
         for store, expected in owner.formats.items():
             if (file_format := content.formats.get(store, expected)) != expected:
-                raise StateError(
-                    f"{place} holds the store {store!r} as {file_format}, expected was {expected}. {_REMEDY}"
-                )
+                raise StateError(f"{location} holds the store {store!r} as {file_format}, not as {expected}. {_REMEDY}")
 
 
 _REMEDY = "Restore the file from a copy, or start anew with --reset."
@@ -275,7 +277,7 @@ def _number(name: str) -> int:
     return version_number(int(step), int(round_number))
 
 
-def _shown(number: int) -> str:
+def _step_and_round(number: int) -> str:
     return "step {}, round {}".format(*divmod(number, MAX_ROUNDS))
 
 
@@ -283,14 +285,15 @@ def _digest(raw: bytes | bytearray | memoryview) -> bytes:
     return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
 
 
-def _checked(raw: bytes, place: str) -> _Content:
+def _decoded_content(raw: bytes, location: str) -> _Content:
+    """Decode a file. Raises StateError if its content does not fit its digest."""
     content = memoryview(raw)[:-_DIGEST_BYTES]
     if not raw.startswith(_HEAD) or _digest(content) != raw[-_DIGEST_BYTES:]:
-        raise StateError(f"{place} is damaged: its content does not fit its digest. {_REMEDY}")
+        raise StateError(f"{location} is damaged: its content does not fit its digest. {_REMEDY}")
     return _DECODER.decode(content[len(_HEAD) :])
 
 
-def _arrays(raw: bytes) -> Changes:
+def _decoded_changes(raw: bytes) -> Changes:
     with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
         batch = reader.read_next_batch()
     return Changes(batch["key"], batch["value"], batch["timestamp"])

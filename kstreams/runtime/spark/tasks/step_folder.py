@@ -1,4 +1,4 @@
-"""`StepFolder`: the objects of steps in a folder of the checkpoint; those of old steps are deleted."""
+"""`StepFolder`: the objects of steps in a folder of the checkpoint. It deletes the objects of old steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`StepPlans`: plans of steps under the checkpoint, written before a step runs so that each attempt is the same."""
+"""`StepPlans`: the plans of steps, written to the checkpoint before a step runs, so that all attempts are the same."""
 
 from __future__ import annotations
 
@@ -24,8 +24,18 @@ class GlobalTable(NamedTuple):
 class StepPlan(msgspec.Struct, frozen=True):
     """The decisions before a step runs.
 
-    The plan holds the step before it, the wall-clock time, the offsets of global tables, the end offsets of the step,
-    and the source partitions that are `behind` (see `Step`).
+    Parameters
+    ----------
+    parent : int
+        The step before this one.
+    now_ms : int
+        The wall-clock time of the step.
+    globals : mapping of int to GlobalTable
+        By sub-topology: the state of its global table.
+    behind : list of TopicPartition
+        As for `Step`.
+    ends : mapping
+        The end offsets of the step.
     """
 
     parent: int
@@ -67,9 +77,9 @@ class StepPlans:
         step_plan = decode_json(raw, StepPlan)
         if step_plan.parent != plan.parent:
             raise StateError(
-                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {step_plan.parent}, "
-                f"but the log has committed step {plan.parent} last: two applications may share this checkpoint. "
-                "Give each its own `application.id`."
+                f"{self._storage.location_of(self._folder.path(step))} is the plan of a step after step "
+                f"{step_plan.parent}, but the log has committed step {plan.parent} last: two applications may share "
+                "this checkpoint. Give each its own `application.id`."
             )
         self._folder.keep(step, oldest=plan.parent)
         return step_plan

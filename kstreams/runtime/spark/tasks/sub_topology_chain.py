@@ -60,81 +60,85 @@ class SubTopologyChain:
         self._packed = packed
         self._plan = plan
         self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.in_queries]
-        self._circles = in_cycles(program.upstream)
+        self._cyclic = in_cycles(program.upstream)
         self._controls: dict[tuple[int, int], DataFrame] = {}
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
         self._partition = F.col("partition")
-        self._read = frozenset().union(*program.upstream.values())
-        self._carried = frozenset() if program.delta else self._only_read_by_tasks()
+        self._writers = frozenset().union(*program.upstream.values())
+        self._in_frame_of_reader = frozenset() if program.delta else self._only_read_by_tasks()
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
-        self._several_read = sum(bool(self._external(number)) for number in relational) > 1
+        self._several_read_rows = sum(bool(self._external(number)) for number in relational) > 1
         repartition = frozenset(program.topic_names.values())
-        self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
+        self.relational_inputs = [t for number in relational for t in program.inputs[number] if t not in repartition]
         """The user's topics that relational sub-topologies read, once for each sub-topology that reads them."""
 
     def outputs(self, step_input: StepInput, step: Step) -> StepFrames:
         """Return the rows that one step hands to Spark, and the reports of its tasks."""
-        if step_input.rows is not None and self._several_read:
+        if step_input.rows is not None and self._several_read_rows:
             step_input = step_input._replace(rows=step_input.persisted(step_input.rows))
         written: dict[int, DataFrame] = {}
         for stage in self._stages:
-            if self._circles.isdisjoint(stage):
-                written[stage[0]] = self._once(stage[0], step_input, step, written)
+            if self._cyclic.isdisjoint(stage):
+                written[stage[0]] = self._run_once(stage[0], step_input, step, written)
             else:
                 frames_of_rounds = self._in_rounds(stage, step_input, step, written)
                 written |= {number: _united(frames) for number, frames in frames_of_rounds.items()}
         home = HomePlace.of(self._program.config)
-        past = self.past_tasks
-        read = reports_of_reading(self._session, home, past, step_input.ranges, past)
-        ends = [frame for number, frame in written.items() if number not in self._carried]
-        return StepFrames(_united(ends), _united([*ends, *read]))
+        topics = self.relational_inputs
+        reports_of_relational = reports_of_reading(self._session, home, topics, step_input.ranges, topics)
+        last = [frame for number, frame in written.items() if number not in self._in_frame_of_reader]
+        return StepFrames(_united(last), _united([*last, *reports_of_relational]))
 
     def _only_read_by_tasks(self) -> frozenset[int]:
         """Return the sub-topologies whose only reader runs in tasks: its frame includes their frames and reports."""
         upstream = self._program.upstream
         readers = {number: [other for other, writers in upstream.items() if number in writers] for number in upstream}
-        runs_once = {stage[0] for stage in self._stages} - self._circles
-        of_tasks = runs_once - self._plan.nodes.keys()
-        return frozenset(w for w, of_w in readers.items() if w in runs_once and len(of_w) == 1 and of_w[0] in of_tasks)
+        run_once = {stage[0] for stage in self._stages} - self._cyclic
+        in_tasks = run_once - self._plan.nodes.keys()
+        return frozenset(
+            writer
+            for writer, readers_of_writer in readers.items()
+            if writer in run_once and len(readers_of_writer) == 1 and readers_of_writer[0] in in_tasks
+        )
 
-    def _once(self, number: int, step_input: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
-        handed_over = self._handed_over(number, written)
+    def _run_once(self, number: int, step_input: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
+        blocks = self._blocks_for(number, written)
         if number in self._plan.nodes:
-            frame = self._relational(number, step_input, handed_over)
+            frame = self._relational(number, step_input, blocks)
         else:
-            frame = self._in_tasks(number, step_input.ranges, handed_over, step, step_input.output)
-        is_read_again = number in self._read - self._carried
+            frame = self._in_tasks(number, step_input.ranges, blocks, step, step_input.output)
+        is_read_again = number in self._writers - self._in_frame_of_reader
         return step_input.persisted(frame) if is_read_again or self._program.delta else frame
 
     def _in_rounds(
         self, members: list[int], step_input: StepInput, step: Step, written: Mapping[int, DataFrame]
     ) -> dict[int, list[DataFrame]]:
         """Return the rows of each round of sub-topologies in a cycle."""
-        first = {number: self._handed_over(number, written) for number in members}
+        blocks_of_first_round = {number: self._blocks_for(number, written) for number in members}
         versions: dict[str, StateVersion] = {}
 
         def run(number: int, round_number: int, pending: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             blocks = [self._of_topics(frame, number) for frame in pending]
             ranges: OffsetRanges = {}
             if round_number == 0:
-                blocks += first[number]
+                blocks += blocks_of_first_round[number]
                 ranges = step_input.ranges
             round_step = step._replace(round_number=round_number, states={**step.states, **versions})
             frame = step_input.persisted(self._in_tasks(number, ranges, blocks, round_step, step_input.output))
             reports = taken_reports(frame)
             raise_first(reports)
             versions.update(newest(report.states for report in reports))
-            return frame, {topic for report in reports for topic in report.handed_over}
+            return frame, {topic for report in reports for topic in report.shuffled_topics}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
-    def _relational(self, number: int, step_input: StepInput, handed_over: list[DataFrame]) -> DataFrame:
+    def _relational(self, number: int, step_input: StepInput, blocks: list[DataFrame]) -> DataFrame:
         zero = F.lit(0).cast("bigint")
         external = (
             [] if step_input.rows is None else [step_input.rows.withColumns({"origin": zero, "stream_time": zero})]
         )
-        within = handed_over or [control_blocks(self._session, 1, 1).limit(0)]
-        united = _united([*external, as_rows(_united(within))])
+        internal = blocks or [control_blocks(self._session, 1, 1).limit(0)]
+        united = _united([*external, as_rows(_united(internal))])
         all_records = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
         rows = relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), all_records, self._program
@@ -142,34 +146,35 @@ class SubTopologyChain:
         return written_rows(rows, self._plan, number, self._program, step_input.output)
 
     def _in_tasks(
-        self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: StepOutput
+        self, number: int, ranges: OffsetRanges, blocks: list[DataFrame], step: Step, output: StepOutput
     ) -> DataFrame:
         count = self._program.tasks[number]
         topics = self._external(number)
         slots = min(task_slots(self._session), count)
-        read = [ranges_of_task(ranges, topics, p) for p in range(count)]
-        control = self._control(count, slots)
-        if handed_over:
-            control = _united([control, *handed_over]).repartitionById(slots, self._partition % slots)
-            control = control.sortWithinPartitions(self._partition)
-        needed = step.only({number, *self._globals})
-        return control.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
+        ranges_of_tasks = [ranges_of_task(ranges, topics, partition) for partition in range(count)]
+        frame = self._control(count, slots)
+        if blocks:
+            frame = _united([frame, *blocks]).repartitionById(slots, self._partition % slots)
+            frame = frame.sortWithinPartitions(self._partition)
+        step_of_tasks = step.only({number, *self._globals})
+        run_tasks = tasks_in_arrow(self._packed, number, step_of_tasks, output.writer, ranges_of_tasks)
+        return frame.mapInArrow(run_tasks, BLOCK_SCHEMA)
 
     def _control(self, count: int, slots: int) -> DataFrame:
-        """Return the control blocks, which are the same in all steps while the size of the cluster is the same."""
+        """Return the control blocks, which are the same in all steps as long as the size of the cluster is the same."""
         if (count, slots) not in self._controls:
             self._controls[count, slots] = control_blocks(self._session, count, slots)
         return self._controls[count, slots]
 
-    def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
+    def _blocks_for(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """Return the blocks that upstream sub-topologies have written in this step for this one.
 
         If this sub-topology is the only reader of a writer, the frame also holds that writer's reports.
         """
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [
-            written[source] if source in self._carried else self._of_topics(written[source], number)
-            for source in writers
+            written[writer] if writer in self._in_frame_of_reader else self._of_topics(written[writer], number)
+            for writer in writers
         ]
 
     def _of_topics(self, frame: DataFrame, number: int) -> DataFrame:

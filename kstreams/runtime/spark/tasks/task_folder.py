@@ -21,23 +21,23 @@ _LAYOUT = 1
 _CHECKSUM_BYTES = 4
 
 
-class FolderNote(msgspec.Struct, frozen=True):
+class StoredVersion(msgspec.Struct, frozen=True):
     """The state version of the stores in a folder, and the task metadata of that version."""
 
     version: StateVersion
     metadata: Mapping[str, int] = {}
 
 
-class _Written(msgspec.Struct, frozen=True):
-    """The content of the note's file: the note, and a description of the stores."""
+class _VersionFile(msgspec.Struct, frozen=True):
+    """The content of the version file: the version, and a description of the stores."""
 
-    note: FolderNote
+    stored: StoredVersion
     stores: list[str]
     layout: int = _LAYOUT
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgpack_decoder(_Written)
+_DECODER = msgpack_decoder(_VersionFile)
 
 
 class TaskFolder:
@@ -56,7 +56,7 @@ class TaskFolder:
 
     def __init__(self, path: Path) -> None:
         self._lock = lock_directory(path)
-        self._note = path / "note"
+        self._version_file = path / "version"
         self.stores = path / "stores"
 
     def __enter__(self) -> TaskFolder:
@@ -65,31 +65,31 @@ class TaskFolder:
     def __exit__(self, *exc: object) -> None:
         self._lock.release()
 
-    def take_note(self, builders: Sequence[StoreBuilder]) -> FolderNote | None:
-        """Read and delete the note. Return None if it is missing or damaged, or describes other stores."""
+    def pop_version(self, builders: Sequence[StoreBuilder]) -> StoredVersion | None:
+        """Read and delete the version file. Return None if it is missing or damaged, or describes other stores."""
         try:
-            raw = self._note.read_bytes()
+            raw = self._version_file.read_bytes()
         except FileNotFoundError:
             return None
-        self._note.unlink()
+        self._version_file.unlink()
         content = raw[:-_CHECKSUM_BYTES]
         checksum = raw[-_CHECKSUM_BYTES:]
         if checksum != _checksum(content):
             return None
-        written = _DECODER.decode(content)
-        return written.note if (written.layout, written.stores) == (_LAYOUT, _described(builders)) else None
+        file = _DECODER.decode(content)
+        return file.stored if (file.layout, file.stores) == (_LAYOUT, _described(builders)) else None
 
-    def leave_note(self, builders: Sequence[StoreBuilder], note: FolderNote) -> None:
-        """Write the note after the stores are closed."""
-        content = _ENCODER.encode(_Written(note, _described(builders)))
+    def write_version(self, builders: Sequence[StoreBuilder], stored: StoredVersion) -> None:
+        """Write the version file after the stores are closed."""
+        content = _ENCODER.encode(_VersionFile(stored, _described(builders)))
         try:
-            write_private(self._note, content + _checksum(content))
+            write_private(self._version_file, content + _checksum(content))
         except OSError as error:
             raise StateError(
-                f"{self._note} cannot be written: {error.strerror}. Make the folder writable, then start again."
+                f"{self._version_file} cannot be written: {error.strerror}. Make the folder writable, then start again."
             ) from error
 
-    def empty(self) -> None:
+    def clear(self) -> None:
         """Delete the stores."""
         shutil.rmtree(self.stores, ignore_errors=True)
 

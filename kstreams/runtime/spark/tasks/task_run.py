@@ -38,8 +38,9 @@ from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, blocks_of, in_arrow
-from kstreams.runtime.spark.exchange.merged_blocks import held, merged
+from kstreams.runtime.spark.exchange.merged_blocks import merged, spilled
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, describe, report
+from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
@@ -88,7 +89,7 @@ class RowCollector:
         return self._program.partitions_of(topic)
 
     def refused(self, topic: str, rows: EncodedRows) -> Mapping[int, LogError]:
-        """Return the rows that a topic of the user never takes, with the reason; repartition topics take all rows."""
+        """Return the rows that a topic of the user refuses, with the reason; repartition topics take all rows."""
         return self._writer.refused(rows.as_batch(topic)) if self._routes.to_log(topic) else {}
 
     def merges(self, topic: str) -> bool:
@@ -114,28 +115,29 @@ class RowCollector:
         return {topic: count for topic, count in self._sent.items() if self._routes.to_log(topic)}
 
     @property
-    def handed_over(self) -> list[str]:
+    def shuffled_topics(self) -> list[str]:
         """The internal topics with rows that other tasks of the step read."""
         return sorted(self._routes.internal & self._sent.keys())
 
     def drain(self) -> list[Block]:
         """Return the blocks for other tasks since the last call."""
-        blocks, self._blocks = self._blocks, []
+        blocks = self._blocks
+        self._blocks = []
         return blocks
 
 
-Feeds = Mapping[TopicPartition, Iterable[Batch]]
+TaskInput = Mapping[TopicPartition, Iterable[Batch]]
 """By partition: its batches in order of offsets, as an iterable that can be read several times."""
 
 
-def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interleaved]:
+def in_order(task_input: TaskInput, stamp: Callable[[Batch], Batch]) -> Iterator[Interleaved]:
     """Yield the records of all partitions, always from the partition whose next record has the lowest timestamp.
 
     One batch of each partition is buffered. The next batch is read when the buffered one is used up.
 
     Parameters
     ----------
-    feeds : mapping of TopicPartition to iterable of Batch
+    task_input : mapping of TopicPartition to iterable of Batch
     stamp : callable
         Sets the timestamps of a batch; called once for each batch, in order of offsets.
 
@@ -144,12 +146,13 @@ def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interlea
     >>> from kstreams.kernel.batch import Row
     >>> def batch(name, *times):
     ...     return Batch.of_rows(TopicPartition(name, 0), [Row(None, None, time, ()) for time in times])
-    >>> feeds = {TopicPartition("a", 0): [batch("a", 1, 7), batch("a", 8)], TopicPartition("b", 0): [batch("b", 2, 9)]}
-    >>> [str(run.parts[part].source) for run in in_order(feeds, lambda batch: batch) for part, _ in run.turns()]
+    >>> a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    >>> batches = {a: [batch("a", 1, 7), batch("a", 8)], b: [batch("b", 2, 9)]}
+    >>> [str(run.parts[part].source) for run in in_order(batches, lambda batch: batch) for part, _ in run.turns()]
     ['a-0', 'b-0', 'a-0', 'a-0', 'b-0']
     """
-    group = PartitionGroup(sorted(feeds), stamp=stamp)
-    unread = {source: iter(feeds[source]) for source in sorted(feeds)}
+    group = PartitionGroup(sorted(task_input), stamp=stamp)
+    unread = {source: iter(task_input[source]) for source in sorted(task_input)}
     while True:
         for source in list(unread):
             while not group.buffered(source):
@@ -165,29 +168,30 @@ def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interlea
 
 
 UNUSED_SECONDS = 7 * 86_400
+"""The time after which the folders of unused tasks are deleted."""
 
 
-def task_place(chosen: str | None, checkpoint: str, checkpoint_id: str, task: str) -> Path:
+def task_path(state_dir: str | None, checkpoint: str, checkpoint_id: str, task: str) -> Path:
     """Return the folder of a task on this machine, which is the same for all workers of an executor.
 
     Parameters
     ----------
-    chosen : str or None
+    state_dir : str or None
         The folder of the setting; None for Spark's local folders, which are deleted when the executor ends.
     checkpoint, checkpoint_id : str
         The location and the id of the application's checkpoint.
     task : str
     """
-    root = local_folder(chosen, task) / f"kstreams-state-{os.getuid()}"
+    root = local_folder(state_dir, task) / f"kstreams-state-{os.getuid()}"
     _remove_unused_once(root)
     name = hashlib.blake2b(f"{checkpoint} {checkpoint_id}".encode(), digest_size=8).hexdigest()
     return root / name / task
 
 
-def local_folder(chosen: str | None, task: str) -> Path:
-    """Return the chosen folder, or one of Spark's local folders, over which tasks are spread."""
+def local_folder(state_dir: str | None, task: str) -> Path:
+    """Return the folder of the setting, or one of Spark's local folders, over which tasks are spread."""
     folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
-    return Path(chosen or folders[zlib.crc32(task.encode()) % len(folders)])
+    return Path(state_dir or folders[zlib.crc32(task.encode()) % len(folders)])
 
 
 @cache
@@ -209,10 +213,10 @@ _handler = logging.StreamHandler()
 _handler.addFilter(is_shown)
 
 
-def write_lines(config: Config) -> None:
+def configure_logging(config: Config) -> None:
     """Write log lines to standard error in `logging.format`, unless the process has other log handlers.
 
-    A worker process may run another application next; its lines then have the format of that application.
+    A worker process may run another application next, whose lines then have the format of that application.
     """
     root = logging.getLogger()
     if not root.handlers:
@@ -220,26 +224,27 @@ def write_lines(config: Config) -> None:
         logging.getLogger("kstreams").setLevel(logging.WARNING)
     if _handler in root.handlers:
         root.setLevel(config["logging.level"])
-    form = LINE_FORMATS.get(config["logging.format"])
-    _handler.setFormatter(BriefLines() if form is None else form(config))
+    create_formatter = LINE_FORMATS.get(config["logging.format"])
+    _handler.setFormatter(BriefLines() if create_formatter is None else create_formatter(config))
 
 
 logger = logging.getLogger(__name__)
 
-RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-OpensWriter = Callable[[str], RowWriter]
+OpenWriter = Callable[[str], RowWriter]
 """Opens the writer of a task, by the name of the task."""
 
 
 def tasks_in_arrow(
-    packed: bytes, sub_topology: int, step: Step, writer: OpensWriter, ranges: Sequence[Sequence[OffsetRange]]
-) -> RunsTasks:
+    packed: bytes, sub_topology: int, step: Step, open_writer: OpenWriter, ranges: Sequence[Sequence[OffsetRange]]
+) -> ArrowFunction:
     """Return the function for `mapInArrow` that runs each task whose control block is in the Spark partition.
 
     Parameters
     ----------
     packed : bytes
         The packed program.
+    open_writer : callable
+        Opens the writer of a task's output.
     ranges : sequence of sequence of OffsetRange
         By task: the offsets that it reads from the log.
     """
@@ -247,14 +252,15 @@ def tasks_in_arrow(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver logs dropped records
         program: Program = unpack(packed)
-        write_lines(program.config)
+        configure_logging(program.config)
         home = HomePlace.of(program.config)
+        sub = program.sub_topology(sub_topology)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
-            task_blocks = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
+            task_blocks = TaskBlocks.of(spilled(blocks, local_folder(program.state_dir, str(partition))))
             yield from task_blocks.reports
             if task_blocks.runs:
-                feeds: Feeds = {**from_log(home, ranges[partition]), **merged(task_blocks.records)}
-                yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
+                task_input: TaskInput = {**from_log(home, ranges[partition]), **merged(task_blocks.records)}
+                yield from run_task(program, sub, partition, step, task_input, open_writer)
         spare_worker()
 
     return lambda batches: in_arrow(run(batches))
@@ -265,16 +271,15 @@ def run_task(
     sub: SubTopology,
     partition: int,
     step: Step,
-    feeds: Feeds,
-    writer: OpensWriter = NoTopics,
+    task_input: TaskInput,
+    open_writer: OpenWriter = NoTopics,
 ) -> Iterator[Block]:
     """Run one task in one step.
 
     Parameters
     ----------
-    feeds : mapping of TopicPartition to iterable of Batch
-        The input of the task.
-    writer : callable
+    task_input : mapping of TopicPartition to iterable of Batch
+    open_writer : callable
         Opens the writer of the task's output.
 
     Yields
@@ -284,43 +289,44 @@ def run_task(
     """
     task = str(TaskId(sub.id, partition))
     num_yielded = 0
-    if not feeds and task in step.resting and not step.end and not _is_for_snapshots(program, step):
+    if not task_input and task in step.resting and not step.end and not _is_for_snapshots(program, step):
         yield report(partition, TaskReport(resting=[task]))
         return
     try:
         try:
-            for output in _attempt(program, sub, partition, step, feeds, writer):
+            for output in _attempt(program, sub, partition, step, task_input, open_writer):
                 yield output
                 num_yielded += 1
         except CorruptStateError as damage:
             logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
             STATE_CACHE.clear()  # the damaged state may be that of a global table
-            yield from islice(_attempt(program, sub, partition, step, feeds, writer), num_yielded, None)
+            yield from islice(_attempt(program, sub, partition, step, task_input, open_writer), num_yielded, None)
     except KStreamsError as error:
         yield report(partition, TaskReport(error=describe(error)))
     STATE_CACHE.trim(program.limits)
 
 
 def _attempt(
-    program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
+    program: Program, sub: SubTopology, partition: int, step: Step, task_input: TaskInput, open_writer: OpenWriter
 ) -> Iterator[Block]:
     """Yield the output of a task in one step, which is the same in every attempt."""
     files = state_files(program, sub.id, partition)
     version = step.state_of(sub.id, partition)
     task = str(TaskId(sub.id, partition))
-    place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, task)
+    path = task_path(program.state_dir, program.checkpoint, program.checkpoint_id, task)
     caching = program.config.caches
     limits = program.limits_in_step
     with (
-        opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state,
-        writer(task) as opened,
+        opened_state(path, files, sub.stores, version, caching=caching, limits=limits) as state,
+        open_writer(task) as writer,
     ):
-        yield from TaskRun(program, sub, partition, step, state, opened).outputs(feeds, files)
+        yield from TaskRun(program, sub, partition, step, state, writer).outputs(task_input, files)
     if _is_for_snapshots(program, step):
         SNAPSHOTS.offer(files, version, sub.stores)
 
 
 def _is_for_snapshots(program: Program, step: Step) -> bool:
+    """Return True if tasks check in this step whether a snapshot is due."""
     return step.number > 0 and step.number % (2 * program.snapshot_every) == 0 and step.round_number == 0
 
 
@@ -351,11 +357,11 @@ class TaskRun:
         resources = TaskResources(opened.stores, self._collector, global_stores)
         self._task = Task(sub, partition, application, resources, ResumePoint(self._metadata, self._metadata))
 
-    def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[Block]:
+    def outputs(self, task_input: TaskInput, files: StateFiles) -> Iterator[Block]:
         """Process, commit, and yield the output."""
-        is_awake = self._program.awake(self._id.sub_topology, self._partition, self._step.behind)
-        self._task.pass_time(awake=is_awake.union(source.topic for source in feeds))
-        for runs in in_order(feeds, self._stamped):
+        active_topics = self._program.active_topics(self._id.sub_topology, self._partition, self._step.behind)
+        self._task.pass_time(awake=active_topics.union(source.topic for source in task_input))
+        for runs in in_order(task_input, self._stamped):
             self._task.process_interleaved(runs)
             yield from self._collector.drain()
         self._task.report_skipped()
@@ -369,20 +375,17 @@ class TaskRun:
         yield report(self._partition, self._report())
 
     def _report(self) -> TaskReport:
-        collector = self._collector
-        dropped = [(*place, count) for place, count in self._task.dropped.items()]
         task = str(self._id)
         return TaskReport(
-            dropped,
-            None,
-            self._task.records_in,
-            collector.written,
-            collector.handed_over,
-            self._writer.prepare(),
-            {task: self._version},
-            [] if self._task.deadlines() else [task],
-            self._sizes,
-            {} if self._task.stream_time < 0 else {task: self._task.stream_time},
+            dropped=[(operator, reason, count) for (operator, reason), count in self._task.dropped.items()],
+            records_in=self._task.records_in,
+            written=self._collector.written,
+            shuffled_topics=self._collector.shuffled_topics,
+            outputs=self._writer.prepare(),
+            states={task: self._version},
+            resting=[] if self._task.deadlines() else [task],
+            stores=self._sizes,
+            stream_times={} if self._task.stream_time < 0 else {task: self._task.stream_time},
         )
 
     def _stamped(self, batch: Batch) -> Batch:

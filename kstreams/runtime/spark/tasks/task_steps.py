@@ -82,7 +82,7 @@ class TaskSteps:
         states = newest([before.states | loaded, *(report.states for report in reports)])
         self._resting = resting_tasks(reports)
         applied = self._manifests.publish(StepManifest(step, step_input.parent, states, plan.globals))
-        return frames.rows, [*reports, self._read_past_tasks(reports, step_input.ranges)], applied
+        return frames.rows, [*reports, self._read_by_relational(reports, step_input.ranges)], applied
 
     def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
         """Return the end of a step that an interrupted attempt has planned; None for a new step.
@@ -98,15 +98,16 @@ class TaskSteps:
             parent_number = "none" if parent.number == NO_STEP else parent.number
             raise StateError(
                 f"The checkpoint has the plan of step {self._newest_plan}, but the log knows of {parent_number} before "
-                "it: one of them was replaced. Run with --reset."
+                "it: the checkpoint or the log was replaced. Run with --reset."
             )
         return positions_of(self._plans.get(step).ends) if self._newest_plan == step else None
 
-    def _read_past_tasks(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
-        """Return a report of the records within the step that relational sub-topologies have read."""
+    def _read_by_relational(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
+        """Return a report of the records that were written and that relational sub-topologies read within the step."""
         written = written_records(reports)
         external = {source.topic for source in ranges}
-        return TaskReport(records_in=sum(written[topic] for topic in self._chain.past_tasks if topic not in external))
+        internal = [topic for topic in self._chain.relational_inputs if topic not in external]
+        return TaskReport(records_in=sum(written[topic] for topic in internal))
 
     def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
         ends = {source: end for source, (_, end) in ranges.items()}

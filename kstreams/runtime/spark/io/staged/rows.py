@@ -93,7 +93,7 @@ class StagedRows:
 
     def _whole(self, name: str) -> bytes:
         """Return the content of an object after checking it against the digest in the name."""
-        place = self._storage.place(name)
+        place = self._storage.location_of(name)
         try:
             raw = self._storage.read(name)
         except FileNotFoundError:
