@@ -16,7 +16,7 @@ from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.errors import TopologyError
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.processor.context.operator_context import ClosureOperator
-from kstreams.processor.operators.aggregation.aggregator import Aggregator
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdater
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emit_nothing, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.operators.windowed.rows import WindowStoreView
@@ -88,8 +88,9 @@ class MonthlyOperator(ClosureOperator):
     def bind(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
         live = LiveWindows(context, self.table_rows.store, lambda start_ms: self._emit(context, forward))
         step, wrap = self.aggregator.bind()
-        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
-        process = self._process(context, live, updated)
+        cached = self.table_rows.uses_cache(context)
+        updater = self.aggregator.row_updater(step, context.current, cached=cached)
+        process = self._process(context, live, updater)
         if not self.emits_on_close:
             return wrap(process)
         self._emit_at_close(context, live, forward)
@@ -100,19 +101,20 @@ class MonthlyOperator(ClosureOperator):
             return emit_nothing
         return emitter(context, forward, self.table_rows, result=self.aggregator.result)
 
-    def _process(self, context: Any, live: LiveWindows, updated: Callable[..., Any]) -> Callable[..., None]:
-        store, months, current, emit = live.store, self.months, context.current, live.emit_of(0)
+    def _process(self, context: Any, live: LiveWindows, updater: RowUpdater) -> Callable[..., None]:
+        store, months, emit = live.store, self.months, live.emit_of(0)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             live.stream_time_ms, month = max(live.stream_time_ms, timestamp), months.window_at(timestamp)
             if key is None or month.end_ms + months.grace_ms <= live.stream_time_ms:
                 context.dropped("null key, or late: its month is over")
                 return
-            row = store.get(key, month.start_ms)
-            new_row = updated(key, value, timestamp, row)
-            new, latest = new_row
-            store.put(key, None if new is None else new_row, month.start_ms)
-            emit(ks.Windowed(key, month), new, None if row is None else row.value, latest, current.headers)
+            update = updater.bind(
+                lambda key: store.get(key, month.start_ms),
+                lambda key, row: store.put(key, row, month.start_ms),
+                lambda key, *update: emit(ks.Windowed(key, month), *update),
+            )
+            update(key, value, timestamp)
 
         return process
 

@@ -111,8 +111,8 @@ _UNSHARED = nullcontext()
 class Entries(dict[Any, Any]):
     """Live values by key.
 
-    Writers set `entries[key] = value` (None deletes) and `entries.changed[key] = None`, in place, without a call: this
-    is the hot path. `entries[key]` reads, None when there is nothing.
+    `entries[key]` reads a value: None if there is none. `put` writes; on hot paths, writers do what it does without the
+    call.
 
     Parameters
     ----------
@@ -174,6 +174,11 @@ class Entries(dict[Any, Any]):
         self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet
         self._deleted: list[Any] = []  # those of them that are deletions
         self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
+
+    def put(self, key: object, value: object) -> None:
+        """Set the value of a key; None deletes it."""
+        self[key] = value
+        self.changed[key] = None
 
     def __missing__(self, key: object) -> Any:
         if key is None:

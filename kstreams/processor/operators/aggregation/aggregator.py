@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kstreams.processor.operators.aggregation.emission import make_tuple
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.operators.aggregation.emission import Emit, make_tuple
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -14,11 +15,8 @@ from kstreams.record import ValueAndTimestamp
 Step: TypeAlias = Callable[[Any, Any, Any], Any]
 """`step(key, value, aggregate)`: the aggregate after a record; None deletes it."""
 
-RowUpdate: TypeAlias = Callable[[Any, Any, int, Any], Any]
-"""`updated(key, value, timestamp, row)`: the row after a record, and the timestamp of the update that it causes.
-
-A `ValueAndTimestamp`, whose value is None if the row is deleted. `row` is None if there is no row yet.
-"""
+RowUpdate: TypeAlias = Callable[[Any, Any, int], None]
+"""`update(key, value, timestamp)`: writes the row of a key after a record, and emits the update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +48,61 @@ class Aggregator:
         """Return `step(key, value, aggregate)`, and a wrapper for the closure that calls it."""
         return _with_time(self.step) if self.timed else (self.step, _unchanged)
 
-    def row_update(self, step: Step, *, cached: bool) -> RowUpdate:
-        """Return the function that updates a row by a record.
+    def row_updater(self, step: Step, current: CurrentRecord, *, cached: bool) -> RowUpdater:
+        """Return what binds the update of rows in one task.
 
         Parameters
         ----------
         step : callable
             From `bind`.
+        current : CurrentRecord
         cached : bool
             Whether updates pass through the record cache: a tombstone then has the timestamp of its record, else that
             of the row.
         """
-        initial = self.initial
-        gave_nothing = self.gave_nothing
+        return RowUpdater(self, step, current, cached)
 
-        def updated(key: Any, value: Any, timestamp: int, row: Any) -> Any:
+
+@dataclass(frozen=True, slots=True)
+class RowUpdater:
+    """Binds the update of rows in one task; see `Aggregator.row_updater`."""
+
+    aggregator: Aggregator
+    step: Step
+    current: CurrentRecord
+    cached: bool
+
+    def bind(self, get: Callable[[Any], Any], put: Callable[[Any, Any], Any], emit: Emit) -> RowUpdate:
+        """Return the update of the rows that `get(key)` reads and `put(key, row)` writes; `emit` gets the updates.
+
+        Kafka Streams without the record cache emits the initial aggregate as the old value of a new row, this not.
+        """
+        step = self.step
+        initial = self.aggregator.initial
+        gave_nothing = self.aggregator.gave_nothing
+        current = self.current
+        cached = self.cached
+
+        def update(key: Any, value: Any, timestamp: int) -> None:
+            row = get(key)
             if row is None:
+                old = None
                 latest = timestamp
                 new = step(key, value, initial())
-                if new is None:
-                    gave_nothing()
             else:
-                aggregate, latest = row
-                latest = max(latest, timestamp)
-                new = step(key, value, aggregate)
-                if new is None and cached:
-                    latest = timestamp
-            return make_tuple(ValueAndTimestamp, (new, latest))
+                old, latest = row
+                latest = timestamp if timestamp > latest else latest
+                new = step(key, value, old)
+            if new is None:
+                if row is None:
+                    gave_nothing()
+                put(key, None)
+                latest = timestamp if cached else latest
+            else:
+                put(key, make_tuple(ValueAndTimestamp, (new, latest)))
+            emit(key, new, old, latest, current.headers)
 
-        return updated
+        return update
 
 
 def _unchanged(process: Forward) -> Forward:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
+from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.topology.operator import Forward
@@ -37,29 +37,18 @@ class AggregateOperator(ClosureOperator):
         live = LiveAggregate(store, emitter(context, forward, self.table_rows, result=self.aggregator.result))
         context.share_with_columns(live)
         step, wrap = self.aggregator.bind()
-        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
-        return wrap(_closure(context, updated, live))
+        cached = self.table_rows.uses_cache(context)
+        updater = self.aggregator.row_updater(step, context.current, cached=cached)
+        update = updater.bind(store.get, store.put, live.emit)
+        dropped = context.dropped
 
+        def process(key: object, value: object, timestamp: int) -> None:
+            if key is None or value is None:
+                dropped("null key or value")
+                return
+            update(key, value, timestamp)
 
-def _closure(context: OperatorContext, updated: RowUpdate, live: LiveAggregate) -> Forward:
-    current = context.current
-    dropped = context.dropped
-    get = live.store.get
-    put_row = live.store.put
-    emit = live.emit
-
-    def process(key: object, value: object, timestamp: int) -> None:
-        if key is None or value is None:
-            dropped("null key or value")
-            return
-        row = get(key)
-        new_row = updated(key, value, timestamp, row)
-        new, latest = new_row
-        put_row(key, None if new is None else new_row)
-        # Kafka Streams without the cache sends the initial aggregate as the old value of a new row, not None.
-        emit(key, new, None if row is None else row[0], latest, current.headers)
-
-    return process
+        return wrap(process)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate, RowUpdater
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, window_emitter
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.topology.operator import Forward
@@ -54,12 +54,13 @@ class WindowedAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         step, wrap = self.aggregator.bind()
-        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
-        build = _tumbling if self._holds_frames(context, live) else _window_by_window
-        process = build(self.windows, live, updated, context)
+        cached = self.table_rows.uses_cache(context)
+        updater = self.aggregator.row_updater(step, context.current, cached=cached)
+        build = _tumbling if self._reads_frames(context, live) else _window_by_window
+        process = build(self.windows, live, updater, context)
         return wrap(live.closing_first(process) if self.emits_on_close else process)
 
-    def _holds_frames(self, context: OperatorContext, live: LiveWindows) -> bool:
+    def _reads_frames(self, context: OperatorContext, live: LiveWindows) -> bool:
         """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
         is_tumbling = self.windows.advance_ms == self.windows.size_ms
         hides_expired = self.table_rows.shared and not self.table_rows.uses_cache(context)
@@ -104,21 +105,19 @@ def final_emitter(
     return emit_between
 
 
-def _tumbling(windows: FixedSizeWindows, live: LiveWindows, updated: RowUpdate, context: OperatorContext) -> Forward:
-    """Bind an operator with one window per record. It has the frame of the last window at hand."""
+def _tumbling(windows: FixedSizeWindows, live: LiveWindows, updater: RowUpdater, context: OperatorContext) -> Forward:
+    """Bind an operator with one window per record. The update is bound to the frame of the last window."""
     size_ms = windows.size_ms
-    current = context.current
     dropped = context.dropped
     frame_ms = -1
     until_closed_ms = windows.size_ms + windows.grace_ms
-    frame: Any
-    emit: Emit
+    update: RowUpdate
 
     def open_frame(start_ms: int) -> None:
-        nonlocal frame_ms, frame, emit
+        nonlocal frame_ms, update
         frame_ms = start_ms
         frame = live.store.frame(start_ms)
-        emit = live.emit_of(start_ms)
+        update = updater.bind(frame.__getitem__, frame.put, live.emit_of(start_ms))
 
     def close_frame() -> None:
         nonlocal frame_ms
@@ -136,29 +135,26 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, updated: RowUpdate, 
             live.stream_time_ms = timestamp
         if start_ms != frame_ms:
             open_frame(start_ms)
-        row = frame.get(key)
-        if row is None and not frame.complete:
-            row = frame[key]  # it may be persisted
-        new_row = updated(key, value, timestamp, row)
-        new, latest = new_row
-        frame[key] = None if new is None else new_row
-        frame.changed[key] = None
-        emit(key, new, None if row is None else row[0], latest, current.headers)
+        update(key, value, timestamp)
 
     context.at_flush(close_frame)
     return process
 
 
 def _window_by_window(
-    windows: FixedSizeWindows, live: LiveWindows, updated: RowUpdate, context: OperatorContext
+    windows: FixedSizeWindows, live: LiveWindows, updater: RowUpdater, context: OperatorContext
 ) -> Forward:
     starts_at = windows.starts_at
-    get = live.store.get
-    put_row = live.store.put
-    emit_of = live.emit_of
-    current = context.current
     dropped = context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
+    updates: dict[int, RowUpdate] = {}
+
+    def update_of(start_ms: int) -> RowUpdate:
+        get = live.store.get
+        put_row = live.store.put
+        return updater.bind(
+            lambda key: get(key, start_ms), lambda key, row: put_row(key, row, start_ms), live.emit_of(start_ms)
+        )
 
     def process(key: object, value: object, timestamp: int) -> None:
         if key is None:
@@ -170,12 +166,12 @@ def _window_by_window(
             if start_ms <= closed_ms:
                 dropped(LATE)
                 continue
-            row = get(key, start_ms)
-            new_row = updated(key, value, timestamp, row)
-            new, latest = new_row
-            put_row(key, None if new is None else new_row, start_ms)
-            emit_of(start_ms)(key, new, None if row is None else row[0], latest, current.headers)
+            update = updates.get(start_ms)
+            if update is None:
+                update = updates[start_ms] = update_of(start_ms)
+            update(key, value, timestamp)
 
+    context.at_flush(updates.clear)
     return process
 
 

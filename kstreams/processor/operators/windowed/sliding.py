@@ -7,17 +7,16 @@ s + d + grace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
-from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdater
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.windowed.rows import LATE, final_emitter
 from kstreams.processor.topology.operator import Forward
-from kstreams.record import Window, Windowed
+from kstreams.record import Headers, Window, Windowed
 from kstreams.windows import SlidingWindows
 from kstreams.windows.sliding import placements
 
@@ -34,8 +33,8 @@ class SlidingAggregateOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         live = LiveAggregation(context, self.table_rows.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
-        updated = self.aggregator.row_update(step, cached=self.table_rows.uses_cache(context))
-        process = self._closure(context, live, updated)
+        updater = self.aggregator.row_updater(step, context.current, cached=self.table_rows.uses_cache(context))
+        process = self._closure(context, live, updater)
         if not self.emits_on_close:
             return wrap(process)
         self._emit_at_close(context, forward, live)
@@ -46,13 +45,15 @@ class SlidingAggregateOperator(ClosureOperator):
             return emit_nothing
         return emitter(context, forward, self.table_rows, result=self.aggregator.result, of_windows=True)
 
-    def _closure(self, context: OperatorContext, live: LiveAggregation, updated: RowUpdate) -> Forward:
+    def _closure(self, context: OperatorContext, live: LiveAggregation, updater: RowUpdater) -> Forward:
         difference_ms = self.windows.difference_ms
         grace_ms = self.windows.grace_ms
         dropped = context.dropped
         fetch = live.store.latest_first
         get = live.store.get
-        write = _row_writer(context, live, difference_ms)
+        window = _WindowRow(live, difference_ms)
+        update = updater.bind(window.get, window.put, window.emit)
+        current = context.current
 
         def process(key: object, value: object, timestamp: int) -> None:
             if key is None or value is None:
@@ -70,14 +71,18 @@ class SlidingAggregateOperator(ClosureOperator):
             split_rows = [get(key, like_ms) for _, like_ms, takes_record in placed if not takes_record]
             updated_ms = -1
             for start_ms, like_ms, takes_record in placed:
+                window.start_ms = start_ms
                 if not takes_record:
-                    write(key, start_ms, split_rows[0], None)
+                    row = split_rows[0]
+                    window.old_row = None
+                    window.put(key, row)
+                    window.emit(key, row[0], None, row[1], current.headers)
                 elif start_ms >= open_ms:
-                    row = rows.get(like_ms)
+                    window.row = rows.get(like_ms)
                     # The window after the last record may be the one that ends with this record: it changes twice.
-                    old_row = row if start_ms == like_ms else get(key, start_ms) if start_ms == updated_ms else None
-                    old = old_row and old_row[0]
-                    write(key, start_ms, updated(key, value, timestamp, row), old)
+                    is_again = start_ms == updated_ms
+                    window.old_row = window.row if start_ms == like_ms else get(key, start_ms) if is_again else None
+                    update(key, value, timestamp)
                     updated_ms = start_ms
                 else:
                     dropped(LATE)
@@ -94,18 +99,38 @@ class SlidingAggregateOperator(ClosureOperator):
         live.closes_by_end(context, emit_ended, grace_ms=self.windows.grace_ms, size_ms=difference_ms)
 
 
-def _row_writer(
-    context: OperatorContext, live: LiveAggregation, difference_ms: int
-) -> Callable[[Any, int, Any, Any], None]:
-    """Return `write(key, start_ms, new_row, old)`, which writes the row of a window and emits the update."""
-    put_row = live.store.put
-    emit = live.emit
-    current = context.current
+class _WindowRow:
+    """The row of one window, which begins as a copy of another window's row.
 
-    def write(key: object, start_ms: int, new_row: Any, old: object) -> None:
-        new, latest = new_row
-        put_row(key, None if new is None else new_row, start_ms)
-        window = make_tuple(Window, (start_ms, start_ms + difference_ms))
-        emit(make_tuple(Windowed, (key, window)), new, old, latest, current.headers)
+    Attributes
+    ----------
+    start_ms : int
+        The start of the window.
+    row : ValueAndTimestamp or None
+        The row from which the window begins.
+    old_row : ValueAndTimestamp or None
+        The row that the window had before.
+    """
 
-    return write
+    __slots__ = ("_difference_ms", "_emit", "_put", "old_row", "row", "start_ms")
+
+    def __init__(self, live: LiveAggregation, difference_ms: int) -> None:
+        self._difference_ms = difference_ms
+        self._put = live.store.put
+        self._emit = live.emit
+        self.start_ms = 0
+        self.row: Any = None
+        self.old_row: Any = None
+
+    def get(self, key: object) -> Any:
+        return self.row
+
+    def put(self, key: object, row: Any) -> None:
+        self._put(key, row, self.start_ms)
+
+    def emit(self, key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
+        """Emit an update of the window. Its old value is that of `old_row`, not that of the row it begins from."""
+        window = make_tuple(Window, (self.start_ms, self.start_ms + self._difference_ms))
+        old_row = self.old_row
+        old_value = None if old_row is None else old_row[0]
+        self._emit(make_tuple(Windowed, (key, window)), new, old_value, timestamp, headers)
