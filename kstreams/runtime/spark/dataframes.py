@@ -18,7 +18,7 @@ from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import quiet, spark_session
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.feeds.frame_source import frame_source
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
@@ -106,7 +106,7 @@ class _Sources:
     ) -> None:
         settings = SparkSettings.of(config)
         self._session = session or spark_session(settings, quiet)
-        self._home = HomePlace.of(config)
+        self._home = HomeAddress.of(config)
         self._max_records = settings.max_records
         self._delay_ms = delay_ms
         streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]

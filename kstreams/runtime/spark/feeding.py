@@ -33,12 +33,12 @@ from kstreams.runtime.spark.exchange.reports import (
     report,
     taken_reports,
 )
-from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of
+from kstreams.runtime.spark.exchange.rows import ArrowFunction, Offsets, offsets_of
 from kstreams.runtime.spark.feeds.records import records_of
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.deleted_input import NothingDeleted
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics, StepOutput
 from kstreams.runtime.spark.io.sink import LogSink, StepCommits
 from kstreams.runtime.spark.program import Program, feed_group_of
@@ -80,11 +80,11 @@ class FeedSteps:
             self._clock.wall_ms(),
             task_slots(rows.sparkSession),
         )
-        written = records.mapInArrow(_writer(self._topic, step_input.output), BLOCK_SCHEMA)
+        written = records.mapInArrow(_write_in_arrow(self._topic, step_input.output), BLOCK_SCHEMA)
         return written, taken_reports(written), AppliedStep(step_input.number)
 
 
-def _writer(topic: str, output: StepOutput) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _write_in_arrow(topic: str, output: StepOutput) -> ArrowFunction:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         context = TaskContext.get()
         with output.writer(f"feed_r{context.partitionId() if context else 0}") as writer:
@@ -206,7 +206,7 @@ class DataFrameFeeds:
         group = feed_group_of(program.application_id, feed.topic)
         committed = CommittedSteps(self._log, group, [batch_counter], program.checkpoint_id)
         partitions = program.partitions[topic]
-        output = OutputTopics(HomePlace.of(program.config), "", program.partitions, partitions)
+        output = OutputTopics(HomeAddress.of(program.config), "", program.partitions, partitions)
         staging = below(program.checkpoint, f"feeds/{feed.topic}")
         sink = LogSink(committed, self._create_commits(committed, output, [batch_counter], staging))
         work = FeedSteps(feed, topic, partitions, self._clock)

@@ -27,7 +27,7 @@ from kstreams.runtime.running_here import LocalRun, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable
 from kstreams.runtime.spark.cluster.unshippable import require_shippable
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import register
 from kstreams.runtime.spark.io.typed_rows import DELETED, Serdes, TypedRows, last_of_each_key, serdes_written
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
@@ -51,7 +51,7 @@ class TopicFrames:
 
     def __init__(self, session: SparkSession, topology: Topology, config: Config, prefix: str) -> None:
         self._session = session
-        self._home = HomePlace.of(config)
+        self._home = HomeAddress.of(config)
         written = serdes_written(topology.sub_topologies)
         fed = {feed.topic: f"{config.application_id}-{feed.topic}" for feed in topology.feeds}
         internal = {topic.name for topic in topology.internal_topics}

@@ -33,7 +33,7 @@ from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, skippable_topics
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.io.sink import LogSink, StepCommits
@@ -261,7 +261,7 @@ class SparkRunner:
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed_program))
         work = TaskSteps(chain, self._checkpoint.storage, tables, self._program, self._clock, bounded=bounded)
         topics = sorted({source.topic for source in source_partitions(self._program, numbers)})
-        topic_reader = TopicReader(HomePlace.of(self._config), topics, ROWS_PER_TASK, skippable_topics(self._program))
+        topic_reader = TopicReader(HomeAddress.of(self._config), topics, ROWS_PER_TASK, skippable_topics(self._program))
         admissions = self._program.admissions(numbers)
         reader = StreamReader(topic_reader, None, positions_of(self._starts), admissions=admissions)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
@@ -319,7 +319,7 @@ class SparkRunner:
         program = self._program
         settings = self._settings
         return OutputTopics(
-            HomePlace.of(self._config),
+            HomeAddress.of(self._config),
             settings.prefix,
             program.partitions,
             program.default_partitions,

@@ -20,12 +20,12 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks, s
 from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader
 from kstreams.runtime.spark.program import Program, program_of, source_partitions
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step, batch_step, end_step
-from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, RunsTask
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, RunTask
 from kstreams.runtime.spark.tasks.manifests import StepManifest
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.step_plans import StepPlan
@@ -80,9 +80,11 @@ def _program(draw: Draw, app: Application) -> Program:
     return program_of(app.topology, config, settings, layout, existing, str(app.folder / "checkpoint"))
 
 
-def _in_this_process(program: Program) -> RunsTask:
+def _in_this_process(program: Program) -> RunTask:
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
-        made = run_task(program, program.sub_topology(number), 0, step, from_log(HomePlace.of(program.config), ranges))
+        made = run_task(
+            program, program.sub_topology(number), 0, step, from_log(HomeAddress.of(program.config), ranges)
+        )
         return split_reports(made)[1]
 
     return run
@@ -124,7 +126,7 @@ class _Steps:
         """What cuts the input into steps."""
         topics = sorted({source.topic for source in self._sources})
         cut = self._program.admissions(self._program.tasks.keys())
-        return StreamReader(TopicReader(HomePlace.of(self._program.config), topics, 1 << 60), None, admissions=cut)
+        return StreamReader(TopicReader(HomeAddress.of(self._program.config), topics, 1 << 60), None, admissions=cut)
 
     def _step(self, number: int, ranges: OffsetRanges) -> pa.Table:
         before = self._manifest
@@ -141,7 +143,7 @@ class _Steps:
         def batches(number: int, partition: int) -> Iterable[Batch]:
             external = [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
             return chain.from_iterable(
-                from_log(HomePlace.of(self._program.config), ranges_of_task(ranges, external, partition)).values()
+                from_log(HomeAddress.of(self._program.config), ranges_of_task(ranges, external, partition)).values()
             )
 
         return batches

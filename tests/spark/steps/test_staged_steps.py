@@ -12,11 +12,11 @@ from kstreams.errors import FencedError, LogError, StateError, UncertainCommitEr
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
 from kstreams.log import Log, OffsetAndMetadata
-from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.position_commits import MOST_ATTEMPTS, PositionCommits
+from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.io.position_commits import MAX_ATTEMPTS, PositionCommits
 from kstreams.runtime.spark.io.staged import publication
 from kstreams.runtime.spark.io.staged.publication import Publication
-from kstreams.runtime.spark.io.staged.rows import StagedRows, dealt
+from kstreams.runtime.spark.io.staged.rows import StagedRows, shares_of
 from kstreams.runtime.spark.steps import AppliedStep
 from tests.log.contract.reading import commits_are_awaited, values_of
 from tests.support.kafka_topics import delete_everything
@@ -28,16 +28,16 @@ AT = {WORDS: OffsetAndMetadata(5, "step 0")}
 
 
 @pytest.fixture(params=["embedded", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.slow])])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> HomePlace:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> HomeAddress:
     if request.param == "embedded":
-        return HomePlace(str(tmp_path / "log"))
+        return HomeAddress(str(tmp_path / "log"))
     servers = request.getfixturevalue("kafka").bootstrap_servers
     delete_everything(servers)
-    return HomePlace(f"kafka:{servers}")
+    return HomeAddress(f"kafka:{servers}")
 
 
 @pytest.fixture
-def log(home: HomePlace) -> Iterator[Log]:
+def log(home: HomeAddress) -> Iterator[Log]:
     with home.opened() as opened, opened.admin() as admin:
         admin.create_topic("words", 2)
         admin.create_topic("out")
@@ -48,7 +48,7 @@ def log(home: HomePlace) -> Iterator[Log]:
 class Publishing:
     """Steps whose rows are staged, announced and published."""
 
-    def __init__(self, home: HomePlace, folder: Path, history: str = "one") -> None:
+    def __init__(self, home: HomeAddress, folder: Path, history: str = "one") -> None:
         self.rows = StagedRows(str(folder / "checkpoint"))
         self.publication = Publication(
             home, self.rows, "app-spark", history, (WORDS, WORDS._replace(partition=1)), 60_000
@@ -61,7 +61,7 @@ class Publishing:
 
 
 @pytest.fixture
-def publishing(home: HomePlace, log: Log, tmp_path: Path) -> Publishing:
+def publishing(home: HomeAddress, log: Log, tmp_path: Path) -> Publishing:
     return Publishing(home, tmp_path)
 
 
@@ -123,7 +123,7 @@ def test_a_step_that_is_published_again_writes_nothing(log: Log, publishing: Pub
 
 
 def test_another_checkpoint_has_steps_of_its_own(
-    home: HomePlace, log: Log, publishing: Publishing, tmp_path: Path
+    home: HomeAddress, log: Log, publishing: Publishing, tmp_path: Path
 ) -> None:
     publishing.publication.publish(4, 0, publishing.step(4, b"a"))
     other = Publishing(home, tmp_path / "other", "two")
@@ -171,7 +171,7 @@ def test_a_home_that_takes_nothing_ends_the_publication(
     monkeypatch.setattr(StagedRows, "read", lambda rows, name: tries.append(1) or iter(_refused()))
     with pytest.raises(LogError, match="nothing is taken"):
         publishing.publication.publish(0, 0, names)
-    assert len(tries) == MOST_ATTEMPTS
+    assert len(tries) == MAX_ATTEMPTS
 
 
 def _refused() -> Iterator[Batch]:
@@ -196,10 +196,10 @@ def test_staged_rows_that_are_not_what_was_written_are_refused(
 def test_what_is_published_goes_and_what_may_be_needed_stays(publishing: Publishing) -> None:
     rows = publishing.rows
     orphan, first, second = publishing.step(0, b"x"), publishing.step(0, b"a", b"b"), publishing.step(2, b"c")
-    done = AppliedStep(0, "", rows.announce(0, dealt(first, 2)))
+    done = AppliedStep(0, "", rows.announce(0, shares_of(first, 2)))
     assert rows.announced(done) == [[name] for name in first]
-    rows.drop(first)
-    rows.tidy(done)
+    rows.delete(first)
+    rows.clean_up(done)
     assert rows.announced(done) == [[name] for name in first]
     kept = rows._storage.names("outputs")
     assert orphan[0].rpartition("/")[2] not in kept

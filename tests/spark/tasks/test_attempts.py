@@ -18,7 +18,7 @@ from kstreams.log import Log, TransactionCoordinator, open_log
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.io.coordinated import CoordinatedOutput
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -68,7 +68,7 @@ def executor(folder: Path, log: Log, use: Any = lambda stream: stream.to("out"),
     topology, existing = builder.build(), {"in": 1}
     layout = lay_out(topology, "app", existing)
     program = program_of(topology, config, SparkSettings.of(config), layout, existing, str(folder / "checkpoint"))
-    topics = OutputTopics(HomePlace(f"log:{folder / 'log'}"), "spark-", {}, 1)
+    topics = OutputTopics(HomeAddress(f"log:{folder / 'log'}"), "spark-", {}, 1)
     return Executor(log, log.coordinator("app-spark"), program, topics)
 
 

@@ -105,7 +105,7 @@ def dies_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int, *
         (PositionCommits, "commit", False),
         (PositionCommits, "commit", True),
         (publication, "taken_reports", True),
-        (StagedRows, "drop", True),
+        (StagedRows, "delete", True),
     ],
     ids=["unannounced", "undecided", "unpublished", "published", "tidied"],
 )
@@ -199,7 +199,7 @@ def test_queries_beside_each_other_keep_what_each_has_staged(
     spark: Any, tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tasks are many steps ahead of the window, and tidy up after each of them."""
-    monkeypatch.setattr(commits, "_TIDIED_EVERY", 1)
+    monkeypatch.setattr(commits, "_CLEANUP_INTERVAL", 1)
     builder = windowed()
     builder.stream("payments", key=str, value=int).peek(lambda key, amount: None).to("paid")
     relational = {"spark.kstreams.path": "relational", "spark.kstreams.max.records": 20}

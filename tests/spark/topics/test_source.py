@@ -16,7 +16,7 @@ from kstreams.errors import ConfigError, LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.runtime.spark.exchange.rows import SCHEMA
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader, register
 
 pytestmark = pytest.mark.spark
@@ -86,7 +86,7 @@ def test_a_restarted_stream_goes_on_behind_what_it_has_read(spark, source, log_d
 
 
 def test_reading_a_range_again_gives_the_same_rows_though_the_log_has_grown(source, log_dir: Path) -> None:
-    reader = StreamReader(TopicReader(HomePlace(str(log_dir)), ["words"], 100), None)
+    reader = StreamReader(TopicReader(HomeAddress(str(log_dir)), ["words"], 100), None)
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     assert json.loads(json.dumps(end)) == {"words": {"0": 5, "1": 5}}
@@ -113,7 +113,7 @@ def test_rows_of_an_open_or_aborted_transaction_are_not_read(spark, source, log_
 
 
 def test_rows_that_retention_has_taken_are_missed_aloud(source, log_dir: Path) -> None:
-    reader = StreamReader(TopicReader(HomePlace(str(log_dir)), ["words"], 100), None)
+    reader = StreamReader(TopicReader(HomeAddress(str(log_dir)), ["words"], 100), None)
     start, end = reader.initialOffset(), reader.latestOffset({}, reader.getDefaultReadLimit())
     with open_log(log_dir).admin() as admin:
         admin.delete_records({WORDS: 3})
@@ -140,7 +140,7 @@ def open_files(folder: Path) -> Iterator[str]:
 def test_a_process_that_reads_one_log_after_another_has_few_of_them_open(tmp_path: Path) -> None:
     for number in range(20):
         fill(tmp_path / str(number))
-        topics = TopicReader(HomePlace(str(tmp_path / str(number))), ["words"], 100)
+        topics = TopicReader(HomeAddress(str(tmp_path / str(number))), ["words"], 100)
         (part, _) = topics.partitions_between(topics.beginning(), topics.end())
         assert sum(len(batch) for batch in topics.read(part)) == 5
     assert 1 <= len({file.removeprefix(f"{tmp_path}/").split(os.sep)[0] for file in open_files(tmp_path)}) <= 5

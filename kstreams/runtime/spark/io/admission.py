@@ -3,7 +3,8 @@
 A native task takes its next record from the partition whose next record has the lowest timestamp. The *reached* time of
 a record is the greatest timestamp of its partition up to this record. So a task takes records in order of (reached,
 topic, offset). Tasks that write to one repartition topic are aligned by stream time, then by partition number. So the
-order of all records is (stream time, partition number, reached, topic, offset), and a step takes the next ones in it.
+order of all records is (stream time, partition number, reached, topic, offset), and a step takes the next records in
+this order.
 
 Pure logic: records are read only near the end of a step.
 """
@@ -21,16 +22,18 @@ import numpy as np
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Span
 from kstreams.runtime.spark.exchange.rows import Longs
-from kstreams.runtime.spark.io.upcoming.frames import NO_TIME
+from kstreams.runtime.spark.io.upcoming_records import NO_TIME
 
 Read = Callable[[TopicPartition, int, int], tuple[Longs, Longs]]
-"""Offsets and timestamps of the records [start, end) of a partition."""
+"""Returns offsets and timestamps of the records [start, end) of a partition."""
 
 NOTHING_READ: Mapping[int, int] = MappingProxyType({})
+"""The stream times of tasks that have read nothing."""
+
 Part = TypeVar("Part", bound=Hashable)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in the order in which records are admitted."""
 
     stream_ms: int
@@ -46,10 +49,10 @@ class Place(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Records of one partition that lie between two positions of the order: from `start`, and before `end`."""
+    """Records of one partition between two positions of the order: from `start`, and before `end`."""
 
-    start: Place
-    end: Place
+    start: Position
+    end: Position
     records: int
 
 
@@ -75,7 +78,7 @@ def admitted(
     Returns
     -------
     dict of TopicPartition to int
-        The offset before which the step ends; a partition of which everything is taken is left out.
+        The offset before which the step ends, for each partition that has more records.
 
     Examples
     --------
@@ -83,73 +86,74 @@ def admitted(
     >>> times = {a: np.array([1, 9, 2, 3]), b: np.array([4, 5, 9, 12])}
     >>> spans = {a: [Span(0, 2, 2, 9), Span(2, 4, 2, 3)], b: [Span(0, 4, 4, 12)]}
     >>> read = lambda source, start, end: (np.arange(start, end), times[source][start:end])
-    >>> step = admitted({source: iter(ahead) for source, ahead in spans.items()}, read, 5)
+    >>> step = admitted({source: iter(of_source) for source, of_source in spans.items()}, read, 5)
     >>> step[a], step[b]  # the times 1, 4, 5, 9, 2
     (3, 2)
     """
-    pieces, remaining = _nearest(spans, limit, stream_times)
+    pieces, remaining = _next_pieces(spans, limit, stream_times)
     counts = accumulate(piece.records for piece in pieces)
     beyond = next((piece.start for piece, count in zip(pieces, counts, strict=True) if count > limit), None)
-    whole = [piece for piece in pieces if beyond is None or piece.end <= beyond]
-    cut = [piece for piece in pieces if beyond is not None and piece.end > beyond]
+    whole_pieces = [piece for piece in pieces if beyond is None or piece.end <= beyond]
+    cut_pieces = [piece for piece in pieces if beyond is not None and piece.end > beyond]
     ends = {piece.start.source: piece.start.offset for piece in reversed(pieces)}
-    ends |= {piece.start.source: piece.end.offset for piece in whole}
-    ends |= _ends_within(cut, read, limit - sum(piece.records for piece in whole))
+    ends |= {piece.start.source: piece.end.offset for piece in whole_pieces}
+    ends |= _ends_within(cut_pieces, read, limit - sum(piece.records for piece in whole_pieces))
     end_offsets = {piece.start.source: piece.end.offset for piece in pieces}
     return {source: end for source, end in ends.items() if source in remaining or end < end_offsets[source]}
 
 
-def _nearest(
+def _next_pieces(
     spans: Mapping[TopicPartition, Iterator[Span]], limit: int, stream_times: Mapping[int, int]
 ) -> tuple[list[Piece], set[TopicPartition]]:
     """Return the pieces with the next `limit` records in order of their starts, and the partitions with more spans.
 
-    A piece is settled if all records outside the pieces lie after its end. Settled pieces with `limit` records suffice.
+    A piece is settled if all records outside the pieces come after its end. Settled pieces with `limit` records are
+    enough.
     """
     pieces: list[Piece] = []
-    ends: list[tuple[Place, int]] = []
+    ends: list[tuple[Position, int]] = []
     remaining = set(spans)
     settled = 0
 
-    def look_behind(place: Place) -> None:
-        span = next(spans[place.source], None)
+    def add_next_piece(position: Position) -> None:
+        span = next(spans[position.source], None)
         if span is None:
-            remaining.remove(place.source)
+            remaining.remove(position.source)
         else:
-            pieces.append(_piece(place, span))
+            pieces.append(_piece(position, span))
             heappush(ends, (pieces[-1].end, span.records))
 
     for topic, partition in spans:
-        look_behind(Place(stream_times.get(partition, NO_TIME), partition, NO_TIME, topic, 0))
+        add_next_piece(Position(stream_times.get(partition, NO_TIME), partition, NO_TIME, topic, 0))
     while ends and settled < limit:
-        place, records = heappop(ends)
+        position, records = heappop(ends)
         settled += records
         if settled < limit:
-            look_behind(place)
+            add_next_piece(position)
     return sorted(pieces), remaining
 
 
-def _piece(before: Place, span: Span) -> Piece:
+def _piece(before: Position, span: Span) -> Piece:
+    """Return the piece of a span that follows a position."""
     stream_ms = max(before.stream_ms, span.latest_ms)
     reached_ms = max(before.reached_ms, span.latest_ms)
     end = before._replace(stream_ms=stream_ms, reached_ms=reached_ms, offset=span.end)
     return Piece(before._replace(offset=span.start), end, span.records)
 
 
-def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartition, int]:
+def _ends_within(cut_pieces: list[Piece], read: Read, limit: int) -> dict[TopicPartition, int]:
     """Return the ends of a step that takes the first `limit` records of these pieces."""
-    if not cut:
+    if not cut_pieces:
         return {}
-    pieces = sorted(cut, key=lambda piece: (piece.start.partition, piece.start.topic, piece.start.offset))
+    pieces = sorted(cut_pieces, key=lambda piece: (piece.start.partition, piece.start.topic, piece.start.offset))
     times_of_pieces = [read(piece.start.source, piece.start.offset, piece.end.offset) for piece in pieces]
     counts = [len(offsets) for offsets, _ in times_of_pieces]
-    befores = np.repeat([piece.start[:3] for piece in pieces], counts, axis=0)
+    starts = np.repeat([piece.start[:3] for piece in pieces], counts, axis=0)
     times = np.concatenate([np.maximum.accumulate(times) for _, times in times_of_pieces])
-    # Stable: records of one time stay in order of topics and offsets.
-    order = np.lexsort((np.maximum(befores[:, 2], times), befores[:, 1], np.maximum(befores[:, 0], times)))
-    counts_of_pieces = np.bincount(
-        np.repeat(np.arange(len(pieces)), counts)[order[:limit]], minlength=len(pieces)
-    ).tolist()
+    # The sort is stable, so records of one time stay in order of topics and offsets.
+    order = np.lexsort((np.maximum(starts[:, 2], times), starts[:, 1], np.maximum(starts[:, 0], times)))
+    pieces_of_records = np.repeat(np.arange(len(pieces)), counts)
+    counts_of_pieces = np.bincount(pieces_of_records[order[:limit]], minlength=len(pieces)).tolist()
     return {
         piece.start.source: int(offsets[count - 1]) + 1
         for piece, (offsets, _), count in zip(pieces, times_of_pieces, counts_of_pieces, strict=True)
@@ -157,20 +161,20 @@ def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartitio
     }
 
 
-def end_of_moment(source: TopicPartition, spans: Iterator[Span], read: Read, moment_ms: int) -> int | None:
+def first_later_offset(source: TopicPartition, spans: Iterator[Span], read: Read, time_ms: int) -> int | None:
     """Return the offset of the first record that is later than a time, or None.
 
     Examples
     --------
     >>> times = np.array([5, 3, 5, 2, 6])
     >>> read = lambda source, start, end: (np.arange(start, end), times[start:end])
-    >>> end_of_moment(TopicPartition("a", 0), iter([Span(0, 2, 2, 5), Span(2, 5, 3, 6)]), read, 5)
+    >>> first_later_offset(TopicPartition("a", 0), iter([Span(0, 2, 2, 5), Span(2, 5, 3, 6)]), read, 5)
     4
     """
     for span in spans:
-        if span.latest_ms > moment_ms:
+        if span.latest_ms > time_ms:
             offsets, times = read(source, span.start, span.end)
-            return int(offsets[np.argmax(times > moment_ms)])
+            return int(offsets[np.argmax(times > time_ms)])
     return None
 
 

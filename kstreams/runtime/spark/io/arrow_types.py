@@ -15,7 +15,7 @@ from kstreams.expressions import fields_of
 from kstreams.record import Windowed
 from kstreams.serdes import Serde, WindowedSerde
 
-_PLAIN = {
+_SCALARS = {
     str: pa.string(),
     int: pa.int64(),
     float: pa.float64(),
@@ -41,8 +41,8 @@ def arrow_type(kind: object) -> pa.DataType | None:
     if get_origin(kind) in (Union, types.UnionType):
         members = [member for member in get_args(kind) if member is not type(None)]
         return arrow_type(members[0]) if len(members) == 1 else None
-    if isinstance(kind, type) and kind in _PLAIN:
-        return _PLAIN[kind]
+    if isinstance(kind, type) and kind in _SCALARS:
+        return _SCALARS[kind]
     convert = _GENERIC.get(get_origin(kind))
     if convert is not None:
         inner = [arrow_type(argument) for argument in get_args(kind)]
@@ -67,7 +67,7 @@ def typed_column(serde: Serde[object] | None, column: pa.Array) -> pa.Array:
     kind = None if serde is None else arrow_type(serde.type)
     if serde is None or kind is None:
         return column
-    return pa.array([_plain(value) for value in serde.decode_rows(column)], kind)
+    return pa.array([_builtin(value) for value in serde.decode_rows(column)], kind)
 
 
 def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
@@ -80,8 +80,9 @@ def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
 
 def _windowed_row(key: Windowed[object]) -> dict[str, object]:
     start, end = (bound * 1000 for bound in key.window)
-    return {"key": _plain(key.key), "window_start": start, "window_end": end}
+    return {"key": _builtin(key.key), "window_start": start, "window_end": end}
 
 
-def _plain(value: object) -> object:
+def _builtin(value: object) -> object:
+    """Convert a value to builtin types, which Arrow reads."""
     return msgspec.to_builtins(value, builtin_types=(bytes, datetime, date))

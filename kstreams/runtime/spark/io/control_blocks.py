@@ -1,8 +1,8 @@
-"""Control blocks, which tasks receive next to records: the driver's order to run, and reports of upstream tasks."""
+"""Control blocks, which tasks receive next to records: the driver's command to run, and reports of upstream tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from kstreams.runtime.spark.cluster.session import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, report
+from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.from_log import LogRecords
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 
 _COLUMNS = (
     f"'{CONTROL_TOPIC}' AS topic",
@@ -55,7 +56,7 @@ class TaskBlocks(NamedTuple):
 
 def reports_of_reading(
     session: SparkSession,
-    home: HomePlace,
+    home: HomeAddress,
     topics: Collection[str],
     ranges: OffsetRanges,
     skippable: Collection[str] = (),
@@ -69,17 +70,15 @@ def reports_of_reading(
     skippable : collection of str
         The topics whose records may have been deleted since.
     """
-    grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
-    selected = [grown_range for topic in topics for grown_range in grown if grown_range.topic == topic]
-    if not selected:
+    non_empty = [OffsetRange(*source, start, end) for source, (start, end) in ranges.items() if end > start]
+    of_topics = [offset_range for topic in topics for offset_range in non_empty if offset_range.topic == topic]
+    if not of_topics:
         return []
-    blocks = control_blocks(session, len(selected), task_slots(session))
-    return [blocks.mapInArrow(_counted_in_arrow(home, selected, frozenset(skippable)), BLOCK_SCHEMA)]
+    blocks = control_blocks(session, len(of_topics), task_slots(session))
+    return [blocks.mapInArrow(_count_in_arrow(home, of_topics, frozenset(skippable)), BLOCK_SCHEMA)]
 
 
-def _counted_in_arrow(
-    home: HomePlace, ranges: Sequence[OffsetRange], skippable: Collection[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _count_in_arrow(home: HomeAddress, ranges: Sequence[OffsetRange], skippable: Collection[str]) -> ArrowFunction:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
             records = LogRecords(home, ranges[control.partition], skippable)

@@ -19,7 +19,8 @@ from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
 from kstreams.runtime.spark.steps import AppliedStep
 
-_ROWS = 50_000  # the producer's buffer is bounded
+_BATCH_ROWS = 50_000
+"""The maximum number of rows that are sent at once, since the producer's buffer is bounded."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class _TransactionWriter:
         if not self._begun:
             self._topics.producer.begin_transaction()
             self._begun = True
-        for start, stop in ranges(0, len(named), _ROWS):
+        for start, stop in ranges(0, len(named), _BATCH_ROWS):
             self._topics.producer.send_batch(named.slice(start, stop))
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:

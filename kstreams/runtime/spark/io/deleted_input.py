@@ -1,4 +1,4 @@
-"""`DeletedInput`: records that were deleted before Spark read them: an error for stateful readers, else counted."""
+"""`DeletedInput`: the check for records that were deleted before Spark read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from kstreams.runtime.spark.program import Program
 
 
 class DeletedInput:
-    """The check for deleted input of a step. If it may be skipped, the step starts at the first existing record.
+    """The check for deleted input of a step.
+
+    For stateful readers, deleted input is an error. Otherwise the step starts at the first existing record, and the
+    deleted records are counted.
 
     Parameters
     ----------
@@ -42,11 +45,11 @@ class DeletedInput:
             first_offset = min(begins[source], end)
             if first_offset > start:
                 remaining_ranges[source] = first_offset, end
-                dropped.append((self._missed(source, start, begins[source]), DELETED, first_offset - start))
+                dropped.append((self._source_name(source, start, begins[source]), DELETED, first_offset - start))
         return remaining_ranges, TaskReport(dropped)
 
-    def _missed(self, source: TopicPartition, start: int, begin: int) -> str:
-        """Return the name of the source node that misses records. Raises LogError if it must not."""
+    def _source_name(self, source: TopicPartition, start: int, begin: int) -> str:
+        """Return the name of the source node that misses records. Raises LogError if it must not miss any."""
         names = []
         for sub in _readers(self._program, source.topic):
             stateful = sub.id in self._program.stateful

@@ -28,9 +28,9 @@ class DeltaSink:
     ----------
     settings : DeltaSettings
     program : Program
-        Its sinks tell the types of topics. The columns of a topic with several types are binary.
+        Its sinks have the types of topics. The columns of a topic with several types are binary.
     application : str
-        The id of this history of steps in Delta transactions.
+        The application id of Delta transactions, which identifies this history of steps.
     """
 
     def __init__(self, settings: DeltaSettings, program: Program, application: str) -> None:

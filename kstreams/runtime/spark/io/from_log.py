@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import TopicReader
 
 
@@ -17,13 +17,13 @@ class LogRecords:
 
     Parameters
     ----------
-    home : HomePlace
+    home : HomeAddress
     range : OffsetRange
     skippable : collection of str
         The topics whose records may have been deleted since.
     """
 
-    home: HomePlace
+    home: HomeAddress
     range: OffsetRange
     skippable: Collection[str] = ()
 
@@ -35,7 +35,7 @@ class LogRecords:
             yield from topics.read(rows)
 
 
-def from_log(home: HomePlace, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
+def from_log(home: HomeAddress, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
     """Return the records of offset ranges of different partitions."""
     return {
         TopicPartition(offset_range.topic, offset_range.partition): LogRecords(home, offset_range)

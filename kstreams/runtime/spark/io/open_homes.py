@@ -1,4 +1,4 @@
-"""`OpenHomes`: a cache of the open homes of topics of this process; `HomePlace`: the address of a home.
+"""`OpenHomes`: a cache of the open homes of topics of this process; `HomeAddress`: the address of a home.
 
 Spark reuses Python workers, and a driver may run several applications, so homes stay open between tasks and runs. The
 least recently used homes without users are closed.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kstreams.log import home_at, home_of
 from kstreams.log.api import Log
 
-MOST_UNUSED = 4
+MAX_UNUSED = 4
 
 HomeSettings = tuple[tuple[str, object], ...]
 """Settings of a home of topics by name, in order."""
@@ -33,8 +33,8 @@ class OpenHomes:
 
     Parameters
     ----------
-    most_unused : int
-        The number of homes without users that stay open.
+    max_unused : int
+        The maximum number of homes without users that stay open.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class OpenHomes:
     1
     """
 
-    def __init__(self, most_unused: int) -> None:
-        self._most = most_unused
+    def __init__(self, max_unused: int) -> None:
+        self._max_unused = max_unused
         self._homes: OrderedDict[Hashable, _OpenHome] = OrderedDict()
         self._mutex = threading.Lock()
 
@@ -79,21 +79,21 @@ class OpenHomes:
         with self._mutex:
             home.users -= 1
             unused = [key for key, entry in self._homes.items() if not entry.users]
-            for key in unused[: max(0, len(unused) - self._most)]:
+            for key in unused[: max(0, len(unused) - self._max_unused)]:
                 self._homes.pop(key).log.close()
 
 
-OPEN_HOMES = OpenHomes(MOST_UNUSED)
+OPEN_HOMES = OpenHomes(MAX_UNUSED)
 """The open homes of this process."""
 
 
-class HomePlace(NamedTuple):
-    """The address of a home of topics for driver and executors.
+class HomeAddress(NamedTuple):
+    """The address and the settings of a home of topics, for driver and executors.
 
     Parameters
     ----------
     address : str
-        The address. A folder must be on a file system that driver and executors share.
+        If it is a folder, it must be on a file system that driver and executors share.
     settings : tuple of (str, object)
         The settings of the home, such as a login, in sorted order.
     """
@@ -102,10 +102,11 @@ class HomePlace(NamedTuple):
     settings: HomeSettings = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, object]) -> HomePlace:
+    def of(cls, config: Mapping[str, object]) -> HomeAddress:
         """Return the home of a configuration."""
-        plain = ((key, config[key]) for key in sorted(config))
-        return cls(home_of(config).address, tuple(item for item in plain if isinstance(item[1], str | int | float)))
+        settings = ((key, config[key]) for key in sorted(config))
+        scalars = tuple((key, value) for key, value in settings if isinstance(value, str | int | float))
+        return cls(home_of(config).address, scalars)
 
     def opened(self) -> AbstractContextManager[Log]:
         """Open the home for a `with` block, or reuse it."""

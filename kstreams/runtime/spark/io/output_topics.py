@@ -11,7 +11,7 @@ from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Log, Producer
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 
 
 class RowWriter(AbstractContextManager["RowWriter"], Protocol):
@@ -22,7 +22,7 @@ class RowWriter(AbstractContextManager["RowWriter"], Protocol):
         ...
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic can never take, with the reason."""
+        """Return the rows that the topic refuses, with the reason."""
         ...
 
     def prepare(self) -> list[str]:
@@ -47,7 +47,7 @@ class OutputTopics:
 
     Parameters
     ----------
-    home : HomePlace
+    home : HomeAddress
     prefix : str
         The prefix of the names of the topics.
     partitions : mapping of str to int
@@ -58,7 +58,7 @@ class OutputTopics:
         By topic without the prefix: the types of its keys and values, if they are known.
     """
 
-    home: HomePlace
+    home: HomeAddress
     prefix: str
     partitions: Mapping[str, int]
     default: int
@@ -94,7 +94,7 @@ class OpenedTopics:
         self._resources = ExitStack()
         self._log = self._resources.enter_context(topics.home.opened())
         self._producer: Producer | None = None
-        self._known = set[str]()
+        self._existing = set[str]()
 
     @property
     def producer(self) -> Producer:
@@ -106,15 +106,15 @@ class OpenedTopics:
     def named(self, batch: Batch) -> Batch:
         """Create the topic if necessary, and return the batch with the topic's name in the log."""
         topic, partition = batch.source
-        if topic not in self._known:
+        if topic not in self._existing:
             with self._log.admin() as admin:
                 self._topics.create(admin, topic)
-            self._known.add(topic)
+            self._existing.add(topic)
         source = TopicPartition(self._topics.prefix + topic, partition)
         return Batch(source, batch.offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def refused(self, named: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic can never take, with the reason."""
+        """Return the rows that the topic refuses, with the reason."""
         return self.producer.refused(named)
 
     def close(self) -> None:

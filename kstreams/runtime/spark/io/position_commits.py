@@ -10,7 +10,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log, OffsetAndMetadata, Producer
 
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """The attempts at one commit. Within an attempt, the home's client itself retries for a while."""
 
 PAUSE_SECONDS = 0.5
@@ -49,7 +49,7 @@ class PositionCommits:
             If every attempt fails.
         """
         before = self._committed(offsets)
-        for attempts_left in reversed(range(MOST_ATTEMPTS)):
+        for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
                 self._commit(offsets, before)
                 return
@@ -73,12 +73,12 @@ class PositionCommits:
 
     def _commit(self, offsets: Committed, before: Committed) -> None:
         if self._producer is None:
-            self._producer = self._opened()  # ends the transaction of the producer before: committed or aborted
-            now = self._committed(offsets)
-            if now == offsets:
+            self._producer = self._opened()  # the transaction of the producer before is then committed or aborted
+            current = self._committed(offsets)
+            if current == offsets:
                 return
-            if now != before:
-                raise FencedError(f"Another process has committed for {self._group!r}: this one ends.")
+            if current != before:
+                raise FencedError(f"Another process has committed for {self._group!r}: this process ends.")
         self._producer.begin_transaction()
         self._producer.commit_transaction(offsets, self._group)
 
@@ -90,6 +90,7 @@ class PositionCommits:
             return admin.committed(self._group, list(offsets))
 
     def _drop(self) -> None:
-        producer, self._producer = self._producer, None
+        producer = self._producer
+        self._producer = None
         if producer is not None:
             producer.close()

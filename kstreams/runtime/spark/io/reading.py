@@ -10,13 +10,13 @@ from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer
 
-ROWS_AT_ONCE = 100_000
-"""The most rows of one poll."""
+_POLL_ROWS = 100_000
+"""The maximum number of rows of one poll."""
 
-_POLL_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """The timeout of a poll. It is short, since a range may end with a transaction marker, which is not a record."""
 
-_MOST_SILENT_POLLS = 300
+MAX_EMPTY_POLLS = 300
 """The number of empty polls in a row after which reading fails."""
 
 
@@ -30,12 +30,15 @@ def read_up_to(consumer: Consumer, source: TopicPartition, start: int, end: int)
     """
     consumer.assign([source])
     consumer.seek(source, start)
-    silent_polls = 0
+    empty_polls = 0
     while consumer.position(source) < end:
-        batches = consumer.poll(_POLL_SECONDS, min(end - start, ROWS_AT_ONCE))
-        silent_polls = 0 if batches else silent_polls + 1
-        if silent_polls == _MOST_SILENT_POLLS and consumer.position(source) < end:
-            raise LogError(f"{source} ends before offset {end}, which Spark was told it has")
+        batches = consumer.poll(POLL_SECONDS, min(end - start, _POLL_ROWS))
+        empty_polls = 0 if batches else empty_polls + 1
+        if empty_polls == MAX_EMPTY_POLLS and consumer.position(source) < end:
+            raise LogError(
+                f"{source} ends before offset {end}, although its home reported this end: the topic may have been "
+                "replaced. Start the application again."
+            )
         yield from (part for batch in batches if len(part := _before(batch, end)))
 
 

@@ -1,7 +1,7 @@
 """`LogSink`: commits each step to the log exactly once, and reads the last committed step.
 
-The records that executors wrote in a step, its positions in the source topics, its number and the manifest of its state
-are committed as one. The metadata of the committed offsets hold number and manifest.
+The records that executors wrote in a step, its positions in the source topics, its number and the digest of the
+manifest of its state are committed as one. The metadata of the committed offsets hold the number and the digest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`format("kstreams")`: the topics of a home as a data source of Spark, for batches and for streams.
 
-Invariant: offsets are a pure function of the log, and reading [start, end) twice returns the same rows. So a replayed
-batch of a stream has the same rows.
+Invariant: offsets are a pure function of the log, and reading [start, end) twice returns the same rows. So a batch of a
+stream that runs again has the same rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kstreams.runtime.spark.exchange.rows import (
     ranges,
     record_batch,
 )
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.reading import read_up_to
 from kstreams.runtime.spark.io.step_ends import StepEnds
 
@@ -43,7 +43,7 @@ _REMEDY = "set spark.kstreams.path=task, with a timestamp_extractor or a deseria
 
 def read_stream(
     session: SparkSession,
-    home: HomePlace,
+    home: HomeAddress,
     topics: Sequence[str],
     max_records: int,
     starts: Offsets,
@@ -63,18 +63,18 @@ def read_stream(
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
-def share_of(max_records: int, topics: Sequence[str], together: Sequence[str]) -> int:
-    """Return the share of `max_records` for topics that a query of its own reads, out of all topics together.
+def share_of(max_records: int, topics: Sequence[str], all_topics: Sequence[str]) -> int:
+    """Return the share of `max_records` for some of the topics that are read together.
 
     Examples
     --------
     >>> share_of(1_000, ["orders"], ["orders", "payments"])
     500
     """
-    return max(1, max_records * len(topics) // len(together))
+    return max(1, max_records * len(topics) // len(all_topics))
 
 
-def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFrame:
+def rows_until_now(session: SparkSession, home: HomeAddress, topic: str) -> DataFrame:
     """Return all records that a topic holds each time the plan runs; columns as in `SCHEMA`."""
     topics = TopicReader(home, [topic], ROWS_PER_TASK)
     count = len(topics.partitions())
@@ -91,12 +91,12 @@ def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFr
 def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
     """Return the records between two offsets, which executors read; columns as in `SCHEMA`."""
     ranges = reader.partitions(start, end) or [EMPTY]
-    shipped = reader.for_executors()
+    executor_reader = reader.for_executors()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from shipped.read(ranges[number])
+                yield from executor_reader.read(ranges[number])
 
     return session.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, SCHEMA)
 
@@ -109,14 +109,23 @@ def register(session: SparkSession) -> None:
 class KStreamsSource(DataSource):  # type: ignore[misc]
     """Topics of an embedded log, or of another home.
 
-    Options: `path` (folder of the log, or address of a home) and `topics` (comma separated) are needed;
-    `secretSettings` (pairs as JSON, not shown by Spark) says how a home is opened;
-    `maxRecordsPerTrigger` bounds a micro-batch, which takes the earliest rows of all topics together (`admissions` says
-    for which topics otherwise, as JSON); `rowsPerTask` (default 1,000,000) is where a partition's range is split among
-    Spark tasks. With `endOfInput=true` a stream that runs until what is available now ends with one row of a far
-    future, without key: it moves the watermark past every window that is still open. A record of a stream whose time is
-    negative, or after `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they
-    were read, but of the topics in `mayBeMissing` (comma separated).
+    Required options:
+
+    - `path`: the folder of the log, or the address of a home;
+    - `topics`: the names of the topics, separated by commas.
+
+    Optional:
+
+    - `secretSettings`: the settings of the home as a list of pairs in JSON, which Spark does not show;
+    - `rowsPerTask` (1,000,000): the number of rows above which the range of a partition is split among Spark tasks;
+    - `mayBeMissing`: topics, separated by commas, whose deleted records are skipped. Deleted records of other topics
+      end the query;
+    - `startingOffsets`: the first offsets of a stream as JSON, for partitions that are not read from their beginning;
+    - `maxRecordsPerTrigger`: the maximum number of rows of a micro-batch, which takes the earliest rows of all topics;
+    - `admissions`: groups of topics as JSON, each of which is cut into micro-batches separately;
+    - `latestTime` (2^62 - 1): the latest valid time in ms. A record with a later or a negative time ends a stream;
+    - `endOfInput=true`: a stream with the trigger `availableNow` ends with a row in a far future that has no key. It
+      moves the watermark past all open windows.
 
     Examples
     --------
@@ -134,15 +143,15 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         return BoundedReader(TopicReader.of(self.options))
 
     def streamReader(self, schema: object) -> DataSourceStreamReader:
-        limit = self.options.get("maxRecordsPerTrigger")
+        max_records = self.options.get("maxRecordsPerTrigger")
+        limit = None if max_records is None else int(max_records)
         ends = self.options.get("endOfInput", "false") == "true"
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
         latest_ms = int(self.options.get("latestTime", LATEST_MS))
-        most = None if limit is None else int(limit)
         topics = TopicReader.of(self.options)
-        option = self.options.get("admissions")
-        admissions = [Admission(topics.names)] if option is None else decode_json(option, list[Admission])
-        return StreamReader(topics, most, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
+        encoded = self.options.get("admissions")
+        admissions = [Admission(topics.names)] if encoded is None else decode_json(encoded, list[Admission])
+        return StreamReader(topics, limit, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
 
 
 class LogInputPartition(InputPartition):  # type: ignore[misc]
@@ -155,10 +164,21 @@ class LogInputPartition(InputPartition):  # type: ignore[misc]
 
 
 class TopicReader:
-    """The topics that a source reads: their offsets, and their rows between two offsets."""
+    """The topics that a source reads: their offsets, and their rows between two offsets.
+
+    Parameters
+    ----------
+    home : HomeAddress
+    names : sequence of str
+        The names of the topics.
+    rows_per_task : int
+        The number of rows above which the range of a partition is split.
+    skippable : collection of str
+        The topics whose records may have been deleted since.
+    """
 
     def __init__(
-        self, home: HomePlace, names: Sequence[str], rows_per_task: int, skippable: Collection[str] = ()
+        self, home: HomeAddress, names: Sequence[str], rows_per_task: int, skippable: Collection[str] = ()
     ) -> None:
         self.home = home
         self.names = tuple(names)
@@ -172,7 +192,7 @@ class TopicReader:
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
         skippable = options.get("mayBeMissing", "").split(",")
         settings = json.loads(options.get("secretSettings", "[]"))
-        home = HomePlace(options["path"], tuple((key, value) for key, value in settings))
+        home = HomeAddress(options["path"], tuple((key, value) for key, value in settings))
         return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), skippable)
 
     def partitions(self) -> list[TopicPartition]:
@@ -248,7 +268,22 @@ END_OF_INPUT = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """The reader of the topics as a stream, with a limit per trigger."""
+    """The reader of the topics as a stream, with a limit per trigger.
+
+    Parameters
+    ----------
+    topics : TopicReader
+    limit : int or None
+        The maximum number of rows of a batch; None for no limit.
+    starts : mapping of TopicPartition to int, optional
+        The first offsets of partitions that are not read from their beginning.
+    admissions : sequence of Admission
+        By default all topics are cut into batches together.
+    ends : bool
+        True if bounded input ends with a row that moves the watermark past all open windows.
+    latest_ms : int
+        The latest valid time of a record.
+    """
 
     def __init__(
         self,
@@ -288,10 +323,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 "This query was run until the end of its input, so every row that comes later would be late: "
                 "run with --reset to start anew, or with spark.kstreams.path=auto."
             )
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bounded = self._target is not None
         with self._topics.home.opened() as log:
-            end_offsets = self._steps.next(log, begin, end, most, bounded=bounded)
+            end_offsets = self._steps.next(log, begin, end, max_rows, bounded=bounded)
         is_done = all(at <= begin.get(source, 0) for source, at in end_offsets.items())
         if self._ends and bounded and is_done:
             ended = min(ended + 1, END_OFFSETS)
@@ -325,6 +360,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
         if len(bad):
             error = InvalidTimestampError.out_of_range(int(times[bad[0]]), _REMEDY, str(self._latest_ms))
-            place = f"{batch.source}@{batch.offsets[bad[0]]}"
-            raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
+            record = f"{batch.source}@{batch.offsets[bad[0]]}"
+            raise ProcessingError(f"the source of {batch.source.topic}", None, record, error)
         return batch

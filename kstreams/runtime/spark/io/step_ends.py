@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.admission import admitted, end_of_moment, split_evenly
-from kstreams.runtime.spark.io.upcoming.frames import NO_TIME, UpcomingFrames, UpcomingRecords
-from kstreams.runtime.spark.io.upcoming.rows import UpcomingRows
+from kstreams.runtime.spark.io.admission import admitted, first_later_offset, split_evenly
+from kstreams.runtime.spark.io.upcoming_records import NO_TIME, UpcomingFrames, UpcomingRecords, UpcomingRows
 
 Positions = Mapping[TopicPartition, int]
 
@@ -26,15 +25,15 @@ class GreatestTimes:
 
     def __init__(self, starts: Positions) -> None:
         self._starts = dict(starts)
-        self._known: dict[TopicPartition, tuple[int, int]] = {}
+        self._positions_and_times: dict[TopicPartition, tuple[int, int]] = {}
 
-    def before(self, ahead: UpcomingRecords, positions: Positions) -> dict[TopicPartition, int]:
+    def before(self, records: UpcomingRecords, positions: Positions) -> dict[TopicPartition, int]:
         """Return the greatest valid timestamp (ms) of each partition before its position; -1 if there is none."""
         for source, position in positions.items():
-            at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
-            times = [span.latest_ms for span in ahead.spans(source, at, position)]
-            self._known[source] = position, max([latest_ms, *times])
-        return {source: self._known[source][1] for source in positions}
+            start, latest_ms = self._positions_and_times.get(source, (self._starts.get(source, 0), NO_TIME))
+            times = [span.latest_ms for span in records.spans(source, start, position)]
+            self._positions_and_times[source] = position, max([latest_ms, *times])
+        return {source: self._positions_and_times[source][1] for source in positions}
 
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
@@ -54,7 +53,7 @@ class StepEnds:
     def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
         self._admissions = admissions
         self._greatest = GreatestTimes(starts)
-        self._read: UpcomingRows | None = None
+        self._upcoming_rows: UpcomingRows | None = None
 
     def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:
         """Return the end of the step that begins at `start` and takes at most `limit` records before `end`.
@@ -75,18 +74,18 @@ class StepEnds:
         ends = {source: stop for source, (_, stop) in ranges.items()}
         if limit is None or sum(backlog.values()) <= limit:
             return ends
-        groups = self._coupled(backlog)
-        backlogs = {at: sum(backlog[source] for source in group) for at, (_, group) in enumerate(groups)}
-        for at, share in split_evenly(backlogs, limit).items():
-            admission, group = groups[at]
-            parts = {source: ranges[source] for source in group}
+        groups = self._groups(backlog)
+        backlogs = {index: sum(backlog[source] for source in group) for index, (_, group) in enumerate(groups)}
+        for index, share in split_evenly(backlogs, limit).items():
+            admission, group = groups[index]
+            ranges_of_group = {source: ranges[source] for source in group}
             if not admission.by_time or not share:
-                ends |= _ends_of_shares(parts, share)
-            elif share < backlogs[at]:
-                ends |= self._earliest(log, admission, parts, share, bounded=bounded)
+                ends |= _ends_of_shares(ranges_of_group, share)
+            elif share < backlogs[index]:
+                ends |= self._earliest(log, admission, ranges_of_group, share, bounded=bounded)
         return ends
 
-    def _coupled(self, sources: Iterable[TopicPartition]) -> list[tuple[Admission, list[TopicPartition]]]:
+    def _groups(self, sources: Iterable[TopicPartition]) -> list[tuple[Admission, list[TopicPartition]]]:
         """Return the groups of partitions that are cut together."""
         return [(admission, group) for admission in self._admissions for group in _groups(admission, sources)]
 
@@ -96,30 +95,31 @@ class StepEnds:
         """Return the ends of the earliest records of offset ranges, for the partitions that have more records."""
         stream_times: dict[int, int] = {}
         if bounded and admission.across_partitions:
-            with self._looking(log) as ahead:
-                greatest = self._greatest.before(ahead, {source: start for source, (start, _) in ranges.items()})
+            with self._upcoming(log) as records:
+                greatest = self._greatest.before(records, {source: start for source, (start, _) in ranges.items()})
             for source, time_ms in greatest.items():
                 stream_times[source.partition] = max(time_ms, stream_times.get(source.partition, time_ms))
-        with self._looking(log) as ahead:
-            spans = {source: ahead.spans(source, *between) for source, between in ranges.items()}
-            ends = admitted(spans, ahead.times, limit, stream_times)
+        with self._upcoming(log) as records:
+            spans = {source: records.spans(source, start, end) for source, (start, end) in ranges.items()}
+            ends = admitted(spans, records.times, limit, stream_times)
         if not admission.whole_moments:
             return ends
-        with self._looking(log) as ahead:
-            return _with_moment(ahead, ranges, ends, stream_times)
+        with self._upcoming(log) as records:
+            return _through_last_time(records, ranges, ends, stream_times)
 
     def close(self) -> None:
         """Close the consumer of upcoming records."""
-        if self._read is not None:
-            self._read.close()
-            self._read = None
+        if self._upcoming_rows is not None:
+            self._upcoming_rows.close()
+            self._upcoming_rows = None
 
-    def _looking(self, log: Log) -> AbstractContextManager[UpcomingRecords]:
+    def _upcoming(self, log: Log) -> AbstractContextManager[UpcomingRecords]:
+        """Open the upcoming records for a block."""
         if Ability.FRAMES in log.abilities:
             return UpcomingFrames(log)
-        if self._read is None:
-            self._read = UpcomingRows(log)
-        return nullcontext(self._read)
+        if self._upcoming_rows is None:
+            self._upcoming_rows = UpcomingRows(log)
+        return nullcontext(self._upcoming_rows)
 
 
 def _ranges(start: Positions, end: Positions) -> Ranges:
@@ -134,22 +134,23 @@ def _ends_of_shares(ranges: Ranges, limit: int) -> dict[TopicPartition, int]:
     return {source: ranges[source][0] + records for source, records in counts.items()}
 
 
-def _with_moment(
-    ahead: UpcomingRecords, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
+def _through_last_time(
+    records: UpcomingRecords, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
 ) -> dict[TopicPartition, int]:
-    """Return the end of the step if it takes all records of its last time.
+    """Return the ends of a step if it takes all records of its last time.
 
     Older records that follow such a record in their partition are included: tasks take them at the same stream time.
     """
-    all_spans = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
-    moment_ms = max((span.latest_ms for spans in all_spans for span in spans), default=NO_TIME)
+    all_spans = [records.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
+    last_ms = max((span.latest_ms for spans in all_spans for span in spans), default=NO_TIME)
     ends_of_step: dict[TopicPartition, int] = {}
     for source, end in ends.items():
-        later: int | None = end
-        if stream_times.get(source.partition, NO_TIME) <= moment_ms:
-            later = end_of_moment(source, ahead.spans(source, end, ranges[source][1]), ahead.times, moment_ms)
-        if later is not None:
-            ends_of_step[source] = later
+        extended_end: int | None = end
+        if stream_times.get(source.partition, NO_TIME) <= last_ms:
+            later_spans = records.spans(source, end, ranges[source][1])
+            extended_end = first_later_offset(source, later_spans, records.times, last_ms)
+        if extended_end is not None:
+            ends_of_step[source] = extended_end
     return ends_of_step
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.serdes import Serde
 
@@ -67,7 +68,7 @@ def last_of_each_key(rows: DataFrame, order: Collection[str]) -> DataFrame:
     return rows.where("key IS NOT NULL").groupBy("key").agg(last.alias("last")).select("key", "last.*")
 
 
-def _in_arrow(packed: bytes) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _in_arrow(packed: bytes) -> ArrowFunction:
     def typed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         serdes: Serdes = unpack(packed)
         for batch in batches:

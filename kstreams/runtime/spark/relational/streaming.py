@@ -14,7 +14,7 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import skippable_topics
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, rows_until_now, share_of
 from kstreams.runtime.spark.program import Program, source_partitions
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
@@ -52,7 +52,7 @@ class WindowedSteps:
         plan = self._plan
         number = self._number
         program = self._program
-        home = HomePlace.of(program.config)
+        home = HomeAddress.of(program.config)
         all_records = partial(rows_until_now, input_rows.sparkSession, home)
         rows = rows_of_branches(plan, number, input_rows, all_records, program, step_input.persisted)
         written = written_rows(rows, plan, number, program, step_input.output)
@@ -96,7 +96,7 @@ def windowed_stream(
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
         return read_stream(
             session,
-            HomePlace.of(program.config),
+            HomeAddress.of(program.config),
             topics,
             share_of(settings.max_records, topics, all_topics),
             starts,
@@ -113,7 +113,7 @@ def windowed_stream(
         # The row that ends the input has moved the watermark; operators must not process it.
         return timed.where(F.col(EVENT_TIME) < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
 
-    all_records = partial(rows_until_now, session, HomePlace.of(program.config))
+    all_records = partial(rows_until_now, session, HomeAddress.of(program.config))
     if windowed:
         return rows_of_query(plan, number, with_times, all_records, program)
     # One stream reads all topics, so that a batch ends at one time in each of them.

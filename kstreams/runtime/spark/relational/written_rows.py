@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ from kstreams.log.partitioning import partitions_of
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, merged, report, reported
-from kstreams.runtime.spark.exchange.rows import OUT_SCHEMA, batches_of, table_of, whole
+from kstreams.runtime.spark.exchange.rows import OUT_SCHEMA, ArrowFunction, batches_of, table_of, whole
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
@@ -81,9 +81,6 @@ def _window_bytes(typed: TypedGraph, node: Node) -> int:
     return _WINDOW_BYTES.get(type(serde_of(typed.types[node.name].key.kind)), 0)
 
 
-RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
 def written_rows(rows: DataFrame, plan: PathPlan, number: int, program: Program, output: StepOutput) -> DataFrame:
     """Write the rows of a sub-topology, and return blocks of the rows for Spark and of reports.
 
@@ -123,7 +120,7 @@ def _comes_from_several_partitions(plan: PathPlan, number: int, program: Program
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
 
 
-def _partitioned_in_arrow(partitioners: Mapping[str, TopicPartitioner]) -> RunsOverArrow:
+def _partitioned_in_arrow(partitioners: Mapping[str, TopicPartitioner]) -> ArrowFunction:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from partitioned(table_of([batch]), partitioners).to_batches()
@@ -138,7 +135,7 @@ def _written_in_arrow(
     partitioners: Mapping[str, TopicPartitioner],
     *,
     shuffled: bool,
-) -> RunsOverArrow:
+) -> ArrowFunction:
     """Return the function that partitions and writes rows. Shuffled rows have their partitions, and are sorted here."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:

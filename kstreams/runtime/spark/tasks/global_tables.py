@@ -15,7 +15,7 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, tak
 from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import NoTopics
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
@@ -81,4 +81,4 @@ class GlobalTableLoader:
         return [OffsetRange(*source, start[source], end) for source, end in ends.items() if end > start[source]]
 
     def _topics(self, sub: SubTopology) -> TopicReader:
-        return TopicReader(HomePlace.of(self._program.config), self._program.inputs[sub.id], 1 << 60)
+        return TopicReader(HomeAddress.of(self._program.config), self._program.inputs[sub.id], 1 << 60)

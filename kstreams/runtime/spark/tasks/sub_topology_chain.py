@@ -20,7 +20,7 @@ from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
 from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.io.source import rows_until_now
 from kstreams.runtime.spark.program import Program
@@ -83,7 +83,7 @@ class SubTopologyChain:
             else:
                 frames_of_rounds = self._in_rounds(stage, step_input, step, written)
                 written |= {number: _united(frames) for number, frames in frames_of_rounds.items()}
-        home = HomePlace.of(self._program.config)
+        home = HomeAddress.of(self._program.config)
         topics = self.relational_inputs
         reports_of_relational = reports_of_reading(self._session, home, topics, step_input.ranges, topics)
         last = [frame for number, frame in written.items() if number not in self._in_frame_of_reader]
@@ -139,7 +139,7 @@ class SubTopologyChain:
         )
         internal = blocks or [control_blocks(self._session, 1, 1).limit(0)]
         united = _united([*external, as_rows(_united(internal))])
-        all_records = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
+        all_records = partial(rows_until_now, self._session, HomeAddress.of(self._program.config))
         rows = relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), all_records, self._program
         )

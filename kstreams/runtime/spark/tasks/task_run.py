@@ -44,7 +44,7 @@ from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
@@ -253,7 +253,7 @@ def tasks_in_arrow(
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver logs dropped records
         program: Program = unpack(packed)
         configure_logging(program.config)
-        home = HomePlace.of(program.config)
+        home = HomeAddress.of(program.config)
         sub = program.sub_topology(sub_topology)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
             task_blocks = TaskBlocks.of(spilled(blocks, local_folder(program.state_dir, str(partition))))

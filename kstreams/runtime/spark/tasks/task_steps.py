@@ -18,7 +18,7 @@ from kstreams.runtime.spark.exchange.reports import (
 )
 from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step
@@ -121,6 +121,6 @@ class TaskSteps:
             return []
         if self._bounded:
             return list(offsets)
-        with HomePlace.of(self._program.config).opened() as log, log.admin() as admin:
+        with HomeAddress.of(self._program.config).opened() as log, log.admin() as admin:
             ends = admin.end_offsets(list(offsets))
         return [source for source, at in offsets.items() if ends[source] > at]

@@ -1,1 +1,1 @@
-"""Steps whose rows are staged in the checkpoint until they count, and then published: no coordinator is needed."""
+"""Steps whose rows are staged in the checkpoint until they are committed, and then published without a coordinator."""

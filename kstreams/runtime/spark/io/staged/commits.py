@@ -18,10 +18,10 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
 from kstreams.runtime.spark.io.position_commits import PositionCommits
-from kstreams.runtime.spark.io.staged.rows import StagedRows, dealt
+from kstreams.runtime.spark.io.staged.rows import StagedRows, shares_of
 from kstreams.runtime.spark.steps import AppliedStep
 
-_MOST_BYTES = 32 * 1024 * 1024
+_OBJECT_BYTES = 32 * 1024 * 1024
 """The number of bytes of keys and values at which an object is written."""
 
 
@@ -46,7 +46,7 @@ class StagedOutput:
 
 
 class _StagingWriter:
-    """Stages rows piece by piece. What their topic would never take is refused here: later is too late."""
+    """A `RowWriter` that stages rows object by object. It refuses rows that the topic would refuse after the commit."""
 
     def __init__(self, topics: OpenedTopics, rows: StagedRows, step: int, name: str) -> None:
         self._topics = topics
@@ -64,11 +64,11 @@ class _StagingWriter:
             raise error
         self._buffered.append(named)
         self._num_bytes += named.keys.nbytes + named.values.nbytes
-        if self._num_bytes >= _MOST_BYTES:
+        if self._num_bytes >= _OBJECT_BYTES:
             self._stage()
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic can never take, with the reason."""
+        """Return the rows that the topic refuses, with the reason."""
         return self._topics.refused(self._topics.named(batch))
 
     def prepare(self) -> list[str]:
@@ -89,7 +89,7 @@ class _StagingWriter:
         self._num_bytes = 0
 
 
-_TIDIED_EVERY = 128
+_CLEANUP_INTERVAL = 128
 """The interval in step numbers at which objects of failed attempts are deleted."""
 
 Publish = Callable[[int, Sequence[Sequence[str]]], None]
@@ -107,7 +107,7 @@ class StagedCommits:
     rows : StagedRows
     publish : callable
     publishers : int
-        The most publishers of a step.
+        The maximum number of publishers of a step.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class StagedCommits:
         self._rows = rows
         self._publish = publish
         self._publishers = publishers
-        self._follow(steps.last())
+        self._finish(steps.last())
 
     def output(self, step: int) -> StagedOutput:
         """Return the output of a step, whose writers stage rows."""
@@ -139,18 +139,18 @@ class StagedCommits:
         FencedError
             If a newer driver runs the application.
         """
-        applied = step._replace(outputs=self._rows.announce(step.number, dealt(written, self._publishers)))
+        applied = step._replace(outputs=self._rows.announce(step.number, shares_of(written, self._publishers)))
         self._commits.commit(self._steps.offsets(applied, positions))
-        self._follow(applied, tidy=applied.number % _TIDIED_EVERY == 0)
+        self._finish(applied, clean_up=applied.number % _CLEANUP_INTERVAL == 0)
 
     def close(self) -> None:
         """Close the producer. Rows that are still staged belong to no committed step."""
         self._commits.close()
 
-    def _follow(self, applied: AppliedStep, *, tidy: bool = True) -> None:
+    def _finish(self, applied: AppliedStep, *, clean_up: bool = True) -> None:
         """Publish the rows of a committed step, and delete its staged objects."""
         shares = self._rows.announced(applied)
         self._publish(applied.number, shares)
-        self._rows.drop(name for names in shares for name in names)
-        if tidy:
-            self._rows.tidy(applied)
+        self._rows.delete(name for names in shares for name in names)
+        if clean_up:
+            self._rows.clean_up(applied)

@@ -7,7 +7,7 @@ process may repeat a publication at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,21 +19,21 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Log
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, describe, raise_first, report, taken_reports
+from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.control_blocks import control_blocks
-from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.position_commits import MOST_ATTEMPTS, PAUSE_SECONDS
+from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.io.position_commits import MAX_ATTEMPTS, PAUSE_SECONDS
 from kstreams.runtime.spark.io.staged.rows import StagedRows
 from kstreams.runtime.spark.steps import AppliedStep
 
 PUBLISHED = "-out"
 """The suffix of the consumer group whose positions are the numbers of published steps."""
 
-
 _CALL_MS = 30_000
 """The longest time of a call, such as a flush of all rows."""
 
-_MOST_TIMEOUT_MS = 900_000
+_MAX_TIMEOUT_MS = 900_000
 """The default of `transaction.max.timeout.ms` of brokers."""
 
 
@@ -42,7 +42,7 @@ class Publication(NamedTuple):
 
     Parameters
     ----------
-    home : HomePlace
+    home : HomeAddress
     rows : StagedRows
     group : str
         The consumer group of the application, from which group and transactional ids of publishers are derived.
@@ -54,7 +54,7 @@ class Publication(NamedTuple):
         The time after which the home aborts the transaction of a dead publisher.
     """
 
-    home: HomePlace
+    home: HomeAddress
     rows: StagedRows
     group: str
     checkpoint_id: str
@@ -72,7 +72,7 @@ class Publication(NamedTuple):
             If rows are missing or damaged.
         """
         with self.home.opened() as log:
-            for attempts_left in reversed(range(MOST_ATTEMPTS)):
+            for attempts_left in reversed(range(MAX_ATTEMPTS)):
                 try:
                     return self._attempt(log, step, publisher, names)
                 except LogError:  # another attempt may have fenced this one and published the step
@@ -84,9 +84,12 @@ class Publication(NamedTuple):
         group = f"{self.group}{PUBLISHED}"
         anchor = self.anchors[publisher]
         # Opening the producer ends an open transaction of its id, so the number of the step is read afterwards.
-        own = {"transactional.id": f"{group}-{publisher}", "max.block.ms": _CALL_MS}
-        own["transaction.timeout.ms"] = min(self.timeout_ms, _MOST_TIMEOUT_MS)
-        with log.producer(own) as producer:
+        settings = {
+            "transactional.id": f"{group}-{publisher}",
+            "max.block.ms": _CALL_MS,
+            "transaction.timeout.ms": min(self.timeout_ms, _MAX_TIMEOUT_MS),
+        }
+        with log.producer(settings) as producer:
             committed = CommittedSteps(log, group, [anchor], self.checkpoint_id)
             if committed.last().number >= step:
                 return
@@ -107,12 +110,10 @@ def publish(session: SparkSession, publication: Publication, step: int, shares: 
     """
     if shares:
         blocks = control_blocks(session, len(shares), len(shares))
-        raise_first(taken_reports(blocks.mapInArrow(_published_in_arrow(publication, step, shares), BLOCK_SCHEMA)))
+        raise_first(taken_reports(blocks.mapInArrow(_publish_in_arrow(publication, step, shares), BLOCK_SCHEMA)))
 
 
-def _published_in_arrow(
-    publication: Publication, step: int, shares: Sequence[Sequence[str]]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _publish_in_arrow(publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> ArrowFunction:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
             task_report = TaskReport()

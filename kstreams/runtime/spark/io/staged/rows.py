@@ -1,7 +1,7 @@
 """`StagedRows`: the rows that tasks wrote in a step, in the checkpoint until the step is committed and published.
 
-An object holds rows of one writer. Its name has the step, the writer and a digest of the content, so that attempts that
-differ write different objects. The list of a step says which objects are valid; its name also has a digest.
+An object holds rows of one writer. Its name contains the step, the writer and a digest of the content, so that attempts
+that differ write different objects. The list of a step says which objects are valid; its name also contains a digest.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class StagedRows:
         with pa.ipc.open_stream(raw) as stream:
             while True:
                 try:
-                    rows, place = stream.read_next_batch_with_custom_metadata()
+                    rows, metadata = stream.read_next_batch_with_custom_metadata()
                 except StopIteration:
                     return
-                yield _batch(rows, place)
+                yield _batch(rows, metadata)
 
     def announce(self, step: int, shares: Sequence[Sequence[str]]) -> str:
         """Write the list of a step's valid objects by publisher, and return its digest; empty if there are none."""
@@ -77,12 +77,12 @@ class StagedRows:
             return []
         return decode_json(self._whole(_list_name(step.number, step.outputs)), list[list[str]])
 
-    def drop(self, names: Iterable[str]) -> None:
+    def delete(self, names: Iterable[str]) -> None:
         """Delete published objects."""
         self._storage.delete(set(names))
 
-    def tidy(self, last: AppliedStep) -> None:
-        """Delete all objects of steps up to the last one, except the list of the last step."""
+    def clean_up(self, last: AppliedStep) -> None:
+        """Delete all objects of steps up to the last one, except for the list of the last step."""
         list_name = _list_name(last.number, last.outputs)
         names = [f"{FOLDER}/{name}" for name in self._storage.names(FOLDER)]
         self._storage.delete([name for name in names if _step(name) <= last.number and name != list_name])
@@ -93,25 +93,28 @@ class StagedRows:
 
     def _whole(self, name: str) -> bytes:
         """Return the content of an object after checking it against the digest in the name."""
-        place = self._storage.location_of(name)
+        location = self._storage.location_of(name)
         try:
             raw = self._storage.read(name)
         except FileNotFoundError:
             raise StateError(
-                f"{place} is missing. It holds results of a step that counts, and may not be in the topics yet: bring "
-                "it back, or start anew with --reset."
+                f"{location} is missing. It holds results of a committed step, which may not be in the topics yet. "
+                f"{_REMEDY}"
             ) from None
         if _digest(raw) != name.rpartition("-")[2].partition(".")[0]:
-            raise StateError(f"{place} is damaged: it is not what was written. Bring it back, or run with --reset.")
+            raise StateError(f"{location} is damaged: its content does not fit its digest. {_REMEDY}")
         return raw
 
 
-def dealt(names: Iterable[str], publishers: int) -> list[list[str]]:
+_REMEDY = "Restore it from a copy, or start anew with --reset."
+
+
+def shares_of(names: Iterable[str], publishers: int) -> list[list[str]]:
     """Divide objects among publishers. The objects of one writer go to one publisher, in order.
 
     Examples
     --------
-    >>> dealt(["outputs/2-0_1-aa.rows", "outputs/2-0_0-bb.rows", "outputs/2-0_1-cc.rows"], 3)
+    >>> shares_of(["outputs/2-0_1-aa.rows", "outputs/2-0_0-bb.rows", "outputs/2-0_1-cc.rows"], 3)
     [['outputs/2-0_0-bb.rows'], ['outputs/2-0_1-aa.rows', 'outputs/2-0_1-cc.rows']]
     """
     names_by_writer: dict[str, list[str]] = {}
@@ -129,13 +132,13 @@ def _encoded(batches: Iterable[Batch]) -> bytes:
         for batch in batches:
             headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
             columns = [batch.keys, batch.values, batch.timestamps, headers]
-            place = {_TOPIC: batch.source.topic.encode(), _PARTITION: b"%d" % batch.source.partition}
-            stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA), custom_metadata=place)
+            metadata = {_TOPIC: batch.source.topic.encode(), _PARTITION: b"%d" % batch.source.partition}
+            stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA), custom_metadata=metadata)
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _batch(rows: pa.RecordBatch, place: Mapping[bytes, bytes]) -> Batch:
-    source = TopicPartition(place[_TOPIC].decode(), int(place[_PARTITION]))
+def _batch(rows: pa.RecordBatch, metadata: Mapping[bytes, bytes]) -> Batch:
+    source = TopicPartition(metadata[_TOPIC].decode(), int(metadata[_PARTITION]))
     headers = rows["headers"]
     has_headers = headers.null_count < len(rows)
     offsets = np.arange(len(rows))

@@ -1,1 +1,0 @@
-"""The numbers and times of upcoming records, which decide where a step ends."""
