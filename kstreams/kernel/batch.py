@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, compress, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.record import Headers
+
+Integers: TypeAlias = "np.typing.NDArray[np.int64]"
 
 _HEADER = ["name", "value"]
 HEADERS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
@@ -115,13 +117,13 @@ class Batch:
     def __init__(
         self,
         source: TopicPartition,
-        offsets: np.typing.NDArray[np.int64],
+        offsets: Integers,
         keys: pa.Array,
         values: pa.Array,
         timestamps: pa.Array,
         headers: pa.Array | None = None,
         *,
-        written_at: np.typing.NDArray[np.int64] | None = None,
+        written_at: Integers | None = None,
     ) -> None:
         self.source = source
         self.offsets = offsets
@@ -199,9 +201,9 @@ class Batch:
         )
 
     @property
-    def places(self) -> np.typing.NDArray[np.int64]:
+    def places(self) -> Integers:
         """The times that order the rows among those of other partitions: `written_at`, else the timestamps."""
-        times: np.typing.NDArray[np.int64] = self.timestamps.to_numpy()
+        times: Integers = self.timestamps.to_numpy()
         return times if self.written_at is None else self.written_at
 
     def header_rows(self) -> list[Headers]:

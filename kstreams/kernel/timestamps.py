@@ -1,4 +1,4 @@
-"""Timestamp extractors, which determine the event times of records, and the range of valid times.
+"""Timestamp extractors, which determine the event times of records; the range of valid times; stream time.
 
 An extractor of a user is a function `(record, partition_time)` that returns milliseconds or an aware datetime. A
 negative result drops the record. The extractors of this module take whole columns: they read no keys and values.
@@ -53,6 +53,18 @@ def are_valid(times: Times) -> np.typing.NDArray[np.bool_]:
     [False, True, True, False]
     """
     return times.view(np.uint64) <= LATEST_MS  # as unsigned integers, negative times are the greatest
+
+
+def stream_times(timestamps: Times, before: int) -> Times:
+    """Return the stream time (ms) at each record: the highest timestamp up to this record, at least `before`.
+
+    Examples
+    --------
+    >>> stream_times(np.array([3, 9, 4]), 5).tolist()
+    [5, 9, 9]
+    """
+    times = np.maximum.accumulate(timestamps)
+    return np.maximum(times, before)
 
 
 def extracted(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.processor.context.current_record import Integers
+from kstreams.kernel.batch import Integers
 
 _DENSE = 4
 """Up to this number of possible (key, window) pairs per record, an array of all pairs is cheaper than a hash table."""

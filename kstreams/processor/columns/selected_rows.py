@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kstreams.expressions import Expr
-from kstreams.kernel.batch import Batch, rows_of_headers
+from kstreams.kernel.batch import Batch, Integers, rows_of_headers
+from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.context.current_record import Integers, stream_times
 from kstreams.record import Headers
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kstreams.processor.context.current_record import Integers
+from kstreams.kernel.batch import Integers
 from kstreams.windows import TimeWindows
 
 

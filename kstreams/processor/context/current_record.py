@@ -13,9 +13,7 @@ from dataclasses import replace
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
-from kstreams.kernel.batch import Batch
+from kstreams.kernel.batch import Batch, Integers
 from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
 from kstreams.processor.topology.operator import Forward
@@ -46,21 +44,6 @@ def in_task(task: str) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
-
-
-Integers: TypeAlias = "np.typing.NDArray[np.int64]"
-
-
-def stream_times(timestamps: Integers, before: int) -> Integers:
-    """Return the stream time (ms) at each record: the highest timestamp up to this record, at least `before`.
-
-    Examples
-    --------
-    >>> stream_times(np.array([3, 9, 4]), 5).tolist()
-    [5, 9, 9]
-    """
-    times = np.maximum.accumulate(timestamps)
-    return np.maximum(times, before)
 
 
 class RecordCursor:

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.errors import LogError, ProcessingError, RegistryError, SerdeError
-from kstreams.kernel.batch import headers_column
+from kstreams.kernel.batch import Integers, headers_column
 from kstreams.kernel.source_line import operator_at
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
-from kstreams.processor.context.current_record import CurrentRecord, Integers, Origin
+from kstreams.processor.context.current_record import CurrentRecord, Origin
 from kstreams.processor.context.encoded_rows import BY_KEY, Collector, EncodedRows, Partitions, send_partitioned
 from kstreams.processor.context.failures import Failures
 from kstreams.processor.topology.nodes import SinkNode

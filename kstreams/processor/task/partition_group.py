@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kstreams.kernel.batch import Batch, TopicPartition
-from kstreams.processor.context.current_record import Integers
+from kstreams.kernel.batch import Batch, Integers, TopicPartition
 
 
 class Interleaved(NamedTuple):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from kstreams.kernel.batch import Batch
-from kstreams.processor.context.current_record import CurrentRecord, RecordCursor, stream_times
+from kstreams.kernel.timestamps import stream_times
+from kstreams.processor.context.current_record import CurrentRecord, RecordCursor
 from kstreams.processor.task.inputs import DecodedRows
 from kstreams.processor.task.partition_group import Interleaved
 from kstreams.processor.task.task_time import TaskTime

@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 
 from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.exactness import Inexact
+from kstreams.kernel.batch import Integers
+from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.forms import AggregateForm
 from kstreams.processor.columns.row_groups import RowGroups, group
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import closings, place
-from kstreams.processor.context.current_record import Integers, stream_times
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from kstreams.expressions import merging
 from kstreams.expressions.exactness import Inexact
+from kstreams.kernel.batch import Integers
+from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.row_groups import RowGroups
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
-from kstreams.processor.context.current_record import Integers, stream_times
 from kstreams.processor.operators.aggregation.columns import check_inputs
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.partials import merge_states

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.expressions.exactness import Inexact
-from kstreams.processor.context.current_record import Integers
+from kstreams.kernel.batch import Integers
 from kstreams.record import Window, Windowed
 from kstreams.windows.kinds import merged
 

@@ -13,13 +13,14 @@ from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Batch
+from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.evaluation import Evaluation, is_struct
 from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.target import Target, batch_of
-from kstreams.processor.context.current_record import CurrentRecord, RecordCursor, stream_times
+from kstreams.processor.context.current_record import CurrentRecord, RecordCursor
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_context import ColumnHandles
