@@ -142,7 +142,7 @@ class RunningApplication:
         host = HostInfo.of(instance.address)
         if host is None:
             raise StateError(f"the running application names no address that answers: {instance.address!r}")
-        return self._peers.asked(host, target, parameters, seconds)
+        return self._peers.request(host, target, parameters, seconds)
 
 
 def rows_of(store: str, key: str | None) -> str:
@@ -176,12 +176,12 @@ def running(config: Config) -> RunningApplication | None:
     StateError
         If several applications answer, and the settings have no `application.id`.
     """
-    from kstreams.server.instances import running_below
+    from kstreams.server.instances import running_instances
 
     application_id = config.explicit.get("application.id")
     instances = [
         instance
-        for instance in running_below(Path(config["state.dir"]))
+        for instance in running_instances(Path(config["state.dir"]))
         if application_id in (None, instance.application_id)
     ]
     ids = sorted({instance.application_id for instance in instances})

@@ -1,4 +1,4 @@
-"""The server of queries: stores of a running application over HTTP. It needs the extra `server`."""
+"""The query server: the stores of a running application over HTTP. It needs the extra `server`."""
 
 from kstreams.errors import EngineUnavailableError
 
@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("starlette", "uvicorn", "httptools"):
         raise
     raise EngineUnavailableError(
-        "the server of queries needs Starlette and uvicorn: install them with `pip install 'kstreams-dsl[server]'`"
+        "the query server needs Starlette and uvicorn: install them with `pip install 'kstreams-dsl[server]'`"
     ) from error
 
 __all__ = ["HOSTS", "Endpoint", "Limits", "QueryParameter", "Server", "application"]

@@ -1,14 +1,14 @@
-"""`application`: the queries of a running application as an ASGI application."""
+"""`application`: the ASGI application that answers queries of a running Kafka Streams application."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
@@ -21,25 +21,28 @@ from kstreams.diagram.svg import stylesheet
 from kstreams.errors import KStreamsError
 from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.stores.metadata import TaskMetadata
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
 from kstreams.server.limits import Limits
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
-from kstreams.server.refusal import moving
+from kstreams.server.refusal import unavailable
 from kstreams.server.store_query import StoreQueryParser
 from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.store_routes import StoreRoutes
 from kstreams.server.ui.activity import ActivityRoutes
 from kstreams.server.ui.topic_routes import TopicRoutes
-from kstreams.server.web.key_answers import KeyAnswers
+from kstreams.server.web.key_responses import KeyResponses
 from kstreams.server.web.readers import Readers, readers_in
 from kstreams.server.web.router import Router
 
+Result = TypeVar("Result")
+
 
 class ApplicationRoutes:
-    """Answers questions of the application.
+    """Routes for the state, the lag and the tasks of this instance.
 
     Parameters
     ----------
@@ -50,50 +53,61 @@ class ApplicationRoutes:
         self._service = service
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The routes as data."""
+        """Return the routes."""
         return (
             Endpoint("/v1/status", "The state of this instance and its counters.", self.status),
-            Endpoint("/v1/lag", "Records that wait, and how far each store is in its changelog.", self.lag),
+            Endpoint("/v1/lag", "The input lag, and the changelog lag of each store partition.", self.lag),
             Endpoint("/v1/metadata", "The threads of this instance, their tasks and next offsets.", self.metadata),
         )
 
     async def status(self, request: Request) -> Response:
-        """State and counters."""
+        """Return the state and the counters."""
         streams = self._service.streams
-        progress = await self._known(streams.progress)
-        counts = {name: getattr(progress, name) for name in ("records_in", "commits", "lag", "restored", "stalls")}
-        out = {"records_out": dict(progress.records_out), "dropped": sum(progress.dropped.values())}
-        who = {"application_id": streams.config.application_id, "instance": self._service.instance, "pid": os.getpid()}
-        return _json({**who, "state": streams.state.value, "paused": streams.is_paused, **counts, **out})
+        progress = await self._run(streams.progress)
+        status = {
+            "application_id": streams.config.application_id,
+            "instance": self._service.instance,
+            "pid": os.getpid(),
+            "state": streams.state.value,
+            "paused": streams.is_paused,
+            "records_in": progress.records_in,
+            "commits": progress.commits,
+            "lag": progress.lag,
+            "restored": progress.restored,
+            "stalls": progress.stalls,
+            "records_out": dict(progress.records_out),
+            "dropped": sum(progress.dropped.values()),
+        }
+        return _json(status)
 
     async def lag(self, request: Request) -> Response:
-        """What is left to do."""
+        """Return the lag of the input topics and of the stores."""
         streams = self._service.streams
-        progress, lags = await self._known(lambda: (streams.progress(), streams.all_local_store_partition_lags()))
+        progress, store_lags = await self._run(lambda: (streams.progress(), streams.all_local_store_partition_lags()))
         stores = [
-            {"store": name, "partition": number, "offset": at.current_offset, "end": at.end_offset, "lag": at.lag}
-            for name, places in lags.items()
+            {"store": name, "partition": number, "offset": lag.current_offset, "end": lag.end_offset, "lag": lag.lag}
+            for name, partition_lags in store_lags.items()
             if streams.topology.stores[name].queryable
-            for number, at in places.items()
+            for number, lag in partition_lags.items()
         ]
         return _json({"instance": self._service.instance, "lag": progress.lag, "stores": stores})
 
     async def metadata(self, request: Request) -> Response:
-        """Threads and tasks."""
+        """Return the threads and their tasks."""
         threads = [
             {"name": thread.name, "state": thread.state.value, "tasks": [_task(task) for task in thread.tasks]}
-            for thread in await self._known(self._service.streams.metadata_for_local_threads)
+            for thread in await self._run(self._service.streams.metadata_for_local_threads)
         ]
         return _json({"instance": self._service.instance, "threads": threads})
 
-    async def _known(self, ask: Any) -> Any:
+    async def _run(self, function: Callable[[], Result]) -> Result:
         try:
-            return await self._service.work.do(ask, self._service.limits.deadline_s)
+            return await self._service.executor.run(function, self._service.limits.deadline_s)
         except KStreamsError:
-            raise moving("the application does not answer now: ask again") from None
+            raise unavailable("the application does not answer now: ask again") from None
 
 
-def _task(task: Any) -> dict[str, Any]:
+def _task(task: TaskMetadata) -> dict[str, Any]:
     return {"id": task.task_id, "next_offsets": {str(source): offset for source, offset in task.next_offsets.items()}}
 
 
@@ -101,11 +115,11 @@ def _json(content: dict[str, Any]) -> Response:
     return Response(msgspec.json.encode(content, enc_hook=str), media_type=JSON)
 
 
-_ENDED = (State.PENDING_ERROR, State.ERROR, State.PENDING_SHUTDOWN, State.NOT_RUNNING)
+_STOPPED = (State.PENDING_ERROR, State.ERROR, State.PENDING_SHUTDOWN, State.NOT_RUNNING)
 
 
 class OperationRoutes:
-    """Answers who supervises and measures the process. Health needs no token: it tells one word.
+    """Routes for health checks and metrics. Health checks need no token, because they reveal nothing but the state.
 
     Parameters
     ----------
@@ -118,47 +132,42 @@ class OperationRoutes:
         self._registry.register(PrometheusCollector(service.streams))
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The routes as data."""
-        kinds = (CONTENT_TYPE_PLAIN_0_0_4,)
+        """Return the routes."""
+        media_types = (CONTENT_TYPE_PLAIN_0_0_4,)
         return (
-            Endpoint(
-                "/health/live",
-                "Whether the process is to go on: 503 when it is to be replaced.",
-                self.live,
-                is_open=True,
-            ),
-            Endpoint(
-                "/health/ready", "Whether all its tasks run: 503 while stores are restored.", self.ready, is_open=True
-            ),
-            Endpoint("/metrics", "All metrics, as Prometheus reads them.", self.metrics, media_types=kinds),
+            Endpoint("/health/live", "Liveness: 503 if the process has to be replaced.", self.live, is_open=True),
+            Endpoint("/health/ready", "Readiness: 503 while stores are restored.", self.ready, is_open=True),
+            Endpoint("/metrics", "All metrics in the format of Prometheus.", self.metrics, media_types=media_types),
         )
 
     async def live(self, request: Request) -> Response:
-        """It lives until an error or a stop ends it."""
-        return _health(self._service.streams.state not in _ENDED, "live")
+        """Return 200 until an error or a stop ends the application."""
+        return _health(self._service.streams.state not in _STOPPED, "live")
 
     async def ready(self, request: Request) -> Response:
-        """It is ready while all tasks that it was given run."""
+        """Return 200 while all assigned tasks run."""
         return _health(self._service.streams.state is State.RUNNING, "ready")
 
     async def metrics(self, request: Request) -> Response:
-        """The metrics as they are now."""
-        text = await self._service.work.do(lambda: generate_latest(self._registry), self._service.limits.deadline_s)
+        """Return the present metrics."""
+        text = await self._service.executor.run(
+            lambda: generate_latest(self._registry), self._service.limits.deadline_s
+        )
         return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def _health(holds: bool, word: str) -> Response:
-    body = {"status": word if holds else f"not {word}"}
-    return Response(msgspec.json.encode(body), 200 if holds else 503, media_type=JSON)
+def _health(is_healthy: bool, word: str) -> Response:
+    body = {"status": word if is_healthy else f"not {word}"}
+    return Response(msgspec.json.encode(body), 200 if is_healthy else 503, media_type=JSON)
 
 
-_TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
+_MEDIA_TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOLDER = files("kstreams.server.ui").joinpath("files")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = MappingProxyType(
+PAGE_HEADERS = MappingProxyType(
     {
         "Content-Security-Policy": _POLICY,
         "Referrer-Policy": "no-referrer",
@@ -166,11 +175,11 @@ HEADERS = MappingProxyType(
         "Cross-Origin-Resource-Policy": "same-origin",
     }
 )
-"""What a browser may do with the page: load from its own server alone, and stand in no other page."""
+"""Headers with which a browser loads parts of the page from this server only, and shows it in no frame."""
 
 
 def page_files() -> tuple[Endpoint, ...]:
-    """A route for each file; the page itself is `/ui`."""
+    """Return a route for each file. The page itself is `/ui`."""
     texts = {file.name: file.read_text(encoding="utf-8") for file in _FOLDER.iterdir() if file.is_file()}
     page = _endpoint("/ui", texts.pop("index.html"), "html")
     return (page, *(_file(name, text) for name, text in sorted({**texts, "topology.css": stylesheet()}.items())))
@@ -182,28 +191,29 @@ def _file(name: str, text: str) -> Endpoint:
 
 def _endpoint(path: str, text: str, kind: str) -> Endpoint:
     async def answer(request: Request) -> Response:
-        return Response(text, media_type=_TYPES[kind], headers=dict(HEADERS))
+        return Response(text, media_type=_MEDIA_TYPES[kind], headers=dict(PAGE_HEADERS))
 
-    return Endpoint(path, "A part of the page that shows the application.", answer, (), (_TYPES[kind],), is_open=True)
+    summary = "A part of the page that shows the application."
+    return Endpoint(path, summary, answer, (), (_MEDIA_TYPES[kind],), is_open=True)
 
 
 _REFUSALS = {
-    "400": "The question makes no sense.",
+    "400": "A parameter is missing, unknown or wrong.",
     "401": "The token is missing or wrong.",
-    "403": "The server is addressed by a name that it does not know.",
+    "403": "The header `Host` does not name this server, or the token does not cover this route.",
     "404": "There is no such store or partition.",
-    "406": "The values are of several types, which no Arrow stream holds.",
+    "406": "The values are of several types, which an Arrow stream cannot hold.",
     "413": "The request has a body.",
-    "414": "The address is too long.",
+    "414": "The URL is too long.",
     "431": "The headers are too long.",
-    "500": "The question failed; the log of the application says why.",
-    "503": "Not now: ask again after the seconds that Retry-After says.",
-    "504": "There was no answer in time.",
+    "500": "The request failed. The log of the application has the reason.",
+    "503": "The application cannot answer now. Ask again after the seconds in `Retry-After`.",
+    "504": "The application did not answer in time.",
 }
 
 
 def openapi(endpoints: Iterable[Endpoint], version: str, stores: Sequence[str] = ()) -> dict[str, Any]:
-    """The document; it names the stores that may be asked.
+    """Return the OpenAPI document, which names the queryable stores.
 
     Examples
     --------
@@ -221,11 +231,10 @@ def openapi(endpoints: Iterable[Endpoint], version: str, stores: Sequence[str] =
 
 
 def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
-    named = re.findall(r"{(\w+)", endpoint.path)
-    parameters = {"store": stores}
+    values = {"store": stores}
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": _schema("string", parameters.get(name, ()))}
-        for name in named
+        {"name": name, "in": "path", "required": True, "schema": _schema("string", values.get(name, ()))}
+        for name in re.findall(r"{(\w+)", endpoint.path)
     ]
     in_query = [
         {
@@ -236,13 +245,13 @@ def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
         }
         for parameter in endpoint.parameters
     ]
-    answers: dict[str, Any] = {kind: {} for kind in endpoint.media_types}
+    content: dict[str, Any] = {media_type: {} for media_type in endpoint.media_types}
     refusals = {status: {"description": text} for status, text in _REFUSALS.items()}
     return {
         "summary": endpoint.about,
         "parameters": [*in_path, *in_query],
         "security": [] if endpoint.is_open else [{"token": []}],
-        "responses": {"200": {"description": "The answer.", "content": answers}, **refusals},
+        "responses": {"200": {"description": "The answer.", "content": content}, **refusals},
     }
 
 
@@ -255,30 +264,30 @@ _DEFAULT_LIMITS = Limits()
 
 
 class QueryApplication:
-    """What answers queries, as an ASGI application.
+    """An ASGI application that answers queries.
 
     Parameters
     ----------
     guard : Guard
     routes : sequence of Endpoint
     service : StoreQueryService
-    key_answers : KeyAnswers
+    key_responses : KeyResponses
     """
 
     def __init__(
-        self, guard: Guard, routes: Sequence[Endpoint], service: StoreQueryService, key_answers: KeyAnswers
+        self, guard: Guard, routes: Sequence[Endpoint], service: StoreQueryService, key_responses: KeyResponses
     ) -> None:
         self._guard = guard
         self.routes = tuple(routes)
         self._service = service
-        self.key_answers = key_answers
+        self.key_responses = key_responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         await self._guard(scope, receive, send)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering queries."""
         self._service.close()
 
 
@@ -290,19 +299,19 @@ def application(
     limits: Limits = _DEFAULT_LIMITS,
     further_endpoints: Sequence[Endpoint] = (),
 ) -> QueryApplication:
-    """The queries of a running application, to be mounted in an ASGI application or run by an ASGI server.
+    """Return an ASGI application that answers queries. An ASGI server runs it, or another application mounts it.
 
     Parameters
     ----------
     streams : KafkaStreams
     token : str
-        What each request has to bring, as `Authorization: Bearer TOKEN`; at least 16 characters. Those of
-        `server.readers.file` read some stores.
+        The token that each request needs, as `Authorization: Bearer TOKEN`. It has at least 16 characters. The tokens
+        in `server.readers.file` give access to some stores only.
     hosts : collection of str
-        The names by which the server may be addressed, without ports.
+        The names that the header `Host` of a request may have, without ports.
     limits : Limits
-    endpoints : sequence of Endpoint
-        Routes beside those of stores, of the application and for operations.
+    further_endpoints : sequence of Endpoint
+        Routes in addition to those of the package.
 
     Returns
     -------
@@ -311,7 +320,7 @@ def application(
     Raises
     ------
     ConfigError
-        When a token is too short, or `server.readers.file` is not as it should be.
+        If a token is too short, or `server.readers.file` is missing, unsafe or malformed.
 
     Examples
     --------
@@ -324,14 +333,19 @@ def application(
     certificate = streams.config["server.tls.certificate"]
     service = StoreQueryService(streams, Peers(token, certificate), limits)
     parser = StoreQueryParser(streams.topology, limits)
-    of_application = (ApplicationRoutes, OperationRoutes, ActivityRoutes, TopicRoutes)
-    groups = StoreRoutes(service, parser), *(routes(service) for routes in of_application)
+    groups = (
+        StoreRoutes(service, parser),
+        ApplicationRoutes(service),
+        OperationRoutes(service),
+        ActivityRoutes(service),
+        TopicRoutes(service),
+    )
     endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further_endpoints]
     stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
     endpoints.append(_document(endpoints, stores))
     open_paths = [endpoint.path for endpoint in endpoints if endpoint.is_open]
     guard = Guard(Router(endpoints), readers, hosts, open_paths, limits)
-    return QueryApplication(guard, endpoints, service, KeyAnswers(guard, parser, service))
+    return QueryApplication(guard, endpoints, service, KeyResponses(guard, parser, service))
 
 
 def _document(endpoints: Sequence[Endpoint], stores: Sequence[str]) -> Endpoint:

@@ -1,4 +1,4 @@
-"""`Endpoint`: a route as data, for the router, the OpenAPI document and the tests of safety."""
+"""`Endpoint`: a route as data. The router, the OpenAPI document and the security tests read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """A parameter in the query of a request.
+    """A parameter in the query string of a request.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ class QueryParameter:
     about : str
         One sentence for the OpenAPI document.
     values : tuple of str
-        All that it may be; empty: anything of its kind.
+        The permitted values. Empty if every value of the kind is permitted.
     is_repeated : bool
-        Whether it may be given several times.
+        True if a request may have the parameter more than once.
     """
 
     name: str
@@ -34,23 +34,23 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A route. All are read with GET.
+    """A route for GET requests.
 
     Parameters
     ----------
     path : str
-        As Starlette writes it: `/v1/stores/{store}`.
+        The path in the notation of Starlette: `/v1/stores/{store}`.
     about : str
         One sentence for the OpenAPI document.
     answer : callable
     parameters : tuple of QueryParameter
-        All others are refused.
+        The permitted parameters. A request with any other parameter is refused.
     media_types : tuple of str
-        Of its answers.
+        The media types of the responses.
     is_of_stores : bool
-        Whether it tells of stores alone: readers who may read some of them may ask.
+        True if the route reveals nothing but stores. A token for some stores is then sufficient.
     is_open : bool
-        Whether it answers without the token: for what tells nothing but that the process lives.
+        True if the route needs no token, because it reveals nothing about the data.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""`Guard`: lets through only requests that are addressed to this server, are small, and bring a token."""
+"""`Guard`: refuses requests that are addressed to another server, are too large, or have no valid token."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
-from kstreams.server.web.readers import NOBODY, Reader, Readers
+from kstreams.server.web.readers import ANONYMOUS, Reader, Readers
 
 
 def route_path(scope: Scope) -> str:
-    """The path without that of the mount, and of a proxy in front, whether that takes its own away or not.
+    """Return the path of a request without the path of the mount and of a proxy.
+
+    Some proxies remove their own path from requests, others do not.
 
     Examples
     --------
@@ -34,9 +36,9 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 
 Headers = list[tuple[bytes, bytes]]
 READER = "kstreams.reader"
-"""Where a scope has who asks."""
+"""The key of the `Reader` in the scope of a request."""
 
-ALWAYS = (
+SECURITY_HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -45,17 +47,17 @@ ALWAYS = (
 
 
 class Guard:
-    """Stands before the router, so that nobody without a token learns which routes and stores there are.
+    """The checks before the router. A client without a token does not learn which routes and stores exist.
 
     Parameters
     ----------
     app : ASGIApp
     readers : Readers
     hosts : collection of str
-        What `Host` may name, without the port: a page of another site that had its own name resolved to this machine
-        would send that name.
+        The names that the header `Host` may have, without the port. The check stops DNS rebinding: a page of another
+        site whose name resolves to this machine sends the name of that site.
     open_paths : collection of str
-        Answered without a token.
+        The paths that need no token.
     limits : Limits
     """
 
@@ -73,8 +75,10 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(header for header in ALWAYS if header[0] not in own)]
+                response_headers = message["headers"]
+                names = {name for name, _ in response_headers}
+                missing_headers = (header for header in SECURITY_HEADERS if header[0] not in names)
+                message["headers"] = [*response_headers, *missing_headers]
             await send(message)
 
         if scope["type"] != "http":
@@ -88,42 +92,42 @@ class Guard:
             await self._app(scope, receive, send_with_headers)
 
     def checked(self, headers: Headers, target_bytes: int) -> dict[bytes, bytes]:
-        """Headers by name.
+        """Return the headers by name.
 
         Raises
         ------
         Refusal
-            When the request is for another server, too large, or has a body.
+            If the request is addressed to another server, is too large, or has a body.
         """
         by_name = _by_name(headers)
         if _host(by_name.get(b"host", b"").decode("latin-1")) not in self._hosts:
-            raise Refusal(403, "this server does not go by that name")
+            raise Refusal(403, "the header `Host` does not name this server")
         if target_bytes > self._limits.target_bytes:
-            raise Refusal(414, "the address is too long")
+            raise Refusal(414, "the URL is too long")
         if sum(map(len, by_name)) + sum(map(len, by_name.values())) > self._limits.header_bytes:
             raise Refusal(431, "the headers are too long")
         if by_name.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in by_name:
-            raise Refusal(413, "requests have no body here")
+            raise Refusal(413, "the request has a body: send it without one")
         return by_name
 
     def reader(self, headers: dict[bytes, bytes], path: str) -> Reader:
-        """Who asks.
+        """Return the reader whose token a request has.
 
         Raises
         ------
         Refusal
-            When the token is missing or wrong.
+            If the token is missing or wrong.
         """
         reader = self._readers.of(headers.get(b"authorization", b""))
         if reader is not None:
             return reader
         if path in self._open:
-            return NOBODY
+            return ANONYMOUS
         raise Refusal(401, "the token is missing or wrong")
 
 
 def _by_name(pairs: Headers) -> dict[bytes, bytes]:
-    """By name; those that come several times as one, so that nothing of them is passed over."""
+    """Index headers by name. Repeated headers are joined with a comma."""
     by_name = dict(pairs)
     if len(by_name) == len(pairs):
         return by_name
@@ -131,6 +135,6 @@ def _by_name(pairs: Headers) -> dict[bytes, bytes]:
 
 
 def _host(header: str) -> str | None:
-    """The name in a `Host` header, without the port; None where the header is no `host` or `host:port`."""
+    """Return the name in a header `Host`, without the port; None if the header is malformed."""
     host = _HOST.fullmatch(header.lower())
     return host["name"] if host else None

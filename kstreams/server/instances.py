@@ -1,7 +1,7 @@
-"""Which instances of an application answer on this machine: a file for each, and the token that they share.
+"""`Instances`: the instances of an application that answer queries on this machine, and their common token.
 
-They lie below the state folder of the application, for its owner alone. The token is made when the first instance
-starts, and is another one when none was left.
+Each instance has a file below the state folder of the application, which only its owner may read. The token is in the
+same folder. An instance that starts while no other runs creates a new token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FOLDER = ".server"
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """A process that answers.
+    """A process that answers queries.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Instance(msgspec.Struct, frozen=True):
         `host:port`.
     pid : int
     certificate : str
-        The file by which to know it, where it speaks TLS.
+        The path of its certificate if it uses TLS, else empty.
     """
 
     application_id: str
@@ -44,12 +44,11 @@ class Instance(msgspec.Struct, frozen=True):
     certificate: str = ""
 
 
-def running_below(state_dir: Path) -> list[Instance]:
-    """The instances of all applications that keep their state in a folder, by application and address."""
-    files = state_dir.glob(f"*/{_FOLDER}/*.json")
-    notes = (_noted(file) for file in files)
-    alive = (note for note in notes if note is not None and _lives(note.pid))
-    return sorted(alive, key=lambda note: (note.application_id, note.address))
+def running_instances(state_dir: Path) -> list[Instance]:
+    """Return the running instances of all applications with state in a folder, by application and address."""
+    instances = (_read_instance(file) for file in state_dir.glob(f"*/{_FOLDER}/*.json"))
+    running = (instance for instance in instances if instance is not None and _is_alive(instance.pid))
+    return sorted(running, key=lambda instance: (instance.application_id, instance.address))
 
 
 class Instances:
@@ -66,17 +65,17 @@ class Instances:
         self.token_file: Path = config["server.token.file"] or self.folder / "token"
 
     def running(self) -> list[Instance]:
-        """Those whose process lives, by address."""
-        below = running_below(Path(self._config["state.dir"]))
-        return [instance for instance in below if instance.application_id == self._config.application_id]
+        """Return the instances whose process runs, by address."""
+        instances = running_instances(Path(self._config["state.dir"]))
+        return [instance for instance in instances if instance.application_id == self._config.application_id]
 
     def token(self) -> str:
-        """The token of those that run.
+        """Return the token of the running instances.
 
         Raises
         ------
         StateError
-            When there is none.
+            If there is no token.
         """
         try:
             return self.token_file.read_text().strip()
@@ -84,24 +83,24 @@ class Instances:
             raise StateError(f"no instance of {self._config.application_id} answers on this machine") from None
 
     @contextmanager
-    def joined(self, instance: Instance) -> Iterator[str]:
-        """Be one of them inside; gives the token."""
+    def registered(self, instance: Instance) -> Iterator[str]:
+        """Register an instance for the `with` block, which gets the token."""
         path = self.folder / f"{instance.pid}-{quote(instance.address, safe='')}.json"
-        with self._alone():
-            token = self._own_token()
+        with self._locked():
+            token = self._current_token()
             write_private(path, msgspec.json.encode(instance))
         try:
             yield token
         finally:
             path.unlink(missing_ok=True)
 
-    def _own_token(self) -> str:
-        """The token of those that run, else a new one; that of the configuration where it names a file."""
+    def _current_token(self) -> str:
+        """Return the token in `server.token.file` if it is set, else that of the running instances, else a new one."""
         if self._config["server.token.file"] is not None:
             if not self.token_file.exists():
                 raise ConfigError(f"there is no file {self.token_file} (server.token.file): write a token into it")
             if not is_private(self.token_file):
-                raise ConfigError(f"others may read {self.token_file} (server.token.file): chmod 600 it")
+                raise ConfigError(f"others may read {self.token_file} (server.token.file): run chmod 600 on it")
             return self.token()
         if not self.running() or not self.token_file.exists():
             for stale_file in self.folder.glob("*.json"):
@@ -110,7 +109,8 @@ class Instances:
         return self.token()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
+        """Exclude other processes that register."""
         private_folder(self.folder)
         file = private_file(self.folder / "lock")
         try:
@@ -120,15 +120,15 @@ class Instances:
             os.close(file)
 
 
-def _noted(file: Path) -> Instance | None:
-    """The instance of a file; None where it has ended since the folder was listed."""
+def _read_instance(file: Path) -> Instance | None:
+    """Return the instance in a file; None if the instance has removed the file since the folder was listed."""
     try:
         return decode_json(file.read_bytes(), Instance)
     except FileNotFoundError:
         return None
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""`Limits`: how much the server does for those who ask."""
+"""`Limits`: the bounds of requests to the query server."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ class Limits:
     Parameters
     ----------
     concurrency : int
-        Questions that are answered at a time; more are told to come again.
+        Requests that are answered at a time. A further request gets the status 503.
     connections : int
-        Open at a time. A further one takes the place of one that has sent no request yet, else of the one that is idle
-        for longest; where all are busy, it is told that there are too many.
+        Open connections. A further connection replaces one that has sent no request yet, else the one that is idle for
+        the longest time. If all connections are busy, it gets the status 503.
     watches : int
-        Watched questions at a time.
+        Watches at a time.
     page_rows : int
-        Greatest `limit` of a page.
+        The greatest `limit` of a page.
     target_bytes : int
-        Longest path and query.
+        Length of the path and the query string together.
     header_bytes : int
-        Longest headers of a request together.
+        Length of all headers of a request together.
     deadline_s : float
-        Longest time for an answer.
+        The longest time for an answer.
     header_s : float
-        From when a connection is there, or its next request begins, until the headers of the request are.
+        The longest time from the start of a connection, or of its next request, to the end of the headers.
     idle_s : int
-        For how long a connection is kept between two requests.
+        The longest time between two requests on a connection, after which it is closed.
     write_s : float
-        For how long an event or a part of an answer waits for its reader, who is then cut off.
-    silence_s : float
-        After which a watch without news sends a comment, so that nobody on the way takes its connection for dead.
-    look_s : float
-        Shortest time between two looks at what is watched: after a commit here, or where another instance commits.
+        The longest time that an event or a part of an answer waits for the client. The connection is then closed.
+    keep_alive_s : float
+        The time after which a watch without events sends a comment, so that no proxy closes its connection.
+    poll_interval_s : float
+        The shortest time between two reads of a watch.
     """
 
     concurrency: int = 16
@@ -48,5 +48,5 @@ class Limits:
     header_s: float = 10.0
     idle_s: int = 30
     write_s: float = 5.0
-    silence_s: float = 15.0
-    look_s: float = 0.1
+    keep_alive_s: float = 15.0
+    poll_interval_s: float = 0.1

@@ -1,4 +1,4 @@
-"""`Page`: rows of a store with where they come from, as JSON and as an Arrow stream."""
+"""`Page`: rows of a store with their position and instances, as JSON or as an Arrow stream."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ JSON = "application/json"
 
 
 class Page(msgspec.Struct):
-    """An answer.
+    """Rows of a store.
 
     Parameters
     ----------
     rows : list of dict
-        With `key` and `value`; `timestamp`, `window_start`, `window_end`, `valid_from`, `valid_to` where a store has
-        such.
+        Rows with the columns `key` and `value`, and those of `timestamp`, `window_start`, `window_end`, `valid_from`
+        and `valid_to` that the store has.
     position : dict of str to int
-        What the answer stands for: of each input partition (`topic-0`) the last offset whose record took part;
-        from a standby, of each changelog partition that it follows.
+        The last processed offset of each input partition (`topic-0`); from a standby, the last offset of each
+        changelog partition.
     instances : dict of str to str
-        By partition: which instance has answered.
+        The instance that has answered for each partition.
     isolation : str
     next : str or None
-        The cursor of the page that follows; None where there is none.
+        The cursor of the next page. None on the last page.
     """
 
     rows: list[dict[str, Any]]
@@ -43,15 +43,15 @@ class Page(msgspec.Struct):
 
 
 class EntryCount(msgspec.Struct):
-    """How many entries a store has.
+    """The number of entries of a store.
 
     Parameters
     ----------
     count : int
     is_estimate : bool
-        Whether it is roughly so many: RocksDB counts each change of a key until it merges them.
+        True if the count is approximate: RocksDB counts each change of a key until it merges them.
     instances, position
-        As of a `Page`.
+        As in `Page`.
     """
 
     count: int
@@ -61,12 +61,12 @@ class EntryCount(msgspec.Struct):
 
 
 def as_response(page: Page, request: Request, store: StoreBuilder) -> Response:
-    """The form that the request accepts.
+    """Return the page in the format that a request accepts.
 
     Raises
     ------
     Refusal
-        When it accepts an Arrow stream, and the values are of several types.
+        If the request accepts an Arrow stream, and the values are of several types.
     """
     if ARROW in dict(request.scope["headers"]).get(b"accept", b"").decode("latin-1"):
         return Response(arrow_stream(page, store), media_type=ARROW)
@@ -74,26 +74,26 @@ def as_response(page: Page, request: Request, store: StoreBuilder) -> Response:
 
 
 def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
-    """The rows as an Arrow IPC stream; the metadata of its schema (`kstreams`) is the rest of the page as JSON."""
+    """Return the rows as an Arrow IPC stream. Its schema has the other fields of the page as JSON in `kstreams`."""
     rows = _with_numbers(msgspec.to_builtins(page.rows, enc_hook=str), store)
     try:
         table = pa.Table.from_pylist(rows)
     except (pa.ArrowException, OverflowError):
-        raise Refusal(406, "the values are of several types, which no Arrow column holds: ask for JSON") from None
+        raise Refusal(406, "the values are of several types, which an Arrow column cannot hold: ask for JSON") from None
     other_fields = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
     table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(other_fields)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _with_numbers(rows: list[dict[str, Any]], store: StoreBuilder) -> list[dict[str, Any]]:
-    """Rows with the numbers for which JSON has words alone."""
-    kinds = {
+    """Replace the texts that JSON has for infinite numbers and NaN by the numbers."""
+    types = {
         "key": None if store.key is None else store.key.type,
         "value": store.result_type or (None if store.value is None else store.value.type),
     }
-    read = {name: with_numbers(kind) for name, kind in kinds.items()}
-    return [{**row, **{name: of_text(row[name]) for name, of_text in read.items()}} for row in rows]
+    conversions = {column: with_numbers(column_type) for column, column_type in types.items()}
+    return [{**row, **{column: convert(row[column]) for column, convert in conversions.items()}} for row in rows]

@@ -1,4 +1,4 @@
-"""`Refusal`: why a request gets no answer, in words that tell nothing of the data."""
+"""`Refusal`: the reason why a request gets no answer. The reason reveals nothing about the data."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from starlette.responses import Response
 
 
 class Refusal(Exception):
-    """Ends a request with a status.
+    """An exception that ends a request with an error status.
 
     Parameters
     ----------
     status : int
-        Of HTTP.
+        The HTTP status code.
     reason : str
-        A sentence for whoever asked.
+        A sentence for the client.
     retry_after_s : int or None
-        After how many seconds the same request may succeed; None: it will not.
+        The seconds after which the same request may succeed. None if it will not succeed.
     """
 
     def __init__(self, status: int, reason: str, retry_after_s: int | None = None) -> None:
@@ -26,17 +26,17 @@ class Refusal(Exception):
         self.retry_after_s = retry_after_s
 
     def response(self) -> Response:
-        """The answer that says so."""
+        """Return the HTTP response."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         elif self.status == 405:
             headers["Allow"] = "GET"
         elif self.status == 413:
-            headers["Connection"] = "close"  # whatever the body is, nobody reads it
+            headers["Connection"] = "close"  # the server does not read the body
         return Response(msgspec.json.encode({"error": self.reason}), self.status, headers, "application/json")
 
 
-def moving(reason: str = "the partition is not here now: ask again") -> Refusal:
-    """What is asked while tasks move from process to process."""
+def unavailable(reason: str = "the partition is not here now: ask again") -> Refusal:
+    """Return the refusal of a request while tasks move between processes."""
     return Refusal(503, reason, retry_after_s=1)

@@ -1,4 +1,4 @@
-"""`Server`: answers queries of an application in a thread of this process, from before its start to after its end."""
+"""`Server`: a thread of this process that answers queries, from before the application starts until it has stopped."""
 
 from __future__ import annotations
 
@@ -26,46 +26,47 @@ _STOP_S = 5.0
 
 
 class Server:
-    """Binds its address at once, so that the application can tell it to others.
+    """A query server. It binds its address when it is created, so that the application can announce the address.
 
     Parameters
     ----------
     address : str
-        `host:port`; port 0 takes a free one.
+        `host:port`. Port 0 takes a free port.
     config : Config
     limits : Limits
 
     Attributes
     ----------
     config : Config
-        The settings with which the application is to run: they have the address.
+        The settings for the application. `application.server` is set to the address.
 
     Raises
     ------
     ConfigError
-        When the address cannot be one, is taken, or is not of this machine; or one half of TLS is missing.
+        If the address is malformed, in use, or not an address of this machine, or if only one of the two settings of
+        TLS is set.
     """
 
     def __init__(self, address: str, config: Config, limits: Limits | None = None) -> None:
         requested = HostInfo.of(address)
         if requested is None or requested.port > 65_535 or requested.path:
-            raise ConfigError(f"{address!r} is no address to answer at: write HOST:PORT, with port 0 for a free one")
+            raise ConfigError(f"{address!r} is not an address of a server: write HOST:PORT, with port 0 for a free one")
         if (config["server.tls.certificate"] is None) != (config["server.tls.key"] is None):
             raise ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither")
-        self._socket = _bound(requested)
+        self._socket = _listening_socket(requested)
         self._limits = limits or Limits()
         self.address = HostInfo(requested.host, self._socket.getsockname()[1])
         announced = config["application.server"] or ("" if requested.host in _EVERY_ADDRESS else str(self.address))
         if not announced:
             self._socket.close()
             raise ConfigError(
-                f"others cannot reach {requested.host}: say by application.server where this process answers"
+                f"other processes cannot reach {requested.host}: set application.server to the address of this process"
             )
         self.config = config.replace({"application.server": announced})
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL of the server."""
         return f"{'https' if self.config['server.tls.key'] else 'http'}://{self.config['application.server']}/v1"
 
     @contextmanager
@@ -75,13 +76,13 @@ class Server:
         on_start: Callable[[str], None] = lambda token: None,
         endpoints: Sequence[Endpoint] = (),
     ) -> Iterator[None]:
-        """Answer inside, also before the application runs; `on_start` is told the token."""
+        """Answer queries during the `with` block, also before the application runs. `on_start` gets the token."""
         announced = HostInfo.of(self.config["application.server"])
-        own = [self.address.host, *([announced.host] if announced else [])]
-        hosts = {*HOSTS, *own, *self.config["server.allowed.hosts"]}
+        own_hosts = [self.address.host, *([announced.host] if announced else [])]
+        hosts = {*HOSTS, *own_hosts, *self.config["server.allowed.hosts"]}
         certificate = str(self.config["server.tls.certificate"] or "")
         instance = Instance(self.config.application_id, self.config["application.server"], os.getpid(), certificate)
-        with self._socket, Instances(self.config).joined(instance) as token:
+        with self._socket, Instances(self.config).registered(instance) as token:
             app = application(streams, token, hosts=hosts, limits=self._limits, further_endpoints=endpoints)
             server = uvicorn.Server(self._settings(app))
             thread = threading.Thread(target=server.run, args=([self._socket],), name="kstreams-server", daemon=True)
@@ -99,7 +100,7 @@ class Server:
         key = self.config["server.tls.key"]
         return uvicorn.Config(
             app,
-            http=partial(HttpConnection, self._limits, app.key_answers),  # type: ignore[arg-type]
+            http=partial(HttpConnection, self._limits, app.key_responses),  # type: ignore[arg-type]
             loop="auto",
             ws="none",
             lifespan="off",
@@ -115,15 +116,15 @@ class Server:
         )
 
 
-def _bound(address: HostInfo) -> socket.socket:
+def _listening_socket(address: HostInfo) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # By its protocol asyncio knows it for TCP, and sends at once: else each answer waits 40 ms for an acknowledgement.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # asyncio sets TCP_NODELAY only if the protocol is named. Without it, an answer waits 40 ms for an acknowledgement.
+    server_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((address.host.strip("[]"), address.port))
-        listening.listen(128)
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket.bind((address.host.strip("[]"), address.port))
+        server_socket.listen(128)
     except OSError as error:
-        listening.close()
-        raise ConfigError(f"nothing can answer at {address}: {error.strerror or error}") from error
-    return listening
+        server_socket.close()
+        raise ConfigError(f"the server cannot listen at {address}: {error.strerror or error}") from error
+    return server_socket

@@ -1,4 +1,4 @@
-"""Rows of an application that has ended, as its last commit left them on this machine."""
+"""`stopped_rows`: the rows of a stopped application in its state on this machine, as of the last commit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kstreams.state.store_builder import Row
 def stopped_rows(
     descriptions: StoreDescriptions, config: Config, store: str, parameters: Mapping[str, str], key: str | None
 ) -> Iterator[Row]:
-    """Yield all rows that the parameters of a request describe.
+    """Yield all rows that the parameters of a request select.
 
     Raises
     ------
     StateError
-        When the application runs or has no state here, or the parameters describe no query of the store.
+        If the application runs or has no state here, or the parameters are no query for the store.
     """
     builder = descriptions.builder(store)
     try:

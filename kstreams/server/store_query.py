@@ -32,41 +32,43 @@ _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS = 100
 _CACHED_QUERIES = 256
-_NO_KEY = "the key cannot be read as one of this store"
-NO_CURSOR = "`cursor` is none that a page of this question gave as `next`: begin with the first page again"
+_INVALID_KEY = "the key cannot be read as one of this store"
+INVALID_CURSOR = "`cursor` is not the `next` of a page of this query: begin with the first page again"
 
-LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.")
-HOW = (
+LOCAL = QueryParameter("local", "boolean", "Read the partitions of this instance only.")
+READ_PARAMETERS = (
     QueryParameter(
-        "isolation", "string", "As of the last commit (default), or all that is processed.", tuple(_ISOLATIONS)
+        "isolation", "string", "Rows as of the last commit (default), or with all updates.", tuple(_ISOLATIONS)
     ),
-    QueryParameter("partition", "integer", "Ask this partition alone."),
+    QueryParameter("partition", "integer", "Read this partition only."),
     QueryParameter("stale", "boolean", "Whether a standby may answer, which lags behind."),
-    QueryParameter("timeout_ms", "integer", "For how long to wait for the answer."),
+    QueryParameter("timeout_ms", "integer", "The longest time to wait for the answer."),
     LOCAL,
 )
-PAGES = (
-    QueryParameter("limit", "integer", "Greatest number of rows."),
-    QueryParameter("cursor", "string", "Go on behind the page that gave it as `next`."),
-    QueryParameter("order", "string", "Of keys, within each partition.", ("ascending", "descending")),
+PAGE_PARAMETERS = (
+    QueryParameter("limit", "integer", "The greatest number of rows."),
+    QueryParameter("cursor", "string", "The `next` of the page before."),
+    QueryParameter("order", "string", "The order of keys within each partition.", ("ascending", "descending")),
 )
-TIMES = (
-    QueryParameter("from", "integer", "Windows that start, sessions that end, versions that hold from this time (ms)."),
-    QueryParameter("to", "integer", "Windows and sessions that start, versions that hold up to this time (ms)."),
-    QueryParameter("as_of", "integer", "Windows and sessions that contain this time, the version that held then (ms)."),
+TIME_PARAMETERS = (
+    QueryParameter("from", "integer", "The first time (ms): of window starts, session ends, or valid versions."),
+    QueryParameter("to", "integer", "The last time (ms): of window and session starts, or valid versions."),
+    QueryParameter(
+        "as_of", "integer", "A time (ms) that windows and sessions contain and at which versions were valid."
+    ),
 )
-KEYS = (
-    QueryParameter("low", "string", "First key."),
-    QueryParameter("high", "string", "Last key, included."),
-    QueryParameter("prefix", "string", "Only keys that begin so."),
+RANGE_PARAMETERS = (
+    QueryParameter("low", "string", "The first key."),
+    QueryParameter("high", "string", "The last key, included."),
+    QueryParameter("prefix", "string", "The first characters of the keys."),
 )
-SOME_KEYS = QueryParameter("key", "string", "A key; may be given many times.", is_repeated=True)
-ONE_KEY = QueryParameter("key", "string", "Only this key.")
+REPEATED_KEY = QueryParameter("key", "string", "A key. The parameter may be repeated.", is_repeated=True)
+WATCHED_KEY = QueryParameter("key", "string", "The only key to watch.")
 _TIME_FIELDS = {"from": "from_ms", "to": "to_ms", "as_of": "as_of_ms"}
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """Where a page ended: a partition, and the place of its last row. `after` is None at the first row."""
+    """The end of a page: a partition, and the place of the last row. `after` is None before the first row."""
 
     partition: int
     after: RowPlace | None
@@ -77,11 +79,11 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(text: str) -> Cursor:
-        """Return the cursor of a text that `text` returned; raises Refusal for any other text."""
+        """Return the cursor that a text from `text` represents; raises Refusal for any other text."""
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
         except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
-            raise Refusal(400, NO_CURSOR) from None
+            raise Refusal(400, INVALID_CURSOR) from None
 
 
 class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     store : StoreBuilder
     rows : RowQuery
-        The query of each partition, without the page.
+        The query for each partition, without `after` and `limit`.
     isolation : Isolation
     partition : int or None
         The only partition to read. None for all.
@@ -101,13 +103,13 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit : int
         The greatest number of rows of a page.
     cursor : Cursor or None
-        Where the page before ended. None for the first page.
+        The end of the page before. None for the first page.
     is_local : bool
-        Whether this instance answers alone.
+        Whether to read the partitions of this instance only.
     parameters : mapping of str to str
-        The parameters of a request for the same rows to another instance.
+        The parameters with which another instance is asked for the same rows.
     path : str
-        The path of such a request.
+        The path with which another instance is asked.
     """
 
     store: StoreBuilder
@@ -124,21 +126,23 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def page_parameters(self, number: int, after: RowPlace | None, limit: int) -> dict[str, str]:
         """Return the parameters of a request to another instance for rows of one partition."""
-        cursor = {} if after is None else {"cursor": Cursor(number, after).text()}
-        own = {"partition": str(number), "limit": str(limit), "local": "true", **cursor}
-        return {**{name: text for name, text in self.parameters.items() if name != "cursor"}, **own}
+        parameters = {name: text for name, text in self.parameters.items() if name != "cursor"}
+        parameters |= {"partition": str(number), "limit": str(limit), "local": "true"}
+        if after is not None:
+            parameters["cursor"] = Cursor(number, after).text()
+        return parameters
 
     def count_parameters(self, number: int) -> dict[str, str]:
         """Return the parameters of a request to another instance for the number of entries of one partition."""
         return {**self.parameters, "partition": str(number), "local": "true"}
 
     def of_key(self, text: str) -> StoreQuery:
-        """Return this query for one key, which is in the form that URLs have."""
+        """Return this query for one key in the text form of URLs."""
         return replace(self, rows=replace(self.rows, key=_key(self.store, text)))
 
 
 class StoreQueryParser:
-    """Parses requests. It caches the queries of the last few hundred sets of parameters.
+    """A parser of requests. It caches the queries of the last few hundred query strings.
 
     Parameters
     ----------
@@ -156,7 +160,7 @@ class StoreQueryParser:
         return self._store(request.path_params["store"], request.scope[READER])
 
     def of(self, request: Request) -> StoreQuery:
-        """Return the query of a request; raises Refusal if it is none of the store in the path."""
+        """Return the query of a request; raises Refusal if the store in the path cannot answer it."""
         store = self.store(request)
         scope = request.scope
         key = request.path_params.get("key")
@@ -165,7 +169,7 @@ class StoreQueryParser:
         return replace(query if key is None else query.of_key(key), path=path)
 
     def watched(self, request: Request) -> StoreQuery:
-        """Return the query for the rows of a watch. Other instances are sent the path of rows, not of watches."""
+        """Return the query for the rows of a watch. Its path is that of the rows, because peers are asked for rows."""
         query = self.of(request)
         parameters = dict(query.parameters)
         key = parameters.pop("key", None)
@@ -182,13 +186,13 @@ class StoreQueryParser:
         """Return one query for each of several keys of the store in the path."""
         store = self.store(request)
         if not _reader(store).is_lookup:
-            raise Refusal(400, f"a {store.kind.name} store is asked key by key")
+            raise Refusal(400, f"a {store.kind.name} store may have several rows per key: ask for one key at a time")
         other_parameters = [pair for pair in request.query_params.multi_items() if pair[0] != "key"]
         query = self._parsed(store.name, urlencode(other_parameters).encode())
         return [replace(query.of_key(key), path=f"/v1/stores/{store.name}/keys/{key}") for key in keys]
 
     def _store(self, name: str, reader: Reader) -> StoreBuilder:
-        """Return a store by name. One that a reader may not read is refused as if it did not exist."""
+        """Return a store by name. A store that a reader may not read is refused as if it did not exist."""
         builder = self._topology.stores.get(name)
         if builder is None or not (builder.queryable and reader.may_read(name)):
             raise Refusal(404, "there is no such store, or it is not declared queryable")
@@ -199,7 +203,7 @@ class StoreQueryParser:
 
 
 def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits: Limits) -> StoreQuery:
-    """Return the query that the parameters of a request describe; raises Refusal if they describe none.
+    """Return the query that the parameters of a request describe.
 
     Parameters
     ----------
@@ -207,16 +211,19 @@ def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits
     parameters : mapping of str to str
         Without the key in the path, which `StoreQuery.of_key` adds.
     limits : Limits
+
+    Raises
+    ------
+    Refusal
+        If a parameter is wrong, or the store does not support it.
     """
     reader = _reader(store)
     cursor = Cursor.of(parameters["cursor"]) if "cursor" in parameters else None
     if cursor is not None and cursor.after is not None:
-        _key(store, cursor.after.key, _deserialized, NO_CURSOR)
+        _key(store, cursor.after.key, _deserialized, INVALID_CURSOR)
     isolation = _word(parameters, "isolation", _ISOLATIONS, "read_committed")
     if isolation == "read_committed" and store.store != "rocksdb":
-        raise Refusal(
-            400, "the store is kept in memory, where nothing says what is committed: ask isolation=read_uncommitted"
-        )
+        raise Refusal(400, "the store is in memory, which has no committed state: set isolation=read_uncommitted")
     longest_ms = round(1000 * limits.deadline_s)
     return StoreQuery(
         store=store,
@@ -233,15 +240,16 @@ def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits
 
 
 def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
-    """Raise Refusal for a parameter that a route does not have, or that a request has twice."""
+    """Raise Refusal for a parameter that the route does not have, or that the request repeats."""
     names = [name for name, _ in request.query_params.multi_items()]
     is_repeated = {parameter.name: parameter.is_repeated for parameter in parameters}
     if any(name not in is_repeated or (names.count(name) > 1 and not is_repeated[name]) for name in names):
-        raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(is_repeated)) or 'none'}")
+        permitted = ", ".join(sorted(is_repeated)) or "none"
+        raise Refusal(400, f"a parameter is unknown or repeated; each of these may occur once: {permitted}")
 
 
 def is_local(parameters: Mapping[str, str]) -> bool:
-    """Return the value of `LOCAL`; raises Refusal if it is no truth value."""
+    """Return the value of the parameter `LOCAL`; raises Refusal if it is neither true nor false."""
     is_local_only: bool = _word(parameters, LOCAL.name, _FLAGS, "false")
     return is_local_only
 
@@ -249,7 +257,7 @@ def is_local(parameters: Mapping[str, str]) -> bool:
 def _reader(store: StoreBuilder) -> RowReader:
     reader = store.kind.rows
     if reader is None:
-        raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
+        raise Refusal(400, f"the rows of a {store.kind.name} store cannot be read")
     return reader
 
 
@@ -261,12 +269,13 @@ def _row_query(parameters: Mapping[str, str], store: StoreBuilder, reader: RowRe
     }
     query = RowQuery(reader=reader, **keys, **times, descending=_word(parameters, "order", _ORDERS, "ascending"))
     bounds = {*keys, *(field for field, time in times.items() if time is not None)} - {"key"}
-    if not bounds <= reader.bounds:
-        raise Refusal(400, f"a {store.kind.name} store cannot be asked so")
+    if unsupported := bounds - reader.bounds:
+        names = ", ".join(f"`{field.removesuffix('_ms')}`" for field in sorted(unsupported))
+        raise Refusal(400, f"a {store.kind.name} store cannot be queried by {names}")
     if "as_of_ms" in bounds and bounds & {"from_ms", "to_ms"}:
-        raise Refusal(400, "`as_of` and `from` or `to` exclude each other")
+        raise Refusal(400, "`as_of` excludes `from` and `to`: leave it out, or the others")
     if query.prefix is not None and (query.descending or bounds & {"low", "high"}):
-        raise Refusal(400, "`prefix` stands alone, without `low`, `high` and a descending order")
+        raise Refusal(400, "`prefix` excludes `low`, `high` and a descending order: leave it out, or the others")
     return query
 
 
@@ -275,13 +284,16 @@ def _deserialized(serde: Serde, data: bytes) -> Any:
 
 
 def _key(
-    store: StoreBuilder, form: object, read: Callable[[Serde, Any], Any] = from_text, reason: str = _NO_KEY
+    store: StoreBuilder,
+    encoded_key: object,
+    decode: Callable[[Serde, Any], Any] = from_text,
+    reason: str = _INVALID_KEY,
 ) -> Any:
     if store.key is None:
-        raise Refusal(400, "the keys of this store have no type that could be read from text")
+        raise Refusal(400, "the store does not declare the type of its keys, so that no key can be read from text")
     try:
-        key = read(store.key, form)
-        store.key.serialize(key)  # an integer of more than 64 bits, say, is none that a store can hold
+        key = decode(store.key, encoded_key)
+        store.key.serialize(key)  # refuses keys that the store cannot hold, such as an integer of more than 64 bits
         return key
     except (SerdeError, msgspec.ValidationError, ValueError):
         raise Refusal(400, reason) from None
@@ -290,16 +302,16 @@ def _key(
 def _word(parameters: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:
     word = parameters.get(name, default)
     if word not in words:
-        raise Refusal(400, f"`{name}` is one of {', '.join(words)}")
+        raise Refusal(400, f"`{name}` has to be one of {', '.join(words)}")
     return words[word]
 
 
 def whole_number(parameters: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
-    """Return a parameter that is a whole number from `low` to `high`, or its default; raises Refusal for any other."""
+    """Return a parameter as a number from `low` to `high`, or the default; raises Refusal for any other text."""
     text = parameters.get(name)
     if text is None:
         return default
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
-        raise Refusal(400, f"`{name}` is a whole number from {low} to {high}")
+        raise Refusal(400, f"`{name}` has to be a whole number from {low} to {high}")
     return int(text)

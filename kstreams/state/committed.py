@@ -94,8 +94,8 @@ class CommittedViews:
     ----------
     rest : callable
         Called between parts of a scan with the seconds of CPU time of a part: the place to let the task work.
-    wakes : set of callable
-        Called, by who writes, when there is something new to be read, or nothing any more.
+    listeners : set of callable
+        The writing thread calls them after each change, and when the stores close.
     """
 
     def __init__(self, builders: Sequence[StoreBuilder], families: Mapping[str, ViewableFamily]) -> None:
@@ -108,7 +108,7 @@ class CommittedViews:
         self._read: list[CommittedView] = []
         self._closed = ""
         self.rest: Callable[[float], None] = _go_on
-        self.wakes = set[Callable[[], None]]()
+        self.listeners = set[Callable[[], None]]()
 
     def __contains__(self, store: str) -> bool:
         return store in self._builders
@@ -130,7 +130,7 @@ class CommittedViews:
             self._position = self._position if position is None else dict(position)
             with self._known:
                 self._retire()
-        self._wake()
+        self._notify_listeners()
 
     def acquire(self) -> CommittedView:
         """The view of the last commit, to be given back by `give_back`.
@@ -146,7 +146,7 @@ class CommittedViews:
         with self._bytes, self._known:
             return self._lend(self._made())
 
-    def acquire_at_once(self) -> CommittedView | None:
+    def acquire_nowait(self) -> CommittedView | None:
         """As `acquire`; None while a commit is being written."""
         with self._known:
             if self._view is not None:
@@ -192,11 +192,11 @@ class CommittedViews:
             self._retire()
             for view in self._read:
                 view.release()
-        self._wake()
+        self._notify_listeners()
 
-    def _wake(self) -> None:
-        for wake in tuple(self.wakes):
-            wake()
+    def _notify_listeners(self) -> None:
+        for listener in tuple(self.listeners):
+            listener()
 
     def _lend(self, view: CommittedView) -> CommittedView:
         if not view.readers:

@@ -144,7 +144,7 @@ def test_a_watch_goes_on_when_the_application_comes_back(visits: Any) -> None:
 def test_what_is_refused_is_told_in_a_sentence(visits: Any, serving: subprocess.Popen[str]) -> None:
     for arguments, said in (
         (("private", "anna"), "no such store, or it is not declared queryable"),
-        (("counts", "anna", "--as-of", "5"), "cannot be asked so"),
+        (("counts", "anna", "--as-of", "5"), "cannot be queried by `as_of`"),
         (("counts", "anna", "-a", "other"), "'other' does not run"),
     ):
         outcome = visits("query", *arguments)
@@ -201,4 +201,4 @@ def test_an_application_that_has_ended_is_read_from_its_state(visits: Any) -> No
     assert {row["key"] for row in rows(visits, "--all", *of_app)} == {"anna", "ben", "a/b c"}
     assert len(rows(visits, "--all", "--limit", "2", *of_app)) == 2
     assert [row["key"] for row in rows(visits, "ben", *of_app, store="windows")] == ["ben"]
-    assert "cannot be asked so" in visits("query", "counts", "anna", "--as-of", "5", *of_app).err
+    assert "cannot be queried by `as_of`" in visits("query", "counts", "anna", "--as-of", "5", *of_app).err

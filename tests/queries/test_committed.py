@@ -217,7 +217,7 @@ def test_no_answer_goes_back_or_is_of_no_prefix_while_tasks_move(tmp_path: Path,
 
 def test_a_key_is_looked_up_without_a_wait_where_all_is_here(world: World) -> None:
     def found(streams: KafkaStreams, key: str) -> Any:
-        return streams.committed_at_once("counts", key, lambda store: store.get(key))
+        return streams.committed_nowait("counts", key, lambda store: store.get(key))
 
     streams = world.streams(counts())
     assert found(streams, "k3") is None

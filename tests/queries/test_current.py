@@ -104,7 +104,7 @@ def test_a_query_waits_for_no_more_than_a_run_of_a_busy_task(tmp_path: Path) -> 
 
 
 def test_a_task_that_hangs_says_to_ask_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kstreams.runtime.native.local_stores._WAIT_S", 0.1)
+    monkeypatch.setattr("kstreams.runtime.native.local_stores._TIMEOUT_S", 0.1)
     hangs, goes_on = threading.Event(), threading.Event()
 
     def hang(line: str) -> str:

@@ -217,7 +217,7 @@ def test_before_the_start_and_after_the_end_everything_says_to_ask_again(world: 
         lambda streams: streams.query("nothing", q.KeyQuery("a")),
         lambda streams: streams.query_metadata_for_key("nothing", "a"),
         lambda streams: streams.streams_metadata_for_store("nothing"),
-        lambda streams: streams.committed_at_once("nothing", "a", len),
+        lambda streams: streams.committed_nowait("nothing", "a", len),
     ],
 )
 def test_a_name_that_no_store_has_is_no_reason_to_ask_again(world: World, ask: Callable[[KafkaStreams], Any]) -> None:

@@ -16,7 +16,7 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
+from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHosts
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server
 from kstreams.server.store_query_service import position_text
@@ -139,7 +139,7 @@ def test_the_standby_of_another_instance_answers_where_the_active_one_is_gone(
         target, local = f"{COUNTS}/rows?partition={number}", f"{COUNTS}/rows?partition={number}&stale=true&local=true"
         rows = client.rows(target)
         until(lambda: other.rows(local) == rows)
-        monkeypatch.setattr(streams, "holders", lambda store: {number: PartitionHolders(active, (other.host,))})
+        monkeypatch.setattr(streams, "partition_hosts", lambda store: {number: PartitionHosts(active, (other.host,))})
         page = client.ask(f"{target}&stale=true").json()
         assert (page["rows"], page["instances"]) == (rows, {str(number): str(other.host)})
         if active is not None:

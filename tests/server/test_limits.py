@@ -107,7 +107,7 @@ def test_a_key_and_a_prefix_are_watched_as_they_change(world: World) -> None:
 
 
 def test_a_watch_is_woken_by_commits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kstreams.server.watching._LONGEST_S", 3_600.0)
+    monkeypatch.setattr("kstreams.server.watching._MAX_WAIT_S", 3_600.0)
     with served(world, last_values()) as (client, streams):
         until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
         with watching(client, "/v1/stores/last/watch?key=a") as events:
@@ -118,7 +118,7 @@ def test_a_watch_is_woken_by_commits(world: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_watch_without_news_is_told_apart_from_a_dead_connection(world: World) -> None:
-    with served(world, last_values(), Limits(silence_s=0.2)) as (client, streams):
+    with served(world, last_values(), Limits(keep_alive_s=0.2)) as (client, streams):
         until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
         connection = client.connection()
         connection.request("GET", "/v1/stores/last/watch?key=a", headers={"Authorization": f"Bearer {client.token}"})

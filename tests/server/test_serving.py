@@ -25,7 +25,7 @@ from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server, application
-from kstreams.server.instances import running_below
+from kstreams.server.instances import running_instances
 from kstreams.server.peers import Peers
 from tests.native.world import World, until
 from tests.server.served import Client
@@ -63,19 +63,19 @@ def test_instances_speak_tls_with_clients_and_with_each_other(world: World) -> N
         one.start()
         other.start()
         assert servers[0].url.startswith("https://")
-        assert {each.certificate for each in running_below(world.folder / "state")} == {str(pem)}
+        assert {each.certificate for each in running_instances(world.folder / "state")} == {str(pem)}
         peers = Peers(tokens[0], pem)
 
         def helpers(server: Server) -> set[str]:
-            with peers.asked(server.address, ROWS, {}, 60.0) as answer:
+            with peers.request(server.address, ROWS, {}, 60.0) as answer:
                 page = answer.read()
             return {str(each.address) for each in servers if str(each.address).encode() in page}
 
         until(lambda: [len(helpers(server)) for server in servers] == [2, 2])
-        asking = RunningApplication(servers[0].config, running_below(world.folder / "state"))
+        asking = RunningApplication(servers[0].config, running_instances(world.folder / "state"))
         assert len({event["key"] for event in islice(asking.watch("counts", {"prefix": "k"}), 10)}) == 10
         stranger = Peers(tokens[0], Authority(world.folder / "stranger").certificate)
-        with pytest.raises(ssl.SSLCertVerificationError), stranger.asked(servers[0].address, ROWS, {}, 60.0):
+        with pytest.raises(ssl.SSLCertVerificationError), stranger.request(servers[0].address, ROWS, {}, 60.0):
             pass
         plain = Client(servers[0].address, tokens[0])
         with pytest.raises(ConnectionError):
@@ -99,7 +99,7 @@ def test_a_watch_shows_rows_of_all_instances(
         keys = {"k3"} if "key" in asked else {f"k{i}" for i in range(10)}
         watches = [
             RunningApplication(servers[0].config, [instance]).watch("counts", asked)
-            for instance in running_below(world.folder / "state")
+            for instance in running_instances(world.folder / "state")
         ]
         for count in (1, 2):
             for changes in watches:

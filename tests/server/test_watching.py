@@ -102,6 +102,6 @@ def test_what_ends_a_watch_is_in_the_log(
         until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 1)
         with watching(client, "/v1/stores/last/watch?key=a") as events:
             next(events)
-            monkeypatch.setattr(streams, "committed_at_once", lambda *given: 1 / 0)
+            monkeypatch.setattr(streams, "committed_nowait", lambda *given: 1 / 0)
             world.write("in", [("a", "2", 2)])
             until(lambda: "ZeroDivisionError" in caplog.text)

@@ -14,11 +14,11 @@ def ps(state_dir: StateDir = None, as_json: AsJsonOrTable = False) -> None:
     """
     from pathlib import Path
 
-    from kstreams.server.instances import running_below
+    from kstreams.server.instances import running_instances
 
     config = settings_of_application(None, None, state_dir)
     columns = ("application_id", "address", "pid")
-    instances_below = running_below(Path(config["state.dir"]))
+    instances_below = running_instances(Path(config["state.dir"]))
     print_rows(({name: getattr(instance, name) for name in columns} for instance in instances_below), as_json=as_json)
 
 

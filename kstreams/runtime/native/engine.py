@@ -130,13 +130,14 @@ def _run_to_end(
                 on_progress(streams.progress())
     if not streams.close(_STOP_S):
         logger.warning(
-            "still stopping: what an operator has begun is finished and committed first; a second Ctrl-C or SIGTERM "
-            "ends at once, and what is not committed is processed again"
+            "still stopping: operators finish their work, which is then committed; a second Ctrl-C or SIGTERM ends at "
+            "once, and the next start processes the records since the last commit again"
         )
         if not streams.close(config["shutdown.timeout.ms"] / 1000 - _STOP_S):
             raise StateError(
                 f"{config.application_id} did not stop within {config['shutdown.timeout.ms'] / 1000:g} s "
-                f"(shutdown.timeout.ms): {streams.places()}. It ends now, and what is not committed is processed again."
+                f"(shutdown.timeout.ms): {streams.current_operators()}. It ends now, and the next start processes the "
+                "records since the last commit again."
             )
     streams.wait(0)
     if on_progress is not None:

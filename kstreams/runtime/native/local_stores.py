@@ -1,4 +1,4 @@
-"""`LocalStores`: the stores of a process, and who answers for each of their partitions."""
+"""`LocalStores`: the stores of a process, and how each of their partitions is read."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from kstreams.state.api import StoreBuilder
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery, result_of
 from kstreams.state.read_only_store import Answer, CommittedPartition, PartitionOf, Position, StorePartition
 
-_WAIT_S = 30.0
+_TIMEOUT_S = 30.0
 StoreRead = Callable[[Any], Any]
+"""Reads a store."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentPartition:
-    """A store as its task sees it now; the thread of the task answers, within half a minute.
+    """A partition with its uncommitted updates, which the thread of its task reads.
 
     Parameters
     ----------
     number : int
     queries : StoreQueries
-        Of the thread.
+        The queries for the thread.
     store : Any
     position : callable
-        What the store stands for while the thread answers.
+        Returns the last processed offsets of the task. The thread calls it together with the read.
     """
 
     number: int
@@ -42,18 +43,18 @@ class CurrentPartition:
     position: Callable[[], Position]
 
     def begin(self, read: StoreRead) -> Callable[[], Answer]:
-        """Let the thread read. The returned function waits, and raises StoreNotAvailableError if the thread hangs."""
+        """Have the thread read. The returned function waits, and raises StoreNotAvailableError if the thread hangs."""
         return partial(self._wait, self.queries.put(partial(self._answer, read)))
 
     def _wait(self, future: Future[Answer]) -> Answer:
         try:
-            return future.result(_WAIT_S)
+            return future.result(_TIMEOUT_S)
         except TimeoutError:
             if future.done():
                 raise  # the read itself timed out
             raise StoreNotAvailableError(
-                f"the task of this store has not answered for {_WAIT_S:.0f} s: it is at work. Ask again, or with "
-                'isolation="read_committed", which waits for no task'
+                f"the task of this store has not answered for {_TIMEOUT_S:.0f} s, because it is at work: ask again, or "
+                'with isolation="read_committed", which waits for no task'
             ) from None
 
     def _answer(self, read: StoreRead) -> Answer:
@@ -62,7 +63,7 @@ class CurrentPartition:
 
 @dataclass(frozen=True, slots=True)
 class GlobalPartition:
-    """A global table in memory, read while it does not change.
+    """A global table in memory. Reads block its updates.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class GlobalPartition:
 
 
 Isolation = Literal["read_uncommitted", "read_committed"]
-"""What a query sees: all that was processed, or what is committed."""
+"""The rows that a query sees: with all processed records, or as of the last commit."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class LocalStores:
     context : RuntimeContext
     threads : sequence of StreamThread
     standbys : callable
-        The standbys now.
+        Returns the present standby tasks.
     """
 
     context: RuntimeContext
@@ -101,18 +102,18 @@ class LocalStores:
     standbys: Callable[[], list[StandbyTask]]
 
     def partitions(self, store: StoreBuilder, isolation: Isolation, *, stale: bool) -> list[StorePartition]:
-        """Who answers for the partitions of a store that are here, in their order.
+        """Return the local partitions of a store, by number.
 
         Parameters
         ----------
         store : StoreBuilder
         isolation : Isolation
         stale : bool
-            Whether standbys answer too.
+            Whether to include standbys.
         """
-        if isolation == "read_committed" and not self._is_seen_committed(store):
+        if isolation == "read_committed" and not self._has_committed_views(store):
             raise StateError(
-                f"the store {store.name!r} keeps no bytes that say what is committed: ask for it with "
+                f"the store {store.name!r} keeps no bytes of its last commit: ask for it with "
                 'isolation="read_uncommitted", which its task answers'
             )
         if store.name in self.context.topology.global_tables.stores:
@@ -133,30 +134,34 @@ class LocalStores:
         *,
         require_active: bool,
     ) -> dict[int, QueryResult]:
-        """The answers to a typed query, by partition (None: all that are here); all are asked at once."""
-        here = {
+        """Return the results of a typed query by partition. All partitions read at the same time.
+
+        `partitions` is None for all local partitions.
+        """
+        local_partitions = {
             partition.number: partition for partition in self.partitions(store, isolation, stale=not require_active)
         }
-        numbers = sorted(here if partitions is None else partitions)
+        numbers = sorted(local_partitions if partitions is None else partitions)
         if store.kind.name not in query.kinds:
             return dict.fromkeys(numbers, QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE))
-        pending = {number: here[number].begin(query.ask) if number in here else None for number in numbers}
+        pending_answers = {
+            number: local_partitions[number].begin(query.ask) if number in local_partitions else None
+            for number in numbers
+        }
         return {
             number: self._absent(store, number) if answer is None else result_of(answer, number, bound)
-            for number, answer in pending.items()
+            for number, answer in pending_answers.items()
         }
 
     def _absent(self, store: StoreBuilder, number: int) -> QueryResult:
-        if all(
-            store not in task.sub_topology.stores or task.partition != number
-            for task in self.context.topology.layout.tasks
-        ):
+        tasks = self.context.topology.layout.tasks
+        if all(store not in task.sub_topology.stores or task.partition != number for task in tasks):
             return QueryResult(failure=FailureReason.DOES_NOT_EXIST)
         is_standby = any(partition.number == number for partition in self._standby(store))
         return QueryResult(failure=FailureReason.NOT_ACTIVE if is_standby else FailureReason.NOT_PRESENT)
 
     def partition_of(self, store: StoreBuilder) -> PartitionOf:
-        """The partition in which Kafka's default partitioner puts a key of a store; -1 where that is not known."""
+        """Return the default partitioner for the keys of a store. It returns -1 if the store has no serde of keys."""
         tasks = [task for task in self.context.topology.layout.tasks if store in task.sub_topology.stores]
         serde = store.key
         count = len(tasks)
@@ -164,11 +169,11 @@ class LocalStores:
             return lambda key: -1
         return lambda key: partition_of(serde.serialize(key), count)
 
-    def _is_seen_committed(self, store: StoreBuilder) -> bool:
+    def _has_committed_views(self, store: StoreBuilder) -> bool:
         return store.kind.reads_committed and store.store == "rocksdb"
 
     def _of_global_table(self, store: StoreBuilder) -> StorePartition:
-        """A global table is what its last update left: there is nothing else to see."""
+        """Return the partition of a global table, whose updates are committed one by one."""
         tables = self.context.topology.global_tables
         if store.name in tables.committed:
             return CommittedPartition(-1, tables.committed[store.name], store.name)

@@ -1,4 +1,4 @@
-"""`observe`: logs threads that hang, a lag that grows, and tasks that are assigned again and again."""
+"""`observe`: logs threads that hang, a lag that grows, and tasks that rebalances assign repeatedly."""
 
 from __future__ import annotations
 
@@ -18,47 +18,48 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 logger = logging.getLogger(__name__)
 
-
-_MOST_MS = 30_000
+_MAX_ROUND_MS = 30_000
 
 
 class HungThreads:
-    """Reports threads that do not return from a round.
+    """A detector of threads that do not return from a round.
 
     Parameters
     ----------
     clock : Clock
     timeout_ms : int
-        `task.timeout.ms`. A thread is reported after 30 seconds at the latest.
+        `task.timeout.ms`. A thread is logged after 30 seconds at the latest.
     """
 
     def __init__(self, clock: Clock, timeout_ms: int) -> None:
         self._clock = clock
-        self._after_ms = min(timeout_ms, _MOST_MS)
-        self._reported: dict[str, int] = {}
+        self._max_round_ms = min(timeout_ms, _MAX_ROUND_MS)
+        self._logged_rounds: dict[str, int] = {}
 
-    def look(self, threads: Sequence[StreamThread]) -> None:
+    def check(self, threads: Sequence[StreamThread]) -> None:
         """Log each thread that does not return, once per round."""
         for thread in threads:
-            took_ms = self._clock.uptime_ms() - thread.round_ms
-            works = thread.state in (ThreadState.RUNNING, ThreadState.PENDING_SHUTDOWN)
-            if works and took_ms >= self._after_ms and self._reported.get(thread.name) != thread.round_ms:
-                self._reported[thread.name] = thread.round_ms
+            round_ms = self._clock.uptime_ms() - thread.round_ms
+            is_working = thread.state in (ThreadState.RUNNING, ThreadState.PENDING_SHUTDOWN)
+            is_logged = self._logged_rounds.get(thread.name) == thread.round_ms
+            if is_working and not is_logged and round_ms >= self._max_round_ms:
+                self._logged_rounds[thread.name] = thread.round_ms
                 logger.warning(
                     "%s has not come back from %s for %d s: its other tasks, its commits and its queries wait",
                     thread.name,
-                    place_of(thread) or "its work",
-                    took_ms // 1000,
+                    current_operator(thread) or "its work",
+                    round_ms // 1000,
                 )
 
 
-def places(threads: Sequence[StreamThread]) -> str:
+def current_operators(threads: Sequence[StreamThread]) -> str:
     """Return the operators that threads are in, as the end of a sentence."""
-    descriptions = [f"{thread.name} is in {place}" for thread in threads if (place := place_of(thread)) is not None]
+    operators = ((thread.name, current_operator(thread)) for thread in threads)
+    descriptions = [f"{thread} is in {operator}" for thread, operator in operators if operator is not None]
     return "; ".join(descriptions) or "no thread is in an operator"
 
 
-def place_of(thread: StreamThread) -> str | None:
+def current_operator(thread: StreamThread) -> str | None:
     """Return the operator that a thread is in, with the user's line and the task, or None."""
     place = thread.place()
     if place is None:
@@ -67,12 +68,12 @@ def place_of(thread: StreamThread) -> str | None:
     return f"{task.task.described(operator)} of task {task.id}"
 
 
-_LOOKS = 4
-_LEAST = 10_000
+_OBSERVATIONS = 4
+_MIN_LAG = 10_000
 
 
 class GrowingLag:
-    """Detects a lag that grows at each observation.
+    """A detector of a lag that grows at each observation.
 
     Examples
     --------
@@ -82,30 +83,30 @@ class GrowingLag:
     """
 
     def __init__(self) -> None:
-        self._seen: deque[int] = deque(maxlen=_LOOKS)
+        self._lags: deque[int] = deque(maxlen=_OBSERVATIONS)
 
     def is_growing(self, lag: int) -> bool:
-        """Note a lag. Return True if it has grown at each of the last observations and is large."""
-        self._seen.append(lag)
-        lags = list(self._seen)
+        """Record a lag. Return True if it has grown at each of the last observations and is large."""
+        self._lags.append(lag)
+        lags = list(self._lags)
         grows = all(before < after for before, after in pairwise(lags))
-        return len(lags) == _LOOKS and grows and lag >= _LEAST
+        return len(lags) == _OBSERVATIONS and grows and lag >= _MIN_LAG
 
-    def look(self, lag: int) -> None:
-        """Log a growing lag."""
+    def check(self, lag: int) -> None:
+        """Record a lag, and log it if it grows."""
         if self.is_growing(lag):
             logger.warning(
                 "the lag has grown from %d to %d records: the input is faster than the application; more processes "
                 "(`--workers`) or threads (`num.stream.threads`) share the tasks",
-                self._seen[0],
+                self._lags[0],
                 lag,
             )
-            self._seen.clear()
+            self._lags.clear()
 
 
-_LOOK_S = 0.5
-_LOOKS_PER_LAG = 15
-_OPERATORS_S = 0.05
+_CHECK_INTERVAL_S = 0.5
+_CHECKS_PER_LAG = 15
+_SAMPLE_INTERVAL_S = 0.05
 
 
 def observe(
@@ -114,7 +115,7 @@ def observe(
     lag: Callable[[], int],
     stopping: threading.Event,
 ) -> None:
-    """Look at intervals until `stopping` is set. The lag of a bounded run is not observed.
+    """Check threads, rebalances and the lag periodically until `stopping` is set. The lag of a bounded run is ignored.
 
     Parameters
     ----------
@@ -125,23 +126,23 @@ def observe(
         Returns the present lag in records.
     stopping : Event
     """
-    hung = HungThreads(context.environment.clock, context.environment.settings.task_timeout_ms)
-    growing = GrowingLag()
-    loop = RebalanceLoop(context.environment.clock)
+    hung_threads = HungThreads(context.environment.clock, context.environment.settings.task_timeout_ms)
+    growing_lag = GrowingLag()
+    rebalance_loop = RebalanceLoop(context.environment.clock)
     if records_debug(context.environment.config):
-        threading.Thread(target=_look_at_operators, args=(threads, stopping), daemon=True).start()
-    for look in itertools.count(1):
-        if stopping.wait(_LOOK_S):
+        threading.Thread(target=_sample_operators, args=(threads, stopping), daemon=True).start()
+    for check in itertools.count(1):
+        if stopping.wait(_CHECK_INTERVAL_S):
             return
-        hung.look(threads())
-        loop.look(context.environment.assignments.counts())
-        if context.topology.bounds is None and look % _LOOKS_PER_LAG == 0:
-            growing.look(lag())
+        hung_threads.check(threads())
+        rebalance_loop.check(context.environment.assignments.counts())
+        if context.topology.bounds is None and check % _CHECKS_PER_LAG == 0:
+            growing_lag.check(lag())
 
 
-def _look_at_operators(threads: Callable[[], Sequence[StreamThread]], stopping: threading.Event) -> None:
+def _sample_operators(threads: Callable[[], Sequence[StreamThread]], stopping: threading.Event) -> None:
     """Sample the operators that threads are in, for the metric `active-ratio`."""
-    while not stopping.wait(_OPERATORS_S):
+    while not stopping.wait(_SAMPLE_INTERVAL_S):
         for thread in threads():
             place = thread.place()
             thread.sensors.record_operator(None if place is None else place[1])

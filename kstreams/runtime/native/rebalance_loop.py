@@ -31,7 +31,7 @@ class RebalanceLoop:
         self._seen: deque[tuple[int, Mapping[TaskId, int]]] = deque()
         self._quiet_until_ms = 0
 
-    def look(self, counts: Mapping[TaskId, int]) -> None:
+    def check(self, counts: Mapping[TaskId, int]) -> None:
         """Log a loop, at intervals.
 
         Parameters

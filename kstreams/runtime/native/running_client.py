@@ -15,7 +15,7 @@ from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.metrics.former_threads import FormerThreads
-from kstreams.runtime.native.observation import observe, places
+from kstreams.runtime.native.observation import current_operators, observe
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.runtime_context import RuntimeContext, with_layout
 from kstreams.runtime.native.state.global_tables import GlobalTables
@@ -181,9 +181,8 @@ class RunningClient:
         manager.remove(thread.index)
         while manager.share(thread.index):
             if monotonic() > until:
-                raise TimeoutError(
-                    f"{thread.name} has not given back its tasks within {timeout:g} s: {places(self.threads)}"
-                )
+                operators = current_operators(self.threads)
+                raise TimeoutError(f"{thread.name} has not released its tasks within {timeout:g} s: {operators}")
             self._stop_globals.wait(_WAIT_S)
         with self._change, self.former.leaving([thread]):
             self.threads = [other for other in self.threads if other is not thread]

@@ -21,7 +21,7 @@ from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import TERMINAL, State, StateListener
 from kstreams.runtime.native.local_application import LocalApplication
-from kstreams.runtime.native.observation import places
+from kstreams.runtime.native.observation import current_operators
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.state.locks import state_folder
@@ -234,9 +234,9 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         """True from `pause` to `resume`."""
         return self._application.paused.is_set()
 
-    def places(self) -> str:
+    def current_operators(self) -> str:
         """Return the operators that stream threads are in now, for which `close` waits."""
-        return places(self._client.threads)
+        return current_operators(self._client.threads)
 
     def metadata_for_local_threads(self) -> list[ThreadMetadata]:
         """Return the threads with their tasks and positions."""

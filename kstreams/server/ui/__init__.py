@@ -1,1 +1,1 @@
-"""A page that shows an application at work: its files, and what it asks the server for."""
+"""The web page that shows an application at work: its files, and the routes that it reads."""

@@ -1,10 +1,11 @@
-"""`InstanceActivity`: what one process of an application does now; whoever shows its counters makes rates of them."""
+"""`InstanceActivity`: the threads, tasks, counters and lags of one process. Clients compute rates from the counters."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from time import monotonic
 
 import msgspec
@@ -24,11 +25,11 @@ from kstreams.server.store_query import LOCAL, is_local
 from kstreams.server.store_query_service import StoreQueryService
 
 _SVG = "image/svg+xml"
-_PEER_S = 2.0
+_PEER_TIMEOUT_S = 2.0
 
 
 class ActivityRoutes:
-    """Answers whoever shows the application.
+    """Routes for the topology and for the activity of the instances.
 
     Parameters
     ----------
@@ -39,48 +40,48 @@ class ActivityRoutes:
         self._service = service
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The routes as data."""
+        """Return the routes."""
         return (
             Endpoint("/v1/topology", "Sub-topologies with their nodes, topics and stores.", self.topology),
             Endpoint("/v1/topology.svg", "The topology as a picture.", self.picture, media_types=(_SVG,)),
-            Endpoint("/v1/activity", "What each instance does now: counters, tasks and lags.", self.activity, (LOCAL,)),
+            Endpoint("/v1/activity", "The counters, tasks and lags of each instance.", self.activity, (LOCAL,)),
         )
 
     async def topology(self, request: Request) -> Response:
-        """As `kstreams topology --json`, with the description in Kafka Streams' form."""
+        """Return the JSON of `kstreams topology --json`, with the description in the format of Kafka Streams."""
         topology = self._service.streams.topology
         return _json({"application_id": self._name(), "description": topology.describe(), **as_data(topology)})
 
     async def picture(self, request: Request) -> Response:
-        """As `kstreams topology --format svg`."""
+        """Return the picture of `kstreams topology --format svg`."""
         topology = self._service.streams.topology
         seconds = self._service.limits.deadline_s
-        text = await self._service.work.do(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
+        text = await self._service.executor.run(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
         return Response(text, media_type=_SVG)
 
     async def activity(self, request: Request) -> Response:
-        """Of this instance first, then of the others; one that does not answer is named with the state `SILENT`."""
+        """Return the activity of this instance, then of the others. The state of a silent instance is `SILENT`."""
         service = self._service
-        own = await service.work.do(lambda: activity_of(service.streams, service.instance), service.limits.deadline_s)
-        activities = [own]
+        deadline_s = service.limits.deadline_s
+        activities = [await service.executor.run(lambda: activity_of(service.streams, service.instance), deadline_s)]
         if not is_local(request.query_params):
-            answers = await service.others("/v1/activity", min(_PEER_S, service.limits.deadline_s))
-            activities += [_other(instance, body) for instance, body in answers.items()]
+            responses = await service.get_from_peers("/v1/activity", min(_PEER_TIMEOUT_S, deadline_s))
+            activities += [_activity_of_peer(instance, body) for instance, body in responses.items()]
         return _json({"application_id": self._name(), "instances": activities})
 
     def _name(self) -> str:
         return self._service.streams.config.application_id
 
 
-def _other(instance: str, body: bytes | None) -> InstanceActivity:
-    """What another instance says of itself; nothing but its name where it says nothing."""
+def _activity_of_peer(instance: str, body: bytes | None) -> InstanceActivity:
+    """Return the activity of another instance from its response. None is the response of a silent instance."""
     if body is None:
         return InstanceActivity(instance, 0, "SILENT", 0.0, [], [], [], [], [], [], {}, 0)
-    [activity] = decode_json(body, _Answer).instances
+    [activity] = decode_json(body, _Activities).instances
     return activity
 
 
-class _Answer(msgspec.Struct):
+class _Activities(msgspec.Struct):
     instances: list[InstanceActivity]
 
 
@@ -96,21 +97,21 @@ class ThreadActivity(msgspec.Struct, frozen=True):
     tasks: list[str]
 
 
-class Counted(msgspec.Struct, frozen=True):
-    """How much of something there was since its task or thread began.
+class ActivityCount(msgspec.Struct, frozen=True):
+    """A counter since the start of its task or thread.
 
     Parameters
     ----------
     kind : {"read", "consumed", "forwarded", "written", "repartitioned", "dropped"}
     of : str
-        The source that read, the topic that was consumed, `PARENT>CHILD` of operators that forwarded (with
-        `metrics.recording.level=DEBUG`), the topic that was written, by its name in the topology, the operator that
-        dropped.
+        The counted object: the source node for "read"; the topic, by its name in the topology, for "consumed",
+        "written" and "repartitioned"; `PARENT>CHILD` for "forwarded", which needs `metrics.recording.level=DEBUG`; the
+        operator for "dropped".
     by : str
-        The task, or the thread that wrote.
+        The task that counted; for "written" and "repartitioned" the thread.
     count : int
     reason : str
-        Why records were dropped.
+        The reason for "dropped".
     """
 
     kind: str
@@ -121,31 +122,31 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
-    """Records of an input partition that are not processed yet."""
+    """The number of unprocessed records of an input partition."""
 
     topic: str
     partition: int
     lag: int
 
 
-class Restore(msgspec.Struct, frozen=True):
-    """Changelog records that a store still lacks."""
+class RestoreProgress(msgspec.Struct, frozen=True):
+    """The number of changelog records that a store still has to restore."""
 
     task: str
     store: str
     remaining: int
 
 
-class TaskFigures(msgspec.Struct, frozen=True):
-    """A task: its stream time (ms; -1 before the first record), and how many bytes of its stores are in use."""
+class TaskStatistics(msgspec.Struct, frozen=True):
+    """The stream time of a task (ms; -1 before the first record), and the size of the live data in its stores."""
 
     task: str
     stream_time: int
     bytes: int
 
 
-class StoreFigures(msgspec.Struct, frozen=True):
-    """A store of a task on disk: how many rows, and how many bytes are in use, as RocksDB estimates."""
+class StoreStatistics(msgspec.Struct, frozen=True):
+    """The number of rows and the size of the live data in a store of a task, as RocksDB estimates them."""
 
     store: str
     task: str
@@ -154,7 +155,7 @@ class StoreFigures(msgspec.Struct, frozen=True):
 
 
 class InstanceActivity(msgspec.Struct, frozen=True):
-    """One process.
+    """The activity of one process.
 
     Parameters
     ----------
@@ -162,15 +163,15 @@ class InstanceActivity(msgspec.Struct, frozen=True):
     pid : int
     state : str
     seconds : float
-        Of its own clock, which only goes forward: differences of counters are over differences of this.
+        The time of the monotonic clock of the process, for rates of counters.
     threads : list of ThreadActivity
-    counts : list of Counted
+    counts : list of ActivityCount
     lags : list of PartitionLag
-    restores : list of Restore
-    tasks : list of TaskFigures
-    stores : list of StoreFigures
+    restores : list of RestoreProgress
+    tasks : list of TaskStatistics
+    stores : list of StoreStatistics
     ratios : dict of str to float
-        By operator: which part of its thread's time it takes (with `metrics.recording.level=DEBUG`).
+        The share of its thread's time that each operator takes. Needs `metrics.recording.level=DEBUG`.
     failed_threads : int
     """
 
@@ -179,57 +180,56 @@ class InstanceActivity(msgspec.Struct, frozen=True):
     state: str
     seconds: float
     threads: list[ThreadActivity]
-    counts: list[Counted]
+    counts: list[ActivityCount]
     lags: list[PartitionLag]
-    restores: list[Restore]
-    tasks: list[TaskFigures]
-    stores: list[StoreFigures]
+    restores: list[RestoreProgress]
+    tasks: list[TaskStatistics]
+    stores: list[StoreStatistics]
     ratios: dict[str, float]
     failed_threads: int
 
 
 def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
-    """What this process does now."""
+    """Return the activity of this process."""
     threads = [
         ThreadActivity(thread.name, thread.state.value, [task.task_id for task in thread.tasks])
         for thread in streams.metadata_for_local_threads()
     ]
-    metrics = _ByName(streams.metrics())
-    internal = _internal_topics(streams)
-    failed = metrics.all(catalogue.FAILED_STREAM_THREADS)
+    metrics = _MetricsByName(streams.metrics())
+    internal_topics = _internal_topics(streams)
+    counts = (
+        _read_counts(metrics),
+        _consumed_counts(metrics, internal_topics),
+        _forwarded_counts(metrics),
+        _produced_counts(metrics, internal_topics),
+        _dropped_counts(metrics),
+    )
+    failed_threads = metrics.all(catalogue.FAILED_STREAM_THREADS)
     return InstanceActivity(
-        instance,
-        os.getpid(),
-        streams.state.value,
-        monotonic(),
-        threads,
-        _merged(
-            [
-                *_read(metrics),
-                *_consumed(metrics, internal),
-                *_forwarded(metrics),
-                *_written(metrics, internal),
-                *_dropped(metrics),
-            ]
-        ),
-        [
+        instance=instance,
+        pid=os.getpid(),
+        state=streams.state.value,
+        seconds=monotonic(),
+        threads=threads,
+        counts=_merged(chain.from_iterable(counts)),
+        lags=[
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
             for tags, lag in metrics.all(catalogue.RECORDS_LAG)
         ],
-        [
-            Restore(tags["task-id"], tags["store"], int(remaining))
+        restores=[
+            RestoreProgress(tags["task-id"], tags["store"], int(remaining))
             for tags, remaining in metrics.all(catalogue.STORE_REMAINING_RECORDS)
             if remaining
         ],
-        _tasks(metrics),
-        _sizes(metrics),
-        {tags["processor-node-id"]: ratio for tags, ratio in metrics.all(catalogue.ACTIVE_RATIO)},
-        int(failed[0][1]) if failed else 0,
+        tasks=_task_statistics(metrics),
+        stores=_store_statistics(metrics),
+        ratios={tags["processor-node-id"]: ratio for tags, ratio in metrics.all(catalogue.ACTIVE_RATIO)},
+        failed_threads=int(failed_threads[0][1]) if failed_threads else 0,
     )
 
 
-class _ByName:
-    """Metrics by group and name, with their tags."""
+class _MetricsByName:
+    """The numeric metrics with their tags, indexed by group and name."""
 
     def __init__(self, metrics: Mapping[MetricName, MetricValue]) -> None:
         self._values: dict[tuple[str, str], list[tuple[dict[str, str], float]]] = {}
@@ -242,70 +242,69 @@ class _ByName:
         return self._values.get((metric.group, metric.name), [])
 
 
-def _merged(counts: Iterable[Counted]) -> list[Counted]:
-    """What a task counted in one thread after the other, together: who shows it looks for one counter of each kind."""
-    counted: dict[tuple[str, str, str, str], Counted] = {}
+def _merged(counts: Iterable[ActivityCount]) -> list[ActivityCount]:
+    """Add the counters that a task had in several threads, because clients expect one counter of each kind."""
+    totals = Counter[tuple[str, str, str, str]]()
     for counter in counts:
-        identity = counter.kind, counter.of, counter.by, counter.reason
-        before = counted[identity].count if identity in counted else 0
-        counted[identity] = Counted(counter.kind, counter.of, counter.by, before + counter.count, counter.reason)
-    return list(counted.values())
+        totals[counter.kind, counter.of, counter.by, counter.reason] += counter.count
+    return [ActivityCount(kind, of, by, count, reason) for (kind, of, by, reason), count in totals.items()]
 
 
-def _read(metrics: _ByName) -> list[Counted]:
+def _read_counts(metrics: _MetricsByName) -> list[ActivityCount]:
     return [
-        Counted("read", tags["processor-node-id"], tags["task-id"], int(count))
+        ActivityCount("read", tags["processor-node-id"], tags["task-id"], int(count))
         for tags, count in metrics.all(catalogue.NODE_PROCESS_TOTAL)
     ]
 
 
-def _consumed(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+def _consumed_counts(metrics: _MetricsByName, internal_topics: Mapping[str, str]) -> Iterator[ActivityCount]:
     for tags, count in metrics.all(catalogue.RECORDS_CONSUMED):
         topic = tags["topic-name"]
-        yield Counted("consumed", internal.get(topic, topic), tags["task-id"], int(count))
+        yield ActivityCount("consumed", internal_topics.get(topic, topic), tags["task-id"], int(count))
 
 
-def _forwarded(metrics: _ByName) -> Iterator[Counted]:
+def _forwarded_counts(metrics: _MetricsByName) -> Iterator[ActivityCount]:
     for tags, count in metrics.all(catalogue.FORWARDED_RECORDS):
-        ends = f"{tags['processor-node-id']}>{tags['child-node-id']}"
-        yield Counted("forwarded", ends, tags["task-id"], int(count))
+        edge = f"{tags['processor-node-id']}>{tags['child-node-id']}"
+        yield ActivityCount("forwarded", edge, tags["task-id"], int(count))
 
 
 def _internal_topics(streams: KafkaStreams) -> dict[str, str]:
-    """By their real names: their names in the topology."""
+    """Map the topics of the log to their names in the topology."""
     return {f"{streams.config.application_id}-{topic.name}": topic.name for topic in streams.topology.internal_topics}
 
 
-def _written(metrics: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+def _produced_counts(metrics: _MetricsByName, internal_topics: Mapping[str, str]) -> Iterator[ActivityCount]:
     for tags, count in metrics.all(catalogue.RECORDS_PRODUCED):
         topic = tags["topic-name"]
-        kind = "repartitioned" if topic in internal else "written"
-        yield Counted(kind, internal.get(topic, topic), tags["thread-id"], int(count))
+        kind = "repartitioned" if topic in internal_topics else "written"
+        yield ActivityCount(kind, internal_topics.get(topic, topic), tags["thread-id"], int(count))
 
 
-def _dropped(metrics: _ByName) -> list[Counted]:
+def _dropped_counts(metrics: _MetricsByName) -> list[ActivityCount]:
     return [
-        Counted("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
+        ActivityCount("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
         for tags, count in metrics.all(catalogue.DROPPED_RECORDS_BY_REASON)
     ]
 
 
-def _tasks(metrics: _ByName) -> list[TaskFigures]:
-    used = Counter[str]()
+def _task_statistics(metrics: _MetricsByName) -> list[TaskStatistics]:
+    sizes = Counter[str]()
     for tags, size in metrics.all(catalogue.ESTIMATE_LIVE_DATA_SIZE):
-        used[tags["task-id"]] += int(size)
+        sizes[tags["task-id"]] += int(size)
     times = metrics.all(catalogue.STREAM_TIME)
-    return [TaskFigures(tags["task-id"], int(time), used[tags["task-id"]]) for tags, time in times]
+    return [TaskStatistics(tags["task-id"], int(time), sizes[tags["task-id"]]) for tags, time in times]
 
 
-def _sizes(metrics: _ByName) -> list[StoreFigures]:
+def _store_statistics(metrics: _MetricsByName) -> list[StoreStatistics]:
     rows = _by_store(metrics, catalogue.ESTIMATE_NUM_KEYS)
     sizes = _by_store(metrics, catalogue.ESTIMATE_LIVE_DATA_SIZE)
     return [
-        StoreFigures(store, task, count, sizes.get((store, task), 0)) for (store, task), count in sorted(rows.items())
+        StoreStatistics(store, task, count, sizes.get((store, task), 0))
+        for (store, task), count in sorted(rows.items())
     ]
 
 
-def _by_store(metrics: _ByName, metric: MetricTemplate) -> dict[tuple[str, str], int]:
+def _by_store(metrics: _MetricsByName, metric: MetricTemplate) -> dict[tuple[str, str], int]:
     """Return the values of a metric by store and task."""
     return {(tags["rocksdb-state-id"], tags["task-id"]): int(value) for tags, value in metrics.all(metric)}

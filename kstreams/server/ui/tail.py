@@ -1,4 +1,4 @@
-"""`Tail`: the last records of a topic, page after page, each for whoever comes back with where it ended."""
+"""`Tail`: the last records of a topic in pages. A client asks for the next page with the end offsets of the last."""
 
 from __future__ import annotations
 
@@ -21,126 +21,130 @@ Record = dict[str, Any]
 PartitionNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Ends = dict[PartitionNumber, Offset]
-_LONGEST = 16_384
+_MAX_BYTES = 16_384
+"""The size of the largest key or value whose content is shown."""
 _POLL_S = 0.2
 
 
 class TailPage(msgspec.Struct):
-    """Records, oldest first in each partition, and where the next page begins: an offset per partition."""
+    """Records, the oldest first in each partition, and the offset per partition at which the next page begins."""
 
     records: list[Record]
     next: Ends
     skipped: int
-    """How many were left out between the page before and this one."""
+    """The number of records between the last page and this one that no page has."""
 
 
 class Tail:
-    """Reads the end of a topic.
+    """A reader of the end of a topic.
 
     Parameters
     ----------
     log : Log
     topic : str
-        As it is called in the log.
-    most : int
-        Records of a page.
+        The name of the topic in the log.
+    limit : int
+        The greatest number of records of a page.
     seconds : float
-        For how long to read.
+        The longest time to read.
     uses : tuple of (SerdeUse or None)
-        What keys and values are read with; None without a schema registry.
+        The contexts for the serdes of keys and values. None without a schema registry.
     """
 
     def __init__(
         self,
         log: Log,
         topic: str,
-        most: int,
+        limit: int,
         seconds: float,
         uses: tuple[SerdeUse | None, SerdeUse | None] = (None, None),
     ) -> None:
         self._log = log
         self._topic = topic
-        self._most = most
-        self._until = monotonic() + seconds
+        self._limit = limit
+        self._deadline = monotonic() + seconds
         self._uses = uses
 
     def after(self, ends: Ends) -> TailPage:
-        """The records behind these offsets; of what is behind none of them, the last ones.
+        """Return the records from offsets on. Of partitions without an offset, return the last records.
 
         Raises
         ------
         UnknownTopicError
-            When there is no such topic.
+            If the topic does not exist.
         """
         with self._log.admin() as admin:
-            described = admin.describe_topic(self._topic)
-        members = [TopicPartition(self._topic, number) for number in range(described.partitions)]
-        types = types_of(described.config)
-        readers = _reader(types.key, self._uses[0]), _reader(types.value, self._uses[1])
+            description = admin.describe_topic(self._topic)
+        partitions = [TopicPartition(self._topic, number) for number in range(description.partitions)]
+        types = types_of(description.config)
+        decoders = _decoder(types.key, self._uses[0]), _decoder(types.value, self._uses[1])
         with self._log.consumer() as consumer:
-            consumer.assign(members)
-            skipped = self._begin(consumer, members, ends)
-            records = [record for batch in self._batches(consumer, members) for record in _records(batch, readers)]
-            return TailPage(records, {source.partition: consumer.position(source) for source in members}, skipped)
+            consumer.assign(partitions)
+            skipped = self._seek(consumer, partitions, ends)
+            records = [record for batch in self._batches(consumer, partitions) for record in _records(batch, decoders)]
+            next_offsets = {partition.partition: consumer.position(partition) for partition in partitions}
+            return TailPage(records, next_offsets, skipped)
 
-    def _begin(self, consumer: Consumer, members: list[TopicPartition], ends: Ends) -> int:
-        """Go to where the page begins; how many records are left out before it."""
-        consumer.seek_to_beginning(members)
-        first = {member: consumer.position(member) for member in members}
-        last = consumer.end_offsets(members)
-        share = max(1, self._most // len(members))
+    def _seek(self, consumer: Consumer, partitions: list[TopicPartition], ends: Ends) -> int:
+        """Seek to the first record of the page, and return the number of skipped records."""
+        consumer.seek_to_beginning(partitions)
+        beginning_offsets = {partition: consumer.position(partition) for partition in partitions}
+        end_offsets = consumer.end_offsets(partitions)
+        share = max(1, self._limit // len(partitions))
         skipped = 0
-        for member in members:
-            earliest = max(first[member], last[member] - share)
-            start = ends.get(member.partition, earliest)
-            begin = max(earliest, min(start, last[member]))
-            skipped += begin - start if start < begin else 0
-            consumer.seek(member, begin)
+        for partition in partitions:
+            end = end_offsets[partition]
+            earliest = max(beginning_offsets[partition], end - share)
+            requested = ends.get(partition.partition, earliest)
+            begin = max(earliest, min(requested, end))
+            skipped += max(0, begin - requested)
+            consumer.seek(partition, begin)
         return skipped
 
-    def _batches(self, consumer: Consumer, members: list[TopicPartition]) -> Iterator[Batch]:
-        """Batches up to where the topic ended when it began, as far as they come in time."""
-        ends = consumer.end_offsets(members)
-        remaining_records = self._most
-        while remaining_records > 0 and monotonic() < self._until:
-            if all(consumer.position(member) >= end for member, end in ends.items()):
+    def _batches(self, consumer: Consumer, partitions: list[TopicPartition]) -> Iterator[Batch]:
+        """Yield batches up to the present end of the topic, as long as there is time."""
+        end_offsets = consumer.end_offsets(partitions)
+        remaining_records = self._limit
+        while remaining_records > 0 and monotonic() < self._deadline:
+            if all(consumer.position(partition) >= end for partition, end in end_offsets.items()):
                 return
             for batch in consumer.poll(_POLL_S, remaining_records):
                 remaining_records -= len(batch.offsets)
                 yield batch
 
 
-def _reader(noted: str | None, use: SerdeUse | None) -> Decode:
-    """Reads bytes by the type that the topic notes; what is not of it is guessed.
+def _decoder(declared_type: str | None, use: SerdeUse | None) -> Decode:
+    """Return a function that decodes bytes by the declared type of a topic. It guesses the type of other bytes.
 
-    A registry that is away is asked once a page.
+    If the registry does not answer, it is not asked again for the page.
     """
-    guess = topic_decoder(AUTO, use)
-    plain = topic_decoder(AUTO, None)
-    read = guess if noted in (None, MIXED) or not is_known(noted or "") else topic_decoder(noted or AUTO, use)
+    decode_guessed = topic_decoder(AUTO, use)
+    decode_without_registry = topic_decoder(AUTO, None)
+    is_declared = declared_type not in (None, MIXED) and is_known(declared_type or "")
+    decode_declared = topic_decoder(declared_type or AUTO, use) if is_declared else decode_guessed
 
-    def value(data: bytes | None, headers: Headers) -> Any:
-        nonlocal read, guess
-        if data is not None and len(data) > _LONGEST:
+    def decode(data: bytes | None, headers: Headers) -> Any:
+        nonlocal decode_declared, decode_guessed
+        if data is not None and len(data) > _MAX_BYTES:
             return {"bytes": len(data)}
         try:
-            return read(data, headers)
+            return decode_declared(data, headers)
         except SerdeError:
-            return guess(data, headers)
+            return decode_guessed(data, headers)
         except RegistryError:
-            read = guess = plain
-            return plain(data, headers)
+            decode_declared = decode_guessed = decode_without_registry
+            return decode_without_registry(data, headers)
 
-    return value
+    return decode
 
 
-def _records(batch: Batch, readers: tuple[Decode, Decode]) -> Iterator[Record]:
-    read_key, read_value = readers
+def _records(batch: Batch, decoders: tuple[Decode, Decode]) -> Iterator[Record]:
+    decode_key, decode_value = decoders
     for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
         yield {
             "partition": batch.source.partition,
             "offset": offset,
             "timestamp": row.timestamp,
-            "key": read_key(row.key, row.headers),
-            "value": read_value(row.value, row.headers),
+            "key": decode_key(row.key, row.headers),
+            "value": decode_value(row.value, row.headers),
         }

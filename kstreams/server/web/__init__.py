@@ -1,1 +1,1 @@
-"""What stands between sockets and the answers of the server: connections, who reads what, and routes."""
+"""The parts of the query server that are independent of queries: connections, readers and the router."""

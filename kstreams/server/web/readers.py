@@ -1,4 +1,4 @@
-"""`Readers`: who may read which stores. The token of the application reads all; others are named in a file."""
+"""`Readers`: the tokens, and the stores that each may read. The token of the application may read all stores."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from kstreams.errors import ConfigError
 from kstreams.kernel.decoders import convert
 from kstreams.os.private import is_private
 
-LEAST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 
 
 class Reader(NamedTuple):
-    """Somebody with a token.
+    """A client with a token.
 
     Parameters
     ----------
     name : str
     stores : frozenset of str or None
-        What it may read, of what is declared queryable; None: all, and what else the server tells.
+        The queryable stores that it may read. None for all stores and all other routes.
     """
 
     name: str
     stores: frozenset[str] | None
 
     def may_read(self, store: str) -> bool:
-        """Whether it may know of a store.
+        """Return True if the reader may read a store.
 
         Examples
         --------
@@ -41,8 +41,8 @@ class Reader(NamedTuple):
         return self.stores is None or store in self.stores
 
 
-OWNER = Reader("the server", None)
-NOBODY = Reader("nobody", frozenset())
+FULL_ACCESS = Reader("the server", None)
+ANONYMOUS = Reader("nobody", frozenset())
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,57 +51,57 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Readers:
-    """Knows readers by their tokens.
+    """The readers by their tokens.
 
     Parameters
     ----------
     token : str
-        Of the owner.
-    others : mapping of str to Reader
-        By token.
+        The token of the application.
+    other_readers : mapping of str to Reader
+        The other readers by token.
 
     Raises
     ------
     ConfigError
-        When a token is too short.
+        If a token is too short, or another reader has the token of the application.
     """
 
     def __init__(self, token: str, other_readers: Mapping[str, Reader]) -> None:
-        readers = {**other_readers, token: OWNER}
+        readers = {**other_readers, token: FULL_ACCESS}
         for reader_token, reader in readers.items():
-            if len(reader_token) < LEAST_TOKEN or not reader_token.isascii():
+            if len(reader_token) < MIN_TOKEN_LENGTH or not reader_token.isascii():
                 raise ConfigError(
-                    f"the token of {reader.name} needs at least {LEAST_TOKEN} characters, all of them ASCII"
+                    f"the token of {reader.name} needs at least {MIN_TOKEN_LENGTH} characters, all of them ASCII"
                 )
         if len(readers) == len(other_readers):
             raise ConfigError(f"{other_readers[token].name} has the token of the application: it needs one of its own")
-        self._known = [(reader_token.encode(), reader) for reader_token, reader in readers.items()]
+        self._readers = [(reader_token.encode(), reader) for reader_token, reader in readers.items()]
 
     def of(self, authorization: bytes) -> Reader | None:
-        """Whose `Authorization` it is; all tokens are compared, each in constant time."""
+        """Return the reader of a header `Authorization`. Each token is compared in constant time."""
         scheme, _, credentials = authorization.partition(b" ")
-        matching = None
-        text = credentials.strip()
-        for token, reader in self._known:
-            if hmac.compare_digest(text, token):
-                matching = reader
-        return matching if scheme.lower() == b"bearer" else None
+        matching_reader = None
+        credential = credentials.strip()
+        for token, reader in self._readers:
+            if hmac.compare_digest(credential, token):
+                matching_reader = reader
+        return matching_reader if scheme.lower() == b"bearer" else None
 
 
 def readers_in(path: Path | None) -> dict[str, Reader]:
-    """The readers in a file (`server.readers.file`), by token: a table for each, with `token` and `stores`.
+    """Return the readers in a file (`server.readers.file`), by token. Each has a table with `token` and `stores`.
 
     Raises
     ------
     ConfigError
-        When there is no such file, others may read it, or it says something else.
+        If the file does not exist, other users may read it, or it is malformed.
     """
     if path is None:
         return {}
     if not path.exists():
         raise ConfigError(f"there is no file {path} (server.readers.file)")
     if not is_private(path):
-        raise ConfigError(f"others may read {path} (server.readers.file): chmod 600 it")
+        raise ConfigError(f"others may read {path} (server.readers.file): run chmod 600 on it")
     try:
         entries = convert(tomllib.loads(path.read_text()), dict[str, _Entry])
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:

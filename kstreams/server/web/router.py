@@ -1,7 +1,7 @@
-"""`Router`: finds the endpoint of a request by the parts of its path, and makes what goes wrong an answer.
+"""`Router`: finds the endpoint of a request by the parts of its path, and turns exceptions into responses.
 
-Starlette's own tries one regular expression after the other behind three layers of middleware, which took longer than a
-look-up itself.
+Starlette's router tries one regular expression after the other behind three layers of middleware, which takes longer
+than the look-up of a key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Branch:
-    """The endpoints that begin with the same parts of a path."""
+    """A node of the tree of paths: the endpoints whose paths begin with the same parts."""
 
     def __init__(self) -> None:
         self.endpoint: Endpoint | None = None
@@ -43,12 +43,12 @@ class _Branch:
 
 
 class Router:
-    """Answers GET requests as an ASGI application.
+    """An ASGI application that answers GET requests.
 
     Parameters
     ----------
     endpoints : sequence of Endpoint
-        Their paths are made of words, `{name}` for one part that is not empty, and `{name:path}` for all that follows.
+        The paths consist of words, `{name}` for one non-empty part, and `{name:path}` for all following parts.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class Router:
         try:
             endpoint, scope["path_params"] = self.find(route_path(scope))
             if scope["method"] != "GET":
-                raise Refusal(405, "only GET is known here")
+                raise Refusal(405, "the server accepts no other method than GET")
             if not endpoint.is_open and not endpoint.is_of_stores and scope[READER].stores is not None:
-                raise Refusal(403, "this token is for some stores alone")
+                raise Refusal(403, "the token gives access to stores only")
             if scope["query_string"]:
                 refuse_unknown(request, endpoint.parameters)
             return await endpoint.answer(request)
@@ -83,33 +83,33 @@ class Router:
             return refusal.response()
         except Exception as error:
             logger.error("a request failed", exc_info=error)
-            return Refusal(500, "the question failed; the log of the application says why").response()
+            return Refusal(500, "the request failed: see the log of the application").response()
 
     def find(self, path: str) -> tuple[Endpoint, dict[str, str]]:
-        """The endpoint of a path, and the parts of the path that have names.
+        """Return the endpoint of a path, and the named parts of the path.
 
         Raises
         ------
         Refusal
-            When there is none.
+            If no endpoint has this path.
         """
         parts = path.split("/")
-        named = dict[str, str]()
+        path_parameters = dict[str, str]()
         branch = self._root
         for number, part in enumerate(parts[1:], 1):
             if (word := branch.words.get(part)) is not None:
                 branch = word
             elif branch.rest is not None:
-                named[branch.rest[0]] = "/".join(parts[number:])
-                return branch.rest[1], named
+                path_parameters[branch.rest[0]] = "/".join(parts[number:])
+                return branch.rest[1], path_parameters
             elif branch.named is not None and part:
                 name, branch = branch.named
-                named[name] = part
+                path_parameters[name] = part
             else:
                 raise _no_route()
         if branch.endpoint is None:
             raise _no_route()
-        return branch.endpoint, named
+        return branch.endpoint, path_parameters
 
 
 def _no_route() -> Refusal:

@@ -31,7 +31,7 @@ def test_the_operator_that_does_not_return_is_named(world: World, caplog: pytest
         while "has not come back from map_values()" not in caplog.text:
             assert monotonic() < end
             sleep(0.05)
-        assert "of task 0_0" in streams.places()
+        assert "of task 0_0" in streams.current_operators()
         going_on.set()
         while not world.rows("out"):
             assert monotonic() < end

@@ -53,7 +53,7 @@ def test_it_is_a_loop_when_it_happens_within_a_minute(
     loop = RebalanceLoop(clock)
     for _ in range(6):
         counts.add([FIRST])
-        loop.look(counts.counts())
+        loop.check(counts.counts())
         clock.advance(pause_s * 1_000)
     assert len(said(caplog)) == lines
 
@@ -63,7 +63,7 @@ def test_tasks_that_come_one_by_one_are_no_loop(caplog: pytest.LogCaptureFixture
     loop = RebalanceLoop(clock)
     for number in range(50):
         counts.add([TaskId(0, number)])
-        loop.look(counts.counts())
+        loop.check(counts.counts())
         clock.advance(100)
     assert said(caplog) == []
     assert counts.repeated == 0
@@ -74,7 +74,7 @@ def test_it_is_said_again_while_it_goes_on(caplog: pytest.LogCaptureFixture) -> 
     loop = RebalanceLoop(clock)
     for _ in range(40):
         counts.add([FIRST, SECOND])
-        loop.look(counts.counts())
+        loop.check(counts.counts())
         clock.advance(3_000)
     assert 2 <= len(said(caplog)) <= 4
     assert counts.repeated == 2 * 39

@@ -1,1 +1,1 @@
-"""Queries of state stores from outside the stream threads."""
+"""Queries that a stream thread answers."""

@@ -1,4 +1,4 @@
-"""`StoreQueries`: queries of one thread's stores, asked from anywhere and answered between two rounds of work."""
+"""`StoreQueries`: a queue of queries. Any thread adds queries, and a stream thread answers them between two rounds."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any
 
 from kstreams.errors import CorruptStateError, StoreNotAvailableError
 
-_RUNS_ASKED = 100  # after a query the thread expects another one for so many runs
+_RUNS_AFTER_QUERY = 100
+"""The number of runs after a query for which the thread expects another query."""
 _CLOSED = (
-    "the thread of this store has ended: while the application goes on, another thread opens the store; get it again "
+    "the thread of this store has ended: if the application runs, another thread opens the store; get the store again "
     "by KafkaStreams.store"
 )
 
 
 class StoreQueries:
-    """The queries that wait for one thread.
+    """The queries for one thread.
 
     Parameters
     ----------
     wake : callable
-        Wakes the thread where it waits for records.
+        Wakes the thread if it waits for records.
 
     Examples
     --------
     >>> queries = StoreQueries(wake=lambda: None)
-    >>> asked = queries.put(lambda: 6 * 7)
+    >>> future = queries.put(lambda: 6 * 7)
     >>> queries.answer(complete=lambda: None)
-    >>> asked.result()
+    >>> future.result()
     42
     """
 
@@ -37,10 +38,10 @@ class StoreQueries:
         self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._wake = wake
         self._closed = False
-        self._runs_asked = 0
+        self._remaining_runs = 0
 
     def put(self, query: Callable[[], Any]) -> Future[Any]:
-        """Let the owning thread call `query`; its result or error is set in the future."""
+        """Have the owning thread call `query`. The future gets the result or the error."""
         future: Future[Any] = Future()
         self._waiting.put((query, future))
         if self._closed:
@@ -50,23 +51,23 @@ class StoreQueries:
         return future
 
     def answer(self, complete: Callable[[], None]) -> None:
-        """Run the queries that wait now; for the owning thread.
+        """Answer the queries that wait now. Only the owning thread calls this.
 
         Parameters
         ----------
         complete : callable
-            Brings the stores up to all that was processed. What it raises ends the thread, not only the query.
+            Applies all processed records to the stores. An error of it ends the thread, not only the query.
         """
-        self._runs_asked -= 1
+        self._remaining_runs -= 1
         if count := self._waiting.qsize():
-            self._runs_asked = _RUNS_ASKED
+            self._remaining_runs = _RUNS_AFTER_QUERY
             complete()
             for _ in range(count):
                 self._answer_next()
 
-    def keep_coming(self) -> bool:
-        """Whether there were some lately: then the owning thread works in short runs."""
-        return self._runs_asked > 0
+    def were_recent(self) -> bool:
+        """Return True if there were queries recently. The owning thread then works in short runs."""
+        return self._remaining_runs > 0
 
     def _answer_next(self) -> None:
         if (pending := self._next()) is not None:
@@ -75,12 +76,12 @@ class StoreQueries:
                 future.set_result(query())
             except CorruptStateError as damage:
                 future.set_exception(damage)
-                raise  # it is the thread that rebuilds its stores
+                raise  # the thread has to rebuild its stores
             except Exception as error:
                 future.set_exception(error)
 
     def close(self) -> None:
-        """Refuse queries that wait and further ones: the stores are closed."""
+        """Refuse waiting and later queries, because the stores are closed."""
         self._closed = True
         self._refuse()
 

@@ -1,1 +1,1 @@
-"""The stores of an application as queries see them: their methods, and where in the application stores are."""
+"""Queries of stores from outside the stream threads: read methods, and the processes that have each partition."""

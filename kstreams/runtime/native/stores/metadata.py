@@ -1,4 +1,4 @@
-"""What a process tells of its threads and tasks, and of where stores are."""
+"""Metadata of a running application: its threads and tasks, and the processes that have its stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from kstreams.runtime.native.lifecycle import ThreadState
 
 
 class HostInfo(NamedTuple):
-    """Where a process answers, with the path at which it is mounted. Kafka Streams: `HostInfo`."""
+    """The address of a process that answers queries. Kafka Streams: `HostInfo`.
+
+    Parameters
+    ----------
+    host : str
+    port : int
+    path : str
+        The path at which the query server is mounted in another application.
+    """
 
     host: str
     port: int
@@ -22,7 +30,7 @@ class HostInfo(NamedTuple):
 
     @staticmethod
     def of(address: str) -> HostInfo | None:
-        """The host, the port and the path of an address; None where it is none.
+        """Parse an address. Return None if it is malformed.
 
         Examples
         --------
@@ -35,15 +43,15 @@ class HostInfo(NamedTuple):
         return HostInfo(match[1], int(match[2]), match[3] or "") if match else None
 
 
-class PartitionHolders(NamedTuple):
-    """Who has one partition of a store; processes that have not told where they answer are not among them."""
+class PartitionHosts(NamedTuple):
+    """The processes that have one partition of a store. Processes without `application.server` are missing."""
 
     active: HostInfo | None
     standbys: tuple[HostInfo, ...]
 
 
 class KeyQueryMetadata(NamedTuple):
-    """Where a key is. Kafka Streams: `KeyQueryMetadata`."""
+    """The partition of a key, and the processes that have it. Kafka Streams: `KeyQueryMetadata`."""
 
     active: HostInfo | None
     standbys: tuple[HostInfo, ...]
@@ -59,14 +67,14 @@ class StreamsMetadata(NamedTuple):
 
 
 class LagInfo(NamedTuple):
-    """How far a store is in its changelog. Kafka Streams: `LagInfo`."""
+    """The changelog offset of a store partition, and the end of its changelog. Kafka Streams: `LagInfo`."""
 
     current_offset: int
     end_offset: int
 
     @property
     def lag(self) -> int:
-        """How many records it lacks."""
+        """The number of changelog records that the store lacks."""
         return max(0, self.end_offset - self.current_offset)
 
 

@@ -1,4 +1,4 @@
-"""`QueryableStores`: the stores of an application as queries see them, and where in the application they are."""
+"""`QueryableStores`: queries of the stores of an application, and the processes that have their partitions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.local_stores import Isolation, LocalStores
 from kstreams.runtime.native.running_client import RunningClient
-from kstreams.runtime.native.stores.at_once import LookUpsAtOnce
 from kstreams.runtime.native.stores.metadata import (
     HostInfo,
     KeyQueryMetadata,
     LagInfo,
-    PartitionHolders,
+    PartitionHosts,
     StreamsMetadata,
 )
-from kstreams.runtime.native.stores.places import StorePlaces
+from kstreams.runtime.native.stores.nonblocking_lookups import NonblockingLookups
+from kstreams.runtime.native.stores.streams_metadata_state import StreamsMetadataState
 from kstreams.state.queries import StateQuery, StateQueryResult
 from kstreams.state.read_only_store import Answer, Position, ReadOnlyKeyValueStore, ReadOnlyStore
 from kstreams.state.store_builder import store_named
@@ -36,34 +36,34 @@ View = TypeVar("View", bound=ReadOnlyStore)
 
 
 class QueryableStores:
-    """What `KafkaStreams` knows of stores.
+    """The methods of `KafkaStreams` for stores.
 
     Parameters
     ----------
     application : LocalApplication
     client : Client
-        Replaced by the running client when the application is started.
+        The running client replaces it when the application starts.
     """
 
     def __init__(self, application: LocalApplication, client: Client) -> None:
         self._application = application
         self._topology = application.topology
         self._client: Client | RunningClient = client
-        self._at_once = LookUpsAtOnce(application.topology)
+        self._lookups = NonblockingLookups(application.topology)
 
     @property
     def state(self) -> State:
-        """The state now."""
+        """The present state."""
         return self._application.life.state
 
     @property
     def topology(self) -> Topology:
-        """What it runs."""
+        """The topology that the application runs."""
         return self._topology
 
     @property
     def config(self) -> Config:
-        """Its settings."""
+        """The settings of the application."""
         return self._application.config
 
     @overload
@@ -89,7 +89,7 @@ class QueryableStores:
         partition: int | None = None,
         stale: bool = False,
     ) -> ReadOnlyStore:
-        """A store to query: all its local partitions as one; or a global store.
+        """Return a store for queries. It combines all local partitions of the store, or is a global store.
 
         Kafka Streams: `store(StoreQueryParameters.fromNameAndType(name, type))`.
 
@@ -97,24 +97,24 @@ class QueryableStores:
         ----------
         name : str
         view : type, default that of the store's kind
-            `ReadOnlyKeyValueStore`, `ReadOnlyWindowStore` or another class of `kstreams.state.read_only_store`: what a
-            type checker takes the store for; without it, a key-value store.
+            `ReadOnlyKeyValueStore`, `ReadOnlyWindowStore` or another class of `kstreams.state.read_only_store`, as the
+            static type of the result. Without it, the static type is `ReadOnlyKeyValueStore`.
         isolation : "read_uncommitted" or "read_committed", optional
-            Uncommitted updates included: the task answers, between two batches. Or what the last commit left: the
-            caller's thread reads it, and waits for nobody. Default: `default.interactive.query.isolation.level`, which
-            is the first unless it is set, as in Kafka Streams.
+            "read_uncommitted" includes uncommitted updates: the task reads between two batches. "read_committed" is
+            the state of the last commit: the thread of the caller reads, and waits for no task. Default:
+            `default.interactive.query.isolation.level`, whose default is "read_uncommitted", as in Kafka Streams.
         partition : int, optional
-            Only this one. Kafka Streams: `withPartition`.
+            The only partition to read. Kafka Streams: `withPartition`.
         stale : bool
-            Whether standbys answer too, for partitions that are not active here, also while the application rebalances.
+            Whether standbys answer for partitions that are not active here, also while the application rebalances.
             Kafka Streams: `enableStaleStores`.
 
         Raises
         ------
         StoreNotAvailableError
-            When the application is not RUNNING, or has no partition of the store, or not that one, in this process now.
+            If the application is not RUNNING, or this process has no partition of the store, or not the requested one.
         StateError
-            When there is no store of that name, or it is of another kind.
+            If there is no store of this name, or it is of another kind.
         """
         local = self._local_stores(stale=stale)
         builder = store_named(self._topology.stores, name)
@@ -133,27 +133,27 @@ class QueryableStores:
         return store
 
     def sql(self, query: str, *, isolation: Isolation | None = None, as_of: Time | None = None) -> pa.Table:
-        """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
+        """Return the answer of DuckDB to a SELECT. Each store is a table of its name (see `ReadOnlyStore.to_arrow`).
 
-        Of each store it sees the partitions of this process. Each is read once, one store after the other: without
-        updates in between only when nothing is processed meanwhile.
+        The tables have the rows of the partitions in this process. The stores are read one after the other, so that
+        updates in between make them inconsistent unless nothing is processed.
 
         Parameters
         ----------
         query : str
-            Names that are no plain words stand in double quotes: `select * from "orders-per-customer"`.
+            Names with other characters than those of words need double quotes: `select * from "orders-per-customer"`.
         isolation : "read_uncommitted" or "read_committed", optional
-            As for `store`; what is committed is read without the tasks, so they work on meanwhile.
+            As for `store`. Reads of committed rows do not interrupt the tasks.
         as_of : datetime or int, optional
-            Of all stores only the versions that held at this time (an aware datetime, or milliseconds), or the windows
-            and sessions that contain it.
+            A time (an aware datetime, or milliseconds). The tables then have only the versions that were valid at this
+            time, and the windows and sessions that contain it.
 
         Raises
         ------
         StoreNotAvailableError
             As for `store`.
         StateError
-            When DuckDB is not installed or cannot answer.
+            If DuckDB is not installed or cannot answer.
         """
 
         def table_of(name: str) -> pa.Table:
@@ -172,33 +172,33 @@ class QueryableStores:
         require_active: bool = False,
         isolation: Isolation | None = None,
     ) -> StateQueryResult:
-        """Ask a store a typed query, partition by partition. Kafka Streams: `query(StateQueryRequest)`.
+        """Run a typed query on each partition of a store. Kafka Streams: `query(StateQueryRequest)`.
 
         Parameters
         ----------
         store : str
         query : StateQuery
-            `KeyQuery` or another one of `kstreams.state.queries`.
+            `KeyQuery` or another query of `kstreams.state.queries`.
         partitions : collection of int, optional
-            Which to ask; without it all that are here.
+            The partitions to read. Default: all partitions in this process.
         bound : mapping of TopicPartition to int, optional
-            Offsets of input records: a partition answers when those up to these have taken part.
+            Offsets of input records. A partition answers only if it has processed the records up to these offsets.
         require_active : bool
-            Whether standbys may not answer.
+            If True, standbys do not answer.
         isolation : "read_uncommitted" or "read_committed", optional
-            As for `store`; Kafka Streams: `withIsolationLevel`. Standbys know only what is committed.
+            As for `store`; Kafka Streams: `withIsolationLevel`. Standbys have committed rows only.
 
         Returns
         -------
         StateQueryResult
-            The answer of each partition with its position, or why there is none.
+            The answer of each partition with its position, or the reason why there is none.
 
         Raises
         ------
         StoreNotAvailableError
-            When the application is not started or has ended.
+            If the application is not started or has stopped.
         StateError
-            When there is no store of that name.
+            If there is no store of this name.
         """
         local = self._local_stores(stale=True)
         builder = store_named(self._topology.stores, store)
@@ -207,7 +207,7 @@ class QueryableStores:
         )
 
     def _level(self, isolation: Isolation | None) -> Isolation:
-        """The isolation of a query: as it says, else as configured."""
+        """Return the isolation level of a query. None for the configured one."""
         if isolation is None:
             configured: Isolation = self.config["default.interactive.query.isolation.level"]
             return configured
@@ -215,50 +215,53 @@ class QueryableStores:
             raise StateError(f"isolation is one of {', '.join(get_args(Isolation))}, not {isolation!r}")
         return isolation
 
-    def committed_at_once(self, store: str, key: object, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
-        """What the last commit says of a key, for callers that may not wait, such as an event loop.
+    def committed_nowait(self, store: str, key: object, read: Callable[[Any], Any]) -> dict[int, Answer] | None:
+        """Read the committed rows of a key, for callers that must not wait, such as an event loop.
 
         Parameters
         ----------
         store : str
         key : Any
-        question : callable
-            Gets the store of a partition, and is to be short.
+        read : callable
+            Reads the store of a partition in a short time.
 
         Returns
         -------
         dict of int to Answer, or None
-            By partition, up to the first one whose answer is not None, beginning with that where the key should be.
-            None where it would take a wait: a partition is in another process, or is being committed.
+            The answers by partition. The first partition is that of the default partitioner, and the last one is the
+            first whose answer is not None. None if a read would have to wait: a partition is in another process, or is
+            being committed.
 
         Raises
         ------
         StoreNotAvailableError
-            When stores have been closed since.
+            If stores have been closed in the meantime.
         StateError
-            When there is no store of that name.
+            If there is no store of this name.
         """
         client = self._client
         if self.state is not State.RUNNING or not isinstance(client, RunningClient):
             return None
-        return self._at_once.ask(client, store, key, question)
+        return self._lookups.look_up(client, store, key, read)
 
-    def woken(self, store: str, wake: Callable[[], None]) -> AbstractContextManager[bool]:
-        """Inside, be woken after each commit of a partition of a store that is here, and when one goes.
+    def commit_listener(self, store: str, on_commit: Callable[[], None]) -> AbstractContextManager[bool]:
+        """Listen to the commits of the local partitions of a store during a `with` block.
 
         Parameters
         ----------
         store : str
-        wake : callable
-            Called by the thread that commits, which waits for it.
+        on_commit : callable
+            The thread that commits calls it after each commit, and when a partition moves away, and waits for it.
 
         Returns
         -------
         context manager of bool
-            Whether all partitions are here, so that nothing of the store changes unnoticed.
+            True if all partitions of the store are in this process, so that the listener hears every commit.
         """
         client = self._client
-        return self._at_once.woken(client, store, wake) if isinstance(client, RunningClient) else nullcontext(False)
+        if not isinstance(client, RunningClient):
+            return nullcontext(False)
+        return self._lookups.commit_listener(client, store, on_commit)
 
     @property
     def is_busy(self) -> bool:
@@ -267,13 +270,15 @@ class QueryableStores:
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
         client = self._client
-        answers = self.state is State.RUNNING or (stale and self.state is State.REBALANCING)
-        if not answers or not isinstance(client, RunningClient):
+        is_available = self.state is State.RUNNING or (stale and self.state is State.REBALANCING)
+        if not is_available or not isinstance(client, RunningClient):
             raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
         return LocalStores(client.context, client.threads, client.manager.standby_tasks)
 
     def query_metadata_for_key(self, store: str, key: object) -> KeyQueryMetadata:
-        """Where Kafka's default partitioner has put a key of a store. Kafka Streams: `queryMetadataForKey`.
+        """Return the partition of the default partitioner for a key, and its processes.
+
+        Kafka Streams: `queryMetadataForKey`.
 
         Parameters
         ----------
@@ -283,52 +288,52 @@ class QueryableStores:
         Raises
         ------
         StoreNotAvailableError
-            When the application is not started or has ended.
+            If the application is not started or has stopped.
         StateError
-            When there is no store of that name.
+            If there is no store of this name.
         """
-        holders = self.holders(store)
+        partition_hosts = self.partition_hosts(store)
         builder = store_named(self._topology.stores, store)
         number = self._local_stores(stale=True).partition_of(builder)(key)
-        here = holders.get(number, PartitionHolders(None, ()))
-        return KeyQueryMetadata(here.active, here.standbys, number)
+        hosts = partition_hosts.get(number, PartitionHosts(None, ()))
+        return KeyQueryMetadata(hosts.active, hosts.standbys, number)
 
     def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
-        """The processes that have partitions of a store. Kafka Streams: `streamsMetadataForStore`.
+        """Return the processes that have partitions of a store. Kafka Streams: `streamsMetadataForStore`.
 
-        Those count that have told where they answer (`application.server`).
+        Processes without `application.server` are missing.
         """
         active = dict[HostInfo, set[int]]()
         standby = dict[HostInfo, set[int]]()
-        for number, holders in self.holders(store).items():
-            for hosts, partitions in (
-                (holders.standbys, standby),
-                ([holders.active] if holders.active else [], active),
-            ):
-                for host in hosts:
-                    partitions.setdefault(host, set()).add(number)
+        for number, hosts in self.partition_hosts(store).items():
+            if hosts.active:
+                active.setdefault(hosts.active, set()).add(number)
+            for host in hosts.standbys:
+                standby.setdefault(host, set()).add(number)
         return [
             StreamsMetadata(host, frozenset(active.get(host, ())), frozenset(standby.get(host, ())))
             for host in sorted(active.keys() | standby.keys())
         ]
 
     def metadata_for_all_streams_clients(self) -> list[HostInfo]:
-        """Where the processes of the application answer. Kafka Streams: `metadataForAllStreamsClients`.
+        """Return the addresses of all processes of the application. Kafka Streams: `metadataForAllStreamsClients`.
 
-        Those count that have told it (`application.server`), this one among them.
+        Processes without `application.server` are missing.
         """
-        return sorted(self._places().hosts())
+        return sorted(self._metadata_state().hosts())
 
-    def holders(self, store: str) -> dict[int, PartitionHolders]:
-        """Who has each partition of a store, by number; -1 for a global store, which all have."""
-        return self._places().holders(store_named(self._topology.stores, store))
+    def partition_hosts(self, store: str) -> dict[int, PartitionHosts]:
+        """Return the processes of each partition of a store. The partition of a global store, which all have, is -1."""
+        return self._metadata_state().partition_hosts(store_named(self._topology.stores, store))
 
     def all_local_store_partition_lags(self) -> dict[str, dict[int, LagInfo]]:
-        """How far the stores of this process are in their changelogs. Kafka Streams: `allLocalStorePartitionLags`."""
-        return self._places().local_lags()
+        """Return the changelog lag of the stores in this process. Kafka Streams: `allLocalStorePartitionLags`."""
+        return self._metadata_state().local_lags()
 
-    def _places(self) -> StorePlaces:
+    def _metadata_state(self) -> StreamsMetadataState:
         client = self._client
         if not self._application.life.is_alive() or not isinstance(client, RunningClient):
-            raise StoreNotAvailableError(f"stores have places while the application runs; it is {self.state.value}")
-        return StorePlaces(client.context, client.manager, client.member, client.threads)
+            raise StoreNotAvailableError(
+                f"stores have no hosts and no lag unless the application runs; it is {self.state.value}"
+            )
+        return StreamsMetadataState(client.context, client.manager, client.member, client.threads)

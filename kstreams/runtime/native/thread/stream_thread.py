@@ -282,7 +282,7 @@ class StreamThread:
         return len(self._manager.share(self.index))
 
     def _add(self, task: TaskId) -> None:
-        opened = opened_task(self._restored[task], self._context, self.sink_buffer, self.store_queries.keep_coming)
+        opened = opened_task(self._restored[task], self._context, self.sink_buffer, self.store_queries.were_recent)
         del self._restored[task]
         opened.state.committed.rest = self._delay_scan
         self.tasks.append(opened)
