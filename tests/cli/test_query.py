@@ -185,7 +185,7 @@ def test_stores_of_types_that_only_the_application_knows_are_told(visits: Any) -
 def test_serve_stands_alone_or_before_an_address(visits: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert f"nothing can answer at {address}" in visits("run", "--serve", address, "app.py", "--once").err
+        assert f"the server cannot listen at {address}" in visits("run", "--serve", address, "app.py", "--once").err
     assert f"queries at http://{address}/v1" in visits.ok("run", "--serve", address, "app.py", "--once").err
     assert "queries at http://127.0.0.1:" in visits.ok("run", "--serve", "app.py", "--once").err
     assert "write HOST:PORT" in visits("run", "app.py", "--serve", "8080", "--once").err

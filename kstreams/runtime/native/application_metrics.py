@@ -19,47 +19,48 @@ from kstreams.runtime.native.metrics.nodes import node_metrics, sink_metrics
 from kstreams.runtime.native.metrics.tasks import task_metrics, task_tags
 from kstreams.runtime.native.metrics.threads import thread_metrics
 from kstreams.runtime.native.metrics.updater import restore_metrics, updater_metrics
-from kstreams.runtime.native.progress import known_ends
+from kstreams.runtime.native.progress import existing_end_offsets
 from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
-_END_OFFSETS_TIMEOUT_S = 2.0  # a client gives up on an unreachable cluster after half a minute: Prometheus waits less
-_ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
+_END_OFFSETS_TIMEOUT_S = 2.0
+"""Kafka's client waits half a minute for an unreachable cluster, which is longer than Prometheus waits for metrics."""
+_STOPPED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
 
 
 def application_metrics(client: Client | RunningClient) -> dict[MetricName, MetricValue]:
     """Return the present value of every metric that has one. Reads the end offsets of the inputs from their home."""
     config = client.application.config
     tags = (("client-id", config["client.id"] or config.application_id),)
-    values = [*_client(client, config.application_id, tags)]
+    values = [*_client_metrics(client, config.application_id, tags)]
     if isinstance(client, RunningClient):
-        values += _running(client, tags)
+        values += _metrics_of_run(client, tags)
     return {name: value for name, value in values if value is not None}
 
 
-def _running(client: RunningClient, tags: Tags) -> MetricValues:
+def _metrics_of_run(client: RunningClient, tags: Tags) -> MetricValues:
     yield from restore_metrics(client.manager, client.restores.values(), tags)
-    with client.former.lock:
+    with client.former_threads.lock:
         threads = [(thread, list(thread.tasks)) for thread in client.threads]
-        sums = {name: value for name, value in _threads(threads) if value is not None}
-        client.former.add_to(sums)
-    yield from sums.items()
+        totals = {name: value for name, value in _thread_metrics(threads) if value is not None}
+        client.former_threads.add_to(totals)
+    yield from totals.items()
     tasks = [(thread, task) for thread, tasks in threads for task in tasks]
     yield from updater_metrics(client.context.state.sensors, tags)
-    yield from _topics(client.context, tasks)
-    yield from _lags([task for _, task in tasks], client.context, tags)
+    yield from _topic_metrics(client.context, tasks)
+    yield from _lag_metrics([task for _, task in tasks], client.context, tags)
 
 
-def _threads(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) -> MetricValues:
+def _thread_metrics(threads: Iterable[tuple[StreamThread, Sequence[ActiveTask]]]) -> MetricValues:
     for thread, tasks in threads:
         yield from thread_metrics(thread)
         for task in tasks:
             yield from task_metrics(thread, task)
 
 
-def _topics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveTask]]) -> MetricValues:
+def _topic_metrics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveTask]]) -> MetricValues:
     for table in context.topology.global_tables.tasks:
         tags = (("thread-id", context.environment.settings.global_thread), ("task-id", str(table.id)))
         yield from node_metrics(table, tags)
@@ -67,18 +68,18 @@ def _topics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, ActiveT
         yield from sink_metrics(task, context.topology.layout.topic_names, task_tags(thread, task))
 
 
-def _client(client: Client | RunningClient, application_id: str, tags: Tags) -> MetricValues:
+def _client_metrics(client: Client | RunningClient, application_id: str, tags: Tags) -> MetricValues:
     progress = client.progress(with_lag=False)
-    alive = [thread for thread in client.threads if thread.state not in _ENDED]
+    alive_threads = [thread for thread in client.threads if thread.state not in _STOPPED]
     yield from identity(application_id, client.application.life.state.value, tags)
-    yield catalogue.ALIVE_STREAM_THREADS.tagged(tags), len(alive)
-    yield catalogue.FAILED_STREAM_THREADS.tagged(tags), client.died
+    yield catalogue.ALIVE_STREAM_THREADS.tagged(tags), len(alive_threads)
+    yield catalogue.FAILED_STREAM_THREADS.tagged(tags), client.failed_threads
     yield catalogue.STALLS.tagged(tags), progress.stalls
     yield catalogue.REBUILDS.tagged(tags), progress.rebuilt
     yield catalogue.REASSIGNED.tagged(tags), progress.reassigned
 
 
-def _lags(tasks: Sequence[ActiveTask], context: RuntimeContext, client_tags: Tags) -> MetricValues:
+def _lag_metrics(tasks: Sequence[ActiveTask], context: RuntimeContext, client_tags: Tags) -> MetricValues:
     now_ms = context.environment.clock.wall_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
@@ -94,17 +95,17 @@ def _age_ms(time_ms: int | None, now_ms: int) -> int | None:
 
 
 def _end_offsets(sources: Collection[TopicPartition], admin: Admin) -> Mapping[TopicPartition, int]:
-    """Return the end offsets, or none if the home of topics does not answer soon: the other metrics do not need it."""
-    answers = SimpleQueue[Mapping[TopicPartition, int]]()
+    """Return the end offsets. If the home of topics does not answer soon, return none: other metrics do not need it."""
+    results = SimpleQueue[Mapping[TopicPartition, int]]()
 
     def read() -> None:
         with suppress(LogError):
-            answers.put(known_ends(sources, admin))
+            results.put(existing_end_offsets(sources, admin))
             return
-        answers.put({})
+        results.put({})
 
     threading.Thread(target=read, name="kstreams-ends", daemon=True).start()
     try:
-        return answers.get(timeout=_END_OFFSETS_TIMEOUT_S)
+        return results.get(timeout=_END_OFFSETS_TIMEOUT_S)
     except Empty:
         return {}

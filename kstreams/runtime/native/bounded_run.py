@@ -44,11 +44,13 @@ class CompletionGroup:
     """Sub-topologies that finish together."""
 
     sub_topologies: frozenset[int]
-    before: frozenset[int]
+    upstream: frozenset[int]
     tasks: tuple[TaskPlan, ...]
     phase: Phase = Phase.OPEN
-    reported: dict[TaskId, NextOffsets] = field(default_factory=dict)
-    ended: set[TaskId] = field(default_factory=set)
+    positions: dict[TaskId, NextOffsets] = field(default_factory=dict)
+    """The committed offsets of each task."""
+    ended_tasks: set[TaskId] = field(default_factory=set)
+    """The tasks that have processed the end of their input."""
 
 
 class BoundedRun:
@@ -88,32 +90,33 @@ class BoundedRun:
         return self._group_of[sub_topology].phase
 
     def report(self, task: TaskId, positions: NextOffsets, ended: bool) -> None:
-        """Note the offsets that a task has processed and committed."""
+        """Store the offsets that a task has processed and committed."""
         with self._lock:
             group = self._group_of[task.sub_topology]
-            group.reported[task] = dict(positions)
+            group.positions[task] = dict(positions)
             if ended:
-                group.ended.add(task)
+                group.ended_tasks.add(task)
             else:
-                group.ended.discard(task)
+                group.ended_tasks.discard(task)
 
     def advance(self) -> None:
         """Advance each group whose input is processed."""
         with self._lock:
             for group in self._groups:
-                if group.phase is not Phase.DONE and self._is_quiet(group):
-                    all_ended = len(group.ended) == len(group.tasks)
+                if group.phase is not Phase.DONE and self._is_processed(group):
+                    all_ended = len(group.ended_tasks) == len(group.tasks)
                     group.phase = Phase.ENDING if self._until_end and not all_ended else Phase.DONE
 
-    def _is_quiet(self, group: CompletionGroup) -> bool:
-        if any(self._group_of[sub].phase is not Phase.DONE for sub in group.before):
+    def _is_processed(self, group: CompletionGroup) -> bool:
+        """Return True if all records of the group's inputs are processed, and no more can follow."""
+        if any(self._group_of[sub].phase is not Phase.DONE for sub in group.upstream):
             return False
-        if len(group.reported) < len(group.tasks):
+        if len(group.positions) < len(group.tasks):
             return False
-        return all(self._is_drained(group, positions) for positions in group.reported.values())
+        return all(self._are_at_end(group, positions) for positions in group.positions.values())
 
-    def _is_drained(self, group: CompletionGroup, positions: NextOffsets) -> bool:
-        return all(at >= (self._end_of(source, group) or 0) for source, at in positions.items())
+    def _are_at_end(self, group: CompletionGroup, positions: NextOffsets) -> bool:
+        return all(offset >= (self._end_of(source, group) or 0) for source, offset in positions.items())
 
     def _end_of(self, source: TopicPartition, group: CompletionGroup) -> int | None:
         if source in self._ends:
@@ -133,8 +136,8 @@ def _groups(layout: Layout) -> list[CompletionGroup]:
 
 
 def _group(members: frozenset[int], layout: Layout) -> CompletionGroup:
-    before = frozenset().union(*(reachable(sub, layout.upstream) for sub in members)) - members
-    return CompletionGroup(members, before, tuple(task for task in layout.tasks if task.id.sub_topology in members))
+    upstream = frozenset().union(*(reachable(sub, layout.upstream) for sub in members)) - members
+    return CompletionGroup(members, upstream, tuple(task for task in layout.tasks if task.id.sub_topology in members))
 
 
 def aligned_sub_topologies(layout: Layout) -> frozenset[int]:

@@ -29,12 +29,12 @@ class Client:
     application : LocalApplication
     clock : Clock
     log : Log, optional
-        Home of the topics; default: the embedded log in `log.dir`.
+        The home of the topics. Default: the embedded log in `log.dir`.
     on_restore : callable
         Called with the progress of a restore after every batch.
     """
 
-    died = 0
+    failed_threads = 0
     threads: Sequence[StreamThread] = ()
 
     def __init__(self, application: LocalApplication, clock: Clock, log: Log | None, on_restore: OnRestore) -> None:
@@ -49,7 +49,7 @@ class Client:
         life.move(State.REBALANCING)
         resources = ExitStack()
         try:
-            return self._opened(end, resources)
+            return self._open(end, resources)
         except BaseException as error:
             self.application.error = error
             life.move(State.PENDING_ERROR)
@@ -73,12 +73,12 @@ class Client:
         """Return counters of zero."""
         return progress_of([], None)
 
-    def _opened(self, end: RunEnd, resources: ExitStack) -> RunningClient:
+    def _open(self, end: RunEnd, resources: ExitStack) -> RunningClient:
         application = self.application
         config = application.config
         restores: dict[tuple[str, str], RestoreProgress] = {}
 
-        def restoring(progress: RestoreProgress) -> None:
+        def on_restore(progress: RestoreProgress) -> None:
             restores[progress.task, progress.store] = progress
             self._on_restore(progress)
 
@@ -91,7 +91,7 @@ class Client:
             config,
             self._clock,
             self._log,
-            restoring,
+            on_restore,
             resources,
             end=end,
             folder=folder.path,
@@ -100,8 +100,8 @@ class Client:
 
 
 def _close(resources: ExitStack) -> None:
-    """Close resources after a start that failed. An error of closing is logged: the error of the start is raised."""
+    """Close resources after a failed start. Log an error of closing, because the error of the start is raised."""
     try:
         resources.close()
     except BaseException as error:
-        logger.error("closing failed: %s", error)
+        logger.error("the application could not release its resources: %s", error)

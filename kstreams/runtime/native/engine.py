@@ -18,7 +18,7 @@ from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
-from kstreams.processor.topology.nodes import SubTopology, TopologyNode, parents_of
+from kstreams.processor.topology.nodes import SubTopology, parents_of
 from kstreams.processor.topology.topology import Topology, bound_while
 from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.bounded_run import RunEnd
@@ -37,7 +37,7 @@ from kstreams.state.tables.sql import answer
 
 
 class Explanation(NamedTuple):
-    """The way in which an operator runs."""
+    """The path of an operator (`columns` or `records`), and the reason."""
 
     operator: str
     path: str
@@ -56,30 +56,28 @@ def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
         if isinstance(planned, ColumnPlan):
             _explain_region(sub, planned, reasons)
         else:
-            reasons |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
+            reasons |= dict.fromkeys(_with_downstream(sub, {source}), ("records", planned))
     return [Explanation(node.name, *reasons[node.name], node.declared_at) for node in sub.nodes]
 
 
 def _explain_region(sub: SubTopology, plan: ColumnPlan, reasons: dict[str, tuple[str, str]]) -> None:
-    for node in _behind(sub, {plan.source.name}):
+    for node in _with_downstream(sub, {plan.source.name}):
         reasons.setdefault(node, ("columns", "made of expressions"))
     for target in plan.targets:
         end = target.node.name
-        reasons |= dict.fromkeys(_behind(sub, {end}) - {end}, ("records", f"behind {end}, where columns end"))
+        downstream = _with_downstream(sub, {end}) - {end}
+        reasons |= dict.fromkeys(downstream, ("records", f"behind {end}, where columns end"))
         if target.leaves_since is not None:
             reasons[end] = ("records", target.leaves_since)
 
 
-def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
+def _with_downstream(sub: SubTopology, starts: set[str]) -> set[str]:
     """Return these nodes and all nodes downstream. The nodes of a sub-topology are in topological order."""
-    following = set(starts)
+    names = set(starts)
     for node in sub.nodes:
-        following |= {node.name} if _follows(node, following) else set()
-    return following
-
-
-def _follows(node: TopologyNode, following: set[str]) -> bool:
-    return any(parent in following for parent in parents_of(node))
+        if any(parent in names for parent in parents_of(node)):
+            names.add(node.name)
+    return names
 
 
 __all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
@@ -104,7 +102,7 @@ def run(
     """Run until `stop` is set or the input ends. Raises the error that ended the run.
 
     During the run, Python collects garbage less often. A program with its own `KafkaStreams` keeps its settings.
-    `around` returns a context manager that is entered before the start and left after the end, such as a query server.
+    The context manager of `around`, such as a query server, is entered before the start and left after the end.
     """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
@@ -188,7 +186,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
-    """Return the answer of the stores of a stopped application to a query. Raises StateError while it runs."""
+    """Return the answer to a SQL query of the stores of a stopped application. Raises StateError while it runs."""
     if step is not None:
         raise ConfigError("steps are those of Spark: leave --step out, or add --engine spark")
     with bound_while(topology, config) as bound, StoppedStores(DeclaredStores(bound), config) as stores:

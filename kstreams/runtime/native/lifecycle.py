@@ -34,7 +34,7 @@ class ThreadState(Enum):
     DEAD = "DEAD"
 
 
-_NEXT = {
+_TRANSITIONS = {
     State.CREATED: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
     State.REBALANCING: {State.RUNNING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
     State.RUNNING: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
@@ -43,7 +43,7 @@ _NEXT = {
     State.NOT_RUNNING: set(),
     State.ERROR: set(),
 }
-TERMINAL = frozenset(state for state, following in _NEXT.items() if not following)
+TERMINAL = frozenset(state for state, next_states in _TRANSITIONS.items() if not next_states)
 
 StateListener = Callable[[State, State], None]
 
@@ -78,7 +78,7 @@ class Lifecycle:
         """Change to `new` and call the listener with (new, old). Return False if the transition is not permitted."""
         with self._changed:
             old = self._state
-            if new not in _NEXT[old]:
+            if new not in _TRANSITIONS[old]:
                 return False
             self._state = new
             self._changed.notify_all()
@@ -95,6 +95,6 @@ class Lifecycle:
             self.failure = self.failure or error
 
     def wait_for_end(self, timeout: float | None) -> bool:
-        """Wait up to `timeout` seconds for NOT_RUNNING or ERROR. Return whether the state came."""
+        """Wait up to `timeout` seconds for NOT_RUNNING or ERROR. Return True if the state is reached."""
         with self._changed:
             return self._changed.wait_for(lambda: self._state in TERMINAL, timeout)

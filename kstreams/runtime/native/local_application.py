@@ -1,4 +1,4 @@
-"""`LocalApplication`: an application in this process before, while and after it runs: its settings and its state."""
+"""`LocalApplication`: the settings and the state of an application in this process, whether it runs or not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LocalApplication:
         instance = consumer_settings(self.config, "main").get("group.instance.id")
         if not leave_group and instance is None:
             raise ConfigError(
-                "only a static member remains in the group of its application when it is closed: set "
+                "only a static member remains in the group of its application when it closes: set "
                 "consumer.group.instance.id, or leave out leave_group=False"
             )
         if leave_group and instance is not None and Ability.LEAVES_OF_STATIC_MEMBERS not in abilities:

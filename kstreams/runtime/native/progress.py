@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kstreams.errors import UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
@@ -57,63 +57,59 @@ class Progress:
     stream_time: int = -1
 
 
-def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
+def with_former_threads(present: Progress, former: Iterable[Progress]) -> Progress:
     """Add the counters of former threads to those of the present threads."""
-    for before in former:
-        now = Progress(
-            now.records_in + before.records_in,
-            now.records_out + before.records_out,
-            now.dropped + before.dropped,
-            now.commits + before.commits,
-            now.lag,
-            now.restored,
-            now.stalls + before.stalls,
-            now.rebuilt,
-            now.reassigned,
-            now.stores,
-            now.stream_time,
+    total = present
+    for progress in former:
+        total = replace(
+            total,
+            records_in=total.records_in + progress.records_in,
+            records_out=total.records_out + progress.records_out,
+            dropped=total.dropped + progress.dropped,
+            commits=total.commits + progress.commits,
+            stalls=total.stalls + progress.stalls,
         )
-    return now
+    return total
 
 
 def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int = 0, rebuilt: int = 0) -> Progress:
     """Return the sums of the counters of threads. The counters are copied, because the threads continue to count."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
-    written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
+    records_out = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
     dropped = sum((task.task.dropped.copy() for task in tasks), Counter[tuple[str, str]]())
     dropped = sum((thread.released_dropped.copy() for thread in threads), dropped)
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
         positions |= task.next_offsets
     return Progress(
-        sum(task.task.records_in for task in tasks) + sum(thread.released_in for thread in threads),
-        written,
-        dropped,
-        sum(thread.committer.commits for thread in threads),
-        0 if admin is None else _lag(positions, admin),
-        restored,
-        sum(thread.stall_detector.stalls for thread in threads),
-        rebuilt,
-        stores=_stores(tasks),
+        records_in=sum(task.task.records_in for task in tasks) + sum(thread.released_in for thread in threads),
+        records_out=records_out,
+        dropped=dropped,
+        commits=sum(thread.committer.commits for thread in threads),
+        lag=0 if admin is None else _lag(positions, admin),
+        restored=restored,
+        stalls=sum(thread.stall_detector.stalls for thread in threads),
+        rebuilt=rebuilt,
+        stores=_store_extents(tasks),
         stream_time=min((task.task.stream_time for task in tasks if task.task.stream_time >= 0), default=-1),
     )
 
 
-def _stores(tasks: Iterable[ActiveTask]) -> dict[str, StoreExtent]:
-    extents: dict[str, StoreExtent] = {}
+def _store_extents(tasks: Iterable[ActiveTask]) -> dict[str, StoreExtent]:
+    totals: dict[str, StoreExtent] = {}
     for store, extent in (item for task in tasks for item in task.sensors.extents.items()):
-        counted = extents.get(store, StoreExtent(0, 0))
-        extents[store] = StoreExtent(counted.rows + extent.rows, counted.bytes + extent.bytes)
-    return extents
+        total = totals.get(store, StoreExtent(0, 0))
+        totals[store] = StoreExtent(total.rows + extent.rows, total.bytes + extent.bytes)
+    return totals
 
 
 def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:
-    ends = known_ends(list(positions), admin)
-    return sum(max(0, end - positions[source]) for source, end in ends.items())
+    end_offsets = existing_end_offsets(list(positions), admin)
+    return sum(max(0, end - positions[source]) for source, end in end_offsets.items())
 
 
-def known_ends(sources: Collection[TopicPartition], admin: Admin) -> dict[TopicPartition, int]:
+def existing_end_offsets(sources: Collection[TopicPartition], admin: Admin) -> dict[TopicPartition, int]:
     """Return the end offsets of partitions, without those of deleted topics."""
     try:
         return admin.end_offsets(sources)

@@ -1,4 +1,4 @@
-"""`RunningClient`: starts, replaces and ends the threads of an application that was started in this process."""
+"""`RunningClient`: the threads of a started application in this process. It starts, replaces and stops them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.local_application import LocalApplication
 from kstreams.runtime.native.metrics.former_threads import FormerThreads
 from kstreams.runtime.native.observation import current_operators, observe
-from kstreams.runtime.native.progress import Progress, progress_of, with_former
+from kstreams.runtime.native.progress import Progress, progress_of, with_former_threads
 from kstreams.runtime.native.runtime_context import RuntimeContext, with_layout
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.restore import RestoreProgress
@@ -33,7 +33,7 @@ _WAIT_S = 0.01
 
 
 class RunningClient:
-    """Runs the tasks of an application in threads.
+    """A started application, whose tasks run in threads.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class RunningClient:
         The running threads.
     member : GroupMember or None
         This process's membership in the application's group. None in bounded runs.
-    died : int
+    failed_threads : int
         The number of threads that an error has ended.
-    former : FormerThreads
+    former_threads : FormerThreads
         The counters of threads and tasks that no longer run here.
     """
 
@@ -71,28 +71,28 @@ class RunningClient:
         self.restores = restores
         self.context = context
         self.threads: list[StreamThread] = []
-        self.died = 0
-        self.former = FormerThreads()
+        self.failed_threads = 0
+        self.former_threads = FormerThreads()
         self._life = application.life
         self._resources = resources
-        self._change = threading.Lock()
-        self._stop_globals = threading.Event()
-        self._alive: set[str] = set()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._alive_threads: set[str] = set()
         self._is_reassigning = False
-        self._progress: Callable[[bool], Progress] = self._count
+        self._progress: Callable[[bool], Progress] = self._current_progress
         self.member = None if self._is_bounded else self._join_group()
         self._create_threads()
 
     def start(self) -> None:
         """Start the threads."""
-        _start(observe, self.context, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
+        _start_daemon(observe, self.context, lambda: self.threads, lambda: self.progress().lag, self._stopping)
         if not self._is_bounded:
             self._start_global_thread()
-            _start(self._watch_sources, self.context)
+            _start_daemon(self._watch_sources, self.context)
         self._start_threads()
 
     def stop(self, *, leave_group: bool | None = None) -> None:
-        """Let the threads commit and end. See `KafkaStreams.close`."""
+        """Have the threads commit and end. See `KafkaStreams.close`."""
         if self.application.close(leave_group, self.context.environment.log.abilities):
             threads = self.threads
             for thread in threads:
@@ -102,15 +102,15 @@ class RunningClient:
 
     def progress(self, *, with_lag: bool = True) -> Progress:
         """Return the counters since the start, and the lag from the home of topics. After the end, the last values."""
-        with self._change:
+        with self._lock:
             return self._progress(with_lag)
 
-    def _count(self, with_lag: bool) -> Progress:
+    def _current_progress(self, with_lag: bool) -> Progress:
         restored = sum(restore.restored for restore in self.restores.values())
         admin = self.context.environment.admin if with_lag else None
-        now = progress_of(self.threads, admin, restored, self.context.state.rebuilds.count)
+        present = progress_of(self.threads, admin, restored, self.context.state.rebuilds.count)
         reassigned = self.context.environment.assignments.repeated
-        return with_former(dataclasses.replace(now, reassigned=reassigned), self.former.progress)
+        return with_former_threads(dataclasses.replace(present, reassigned=reassigned), self.former_threads.progress)
 
     @property
     def _is_bounded(self) -> bool:
@@ -125,17 +125,17 @@ class RunningClient:
         numbers = range(1, self.application.config["num.stream.threads"] + 1)
         self.manager = manager = TaskManager(self.context, numbers, self._tasks_changed)
         self._resources.callback(manager.close)
-        self._committer = self._commits()
+        self._committer = self._create_committer()
         shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
         if self._is_bounded:
             manager.assign(manager.tasks)
             shares = {number: plans for number in numbers if (plans := manager.plans(number))}
-        # Assigned at once: a concurrent stop checks whether there are threads.
+        # One assignment, because a concurrent stop checks whether there are threads.
         self.threads = [self._new_thread(number, plans) for number, plans in shares.items()]
-        self._alive = {thread.name for thread in self.threads}
+        self._alive_threads = {thread.name for thread in self.threads}
 
-    def _commits(self) -> GroupCommits:
-        """Return the object that commits: the member of the group, or a bounded run without a group."""
+    def _create_committer(self) -> GroupCommits:
+        """Return the object that commits offsets: the member of the group, or in a bounded run one without a group."""
         if self.member is not None:
             return self.member
         ungrouped = ungrouped_commits(self.context.environment)
@@ -152,7 +152,7 @@ class RunningClient:
             self._committer,
             plans,
             paused=self.application.paused,
-            leaving=self.former.task_leaving,
+            leaving=self.former_threads.task_leaving,
         )
 
     def add_thread(self) -> str | None:
@@ -160,31 +160,31 @@ class RunningClient:
         member = self.member
         if member is None or not self._life.is_alive():
             return None
-        with self._change:
+        with self._lock:
             thread = self._new_thread(len(self.threads) + 1)
             self.threads = [*self.threads, thread]
-            self._alive.add(thread.name)
+            self._alive_threads.add(thread.name)
         member.resize(len(self.threads))
         self.manager.add(thread)
-        _start(self._run, thread, name=thread.name)
+        _start_daemon(self._run, thread, name=thread.name)
         return thread.name
 
     def remove_thread(self, timeout: float) -> str | None:
-        """Stop the newest thread when others have its tasks. Return its name, or None if no thread can be removed."""
+        """Stop the newest thread when others have its tasks. Return its name, or None if none can be removed."""
         manager = self.manager
         member = self.member
         threads = self.threads
         if member is None or len(threads) < 2 or not self._life.is_alive():
             return None
         thread = threads[-1]
-        until = monotonic() + timeout
+        deadline = monotonic() + timeout
         manager.remove(thread.index)
         while manager.share(thread.index):
-            if monotonic() > until:
+            if monotonic() > deadline:
                 operators = current_operators(self.threads)
                 raise TimeoutError(f"{thread.name} has not released its tasks within {timeout:g} s: {operators}")
-            self._stop_globals.wait(_WAIT_S)
-        with self._change, self.former.leaving([thread]):
+            self._stopping.wait(_WAIT_S)
+        with self._lock, self.former_threads.leaving([thread]):
             self.threads = [other for other in self.threads if other is not thread]
         thread.stop()
         manager.removed(thread.index)
@@ -193,13 +193,13 @@ class RunningClient:
 
     def _start_threads(self) -> None:
         manager = self.manager
-        threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
+        threads = list(self.threads)  # a copy: a thread may end at once, and a reassignment replaces `self.threads`
         if not self._life.is_alive():  # the application was closed in the meantime
             for thread in threads:
                 thread.stop()
         manager.start(threads)
         for thread in threads:
-            _start(self._run, thread, name=thread.name)
+            _start_daemon(self._run, thread, name=thread.name)
         if self.member is not None:
             self.member.serve(manager)
         if not threads:
@@ -215,23 +215,23 @@ class RunningClient:
         interval_s = self.application.config["metadata.max.age.ms"] / 1000
         monitor = SourceMonitor(self.application.topology, interval_s, context.environment.log)
         try:
-            monitor.watch(context.topology.layout, self._stop_globals, self._reassign)
+            monitor.watch(context.topology.layout, self._stopping, self._reassign)
         except BaseException as error:
-            if not self._stop_globals.is_set():
-                logger.error("the search for new topics and partitions failed: %s", error)
+            if not self._stopping.is_set():
+                logger.error("the search for new topics and partitions has failed: %s", error)
                 self._fail(error)
-                if not self._alive:
+                if not self._alive_threads:
                     self._end()
 
     def _reassign(self) -> None:
         """Stop the threads, which commit, and assign tasks again, because topics or global tables have changed."""
         logger.info("the tasks are assigned again")
-        with self._change:
+        with self._lock:
             self._is_reassigning = True
-            idle = not self._alive
+            is_idle = not self._alive_threads
             for thread in self.threads:
                 thread.stop()
-        if idle and self._life.is_alive() and not self._try_restart():
+        if is_idle and self._life.is_alive() and not self._try_restart():
             self._end()
 
     def _restart_threads(self) -> None:
@@ -241,7 +241,7 @@ class RunningClient:
         with former_context.environment.log.admin() as admin:
             layout = prepare_topics(self.application.topology, self.application.config, admin)
         self.manager.close()
-        with self._change, self.former.leaving(self.threads):
+        with self._lock, self.former_threads.leaving(self.threads):
             self._is_reassigning = False
             self.context = with_layout(former_context, layout, self._resources)
             self._create_threads()
@@ -252,41 +252,41 @@ class RunningClient:
 
     def _start_global_thread(self) -> None:
         name = self.context.environment.settings.global_thread
-        _start(self._follow, self.context.topology.global_tables, name=name)
+        _start_daemon(self._update_global_tables, self.context.topology.global_tables, name=name)
 
     def _run(self, thread: StreamThread) -> None:
         """Run a thread, and the threads that replace it."""
         running: StreamThread | None = thread
         try:
             while running is not None:
-                running = self._replacement(running) if self._is_replaced(running) else None
+                running = self._replacement(running) if self._needs_replacement(running) else None
         except BaseException as error:
             self._fail(error)
         finally:
             self._thread_ended(thread)
 
-    def _is_replaced(self, thread: StreamThread) -> bool:
-        """Run a thread to its end. Return True if another thread has to take over."""
+    def _needs_replacement(self, thread: StreamThread) -> bool:
+        """Run a thread to its end. Return True if another thread has to replace it."""
         try:
-            return self._rebuilding(thread.run)
+            return self._run_until_damage(thread.run)
         except BaseException as error:
-            if isinstance(error, self._passing_errors()):
-                logger.warning("%s goes on from the last commit: %s", thread.name, error)
+            if isinstance(error, self._recoverable_errors()):
+                logger.warning("%s resumes from the last commit: %s", thread.name, error)
                 clear_frames(error)
                 return self._life.is_alive()
-            self.died += 1
+            self.failed_threads += 1
             logger.error("%s died: %s", thread.name, error)
-            replace = self._answer(error)
+            is_replaced = self._handle_exception(error)
             clear_frames(error)
-            return replace
+            return is_replaced
 
-    def _passing_errors(self) -> tuple[type[BaseException], ...]:
+    def _recoverable_errors(self) -> tuple[type[BaseException], ...]:
         """Return the errors that end a thread but not the application: a new thread resumes from the last commit."""
         abandoned_requests = () if self._life.is_alive() else (RegistryUnavailableError,)
         return (UncertainCommitError, *abandoned_requests, *(() if self.member is None else OUT_OF_GROUP))
 
-    def _rebuilding(self, work: Callable[[], None]) -> bool:
-        """Run `work`. Return True if it met damaged stores and has to be started again, which restores them."""
+    def _run_until_damage(self, work: Callable[[], None]) -> bool:
+        """Run `work`. Return True if it found damaged stores and has to start again, which restores them."""
         try:
             work()
         except CorruptStateError as damage:
@@ -298,8 +298,8 @@ class RunningClient:
             return self._life.is_alive() and not context.topology.global_tables.is_damaged
         return False
 
-    def _answer(self, error: BaseException) -> bool:
-        """Follow the user's exception handler. Return True if the thread has to be replaced."""
+    def _handle_exception(self, error: BaseException) -> bool:
+        """Do what the user's exception handler returns. Return True if the thread has to be replaced."""
         response = response_to(error, self.application.exception_handler)
         if response is StreamThreadExceptionResponse.REPLACE_THREAD and self._life.is_alive():
             return True
@@ -310,16 +310,16 @@ class RunningClient:
 
     def _replacement(self, thread: StreamThread) -> StreamThread:
         """Return a new thread with the same tasks. It resumes from the last commit."""
-        new = self._new_thread(thread.index, thread.plans)
-        with self._change, self.former.leaving([thread]):
-            self.threads[self.threads.index(thread)] = new
-        self.manager.replace(new)
-        if not self._life.is_alive():
-            new.stop()  # a stop came in between
-        return new
+        replacement = self._new_thread(thread.index, thread.plans)
+        with self._lock, self.former_threads.leaving([thread]):
+            self.threads[self.threads.index(thread)] = replacement
+        self.manager.replace(replacement)
+        if not self._life.is_alive():  # the application was closed in the meantime
+            replacement.stop()
+        return replacement
 
     def _fail(self, error: BaseException) -> None:
-        with self._change:
+        with self._lock:
             self.application.error = self.application.error or error
         self._life.move(State.PENDING_ERROR)
         for thread in self.threads:
@@ -327,11 +327,11 @@ class RunningClient:
         self.application.registry.give_up()
 
     def _thread_ended(self, thread: StreamThread) -> None:
-        with self._change:
-            self._alive.discard(thread.name)
-            last = not self._alive
+        with self._lock:
+            self._alive_threads.discard(thread.name)
+            is_last = not self._alive_threads
             is_restarting = self._is_reassigning and self._life.is_alive()
-        if last and not (is_restarting and self._try_restart()):
+        if is_last and not (is_restarting and self._try_restart()):
             self._end()
 
     def _try_restart(self) -> bool:
@@ -348,28 +348,28 @@ class RunningClient:
         self._release(State.NOT_RUNNING if self.application.error is None else State.ERROR)
 
     def _release(self, final: State) -> None:
-        self._stop_globals.set()
+        self._stopping.set()
         try:
-            with self._change, self._resources:
-                final_progress = self._count(True)
+            with self._lock, self._resources:
+                final_progress = self._current_progress(True)
                 self._progress = lambda with_lag: final_progress
         except BaseException as error:
-            logger.error("closing failed: %s", error)
+            logger.error("the application could not release its resources: %s", error)
             self.application.error = self.application.error or error
             final = State.ERROR
             self._life.move(State.PENDING_ERROR)
         self._life.move(final)
 
-    def _follow(self, tables: GlobalTables) -> None:
+    def _update_global_tables(self, tables: GlobalTables) -> None:
         try:
-            self._rebuilding(lambda: tables.follow(self._stop_globals))
+            self._run_until_damage(lambda: tables.follow(self._stopping))
         except BaseException as error:
-            if not self._stop_globals.is_set():
+            if not self._stopping.is_set():
                 logger.error("the thread of the global tables died: %s", error)
-                if self._answer(error):
-                    self._fail(error)  # it cannot be replaced
+                if self._handle_exception(error):
+                    self._fail(error)  # the thread of global tables cannot be replaced
 
 
-def _start(work: Callable[..., object], *arguments: object, name: str | None = None) -> None:
+def _start_daemon(work: Callable[..., object], *arguments: object, name: str | None = None) -> None:
     """Run `work` in a daemon thread."""
     threading.Thread(target=work, args=arguments, name=name, daemon=True).start()

@@ -41,7 +41,7 @@ from kstreams.state import StateLimits
 
 
 class AssignmentCounts:
-    """Counts how often each task was assigned to this process.
+    """The number of assignments of each task to this process.
 
     Examples
     --------
@@ -57,15 +57,15 @@ class AssignmentCounts:
 
     def add(self, tasks: Iterable[TaskId]) -> None:
         """Count tasks that are newly assigned to this process."""
-        self._counts = self._counts + Counter(tasks)  # other threads may read the former counter meanwhile
+        self._counts = self._counts + Counter(tasks)  # a new object, because other threads may read the former one
 
     def counts(self) -> Mapping[TaskId, int]:
-        """Return how often each task was assigned."""
+        """Return the number of assignments of each task."""
         return self._counts
 
     @property
     def repeated(self) -> int:
-        """The number of assignments of tasks that the process had had before."""
+        """The number of assignments of tasks that were assigned to the process before."""
         return self._counts.total() - len(self._counts)
 
 
@@ -84,7 +84,7 @@ def use_system_allocator() -> None:
 
 logger = logging.getLogger(__name__)
 
-_PRODUCER_BYTES = 32 << 20  # the most that a producer buffers while another writer blocks it
+_MAX_PRODUCER_BYTES = 32 << 20  # the greatest buffer of a producer, which fills while another writer blocks it
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Environment:
 
     @property
     def exactly_once(self) -> bool:
-        """True if outputs, state and offsets are committed as one."""
+        """True if outputs, state and offsets are committed in one transaction."""
         return bool(self.config["processing.guarantee"] == "exactly_once_v2")
 
     def consumer(self, role: str) -> Consumer:
@@ -139,7 +139,7 @@ class Environment:
         settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` reports success
         if self.exactly_once:
             settings["transactional.id"] = transactional_id(self.application_id, self.process_id, thread)
-        settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
+        settings.setdefault("buffer.memory", min(_MAX_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
         return self.log.producer(settings)
 
 
@@ -216,7 +216,7 @@ def open_context(
     topology: Topology,
     config: Config,
     clock: Clock,
-    given_log: Log | None,
+    own_log: Log | None,
     on_restore: OnRestore,
     resources: ExitStack,
     *,
@@ -227,24 +227,31 @@ def open_context(
 
     Parameters
     ----------
+    topology : Topology
+    config : Config
+    clock : Clock
+    own_log : Log or None
+        The log of the caller, who closes it. None to open the home in the configuration.
+    on_restore : callable
     resources : ExitStack
         Receives everything that has to be closed.
+    end : RunEnd
     folder : Path, optional
         The folder of the stores. Default: that of the application's first process.
     """
     refuse_half_forgotten(config)
     use_system_allocator()
     folder = folder or state_folder(config)
-    log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
+    log = own_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
     topology_file = TopologyFile(folder)
-    shape = fingerprint_of(topology)
-    topology_file.check(shape, config.application_id, admin)
+    fingerprint = fingerprint_of(topology)
+    topology_file.check(fingerprint, config.application_id, admin)
     if config.application_id not in admin.groups():
         topology_file.drop_waiting()
     layout = prepare_topics(topology, config, admin)
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
-    topology_file.accept(shape)
+    topology_file.accept(fingerprint)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
     environment = Environment(
         config=config,
@@ -296,17 +303,18 @@ def _open_global_tables(
 
 
 def _report_unmatched(text: str | None, config: Config, *, bounded: bool) -> None:
-    """Warn of a pattern without topics. In a bounded run, which cannot wait for topics, raise an error."""
+    """Log a pattern without topics. In a bounded run, which cannot wait for topics, raise an error."""
     if text is not None and bounded:
         raise UnknownTopicError(text)
     if text is not None:
-        logger.warning("%s It is looked for every %s ms (metadata.max.age.ms).", text, config["metadata.max.age.ms"])
+        age_ms = config["metadata.max.age.ms"]
+        logger.warning("%s The topics are read again every %s ms (metadata.max.age.ms).", text, age_ms)
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, object]:
     """Return the settings of a consumer, without the offset reset, which tasks apply themselves.
 
-    The main consumer does not skip records that were deleted before it read them.
+    The main consumer has no offset reset, so that deleted records that it has not read raise an error.
     """
     settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)
@@ -319,10 +327,10 @@ def _bounds(layout: Layout, admin: Admin, group: str, end: RunEnd) -> BoundedRun
     ends = admin.end_offsets(external)
     if end is RunEnd.SETTLED:
         processed = admin.committed(group, external)
-        new = [source for source in external if source.topic not in layout.through]
-        ends |= {source: processed[source].offset if source in processed else 0 for source in new}
+        inputs = [source for source in external if source.topic not in layout.through]
+        ends |= {source: processed[source].offset if source in processed else 0 for source in inputs}
 
-    def ends_now(sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def present_ends(sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return admin.end_offsets(sources, committed_only=False)
 
-    return BoundedRun(layout, end is RunEnd.INPUT, ends, ends_now)
+    return BoundedRun(layout, end is RunEnd.INPUT, ends, present_ends)

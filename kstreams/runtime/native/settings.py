@@ -22,13 +22,14 @@ class ThreadSettings:
     poll_s : float
         `poll.ms` in seconds: the longest wait of a thread for input.
     max_poll_records : int
-        `max.poll.records`: the most records of one poll, and of one run of a task.
+        `max.poll.records`: the greatest number of records of one poll, and of one run of a task.
     max_buffered_records : int
         `buffered.records.per.partition`: a partition with more buffered records is paused.
     max_task_idle_ms : int
         `max.task.idle.ms`: the longest wait of a task for an empty input.
     task_timeout_ms : int
-        `task.timeout.ms`: the longest time of retries of a send, and of a task without progress before it is reported.
+        `task.timeout.ms`: the longest time for retries of a send, and the time after which a task without progress is
+        logged.
     summary_interval_ms : int
         `log.summary.interval.ms`.
     purge_interval_ms : int

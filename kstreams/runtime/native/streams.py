@@ -33,7 +33,7 @@ from kstreams.runtime.running_here import LocalRun, make_room, note
 
 
 class KafkaStreams(QueryableStores, metaclass=Advising):
-    """Runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
+    """An application that runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     config : Config or mapping
         At least `application.id`.
     log : Log, optional
-        Home of the topics; default: the embedded log in `log.dir`.
+        The home of the topics. Default: the embedded log in `log.dir`.
     clock : Clock, optional
     on_restore : callable, optional
         Called with a `RestoreProgress` after every batch of a restore.
@@ -76,10 +76,10 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         on_restore: OnRestore | None = None,
     ) -> None:
         settings = Config.of(config)
-        flow: Topology = built(topology, settings, "KafkaStreams")
-        refuse_feeds(flow.feeds, "native")
+        built_topology: Topology = built(topology, settings, "KafkaStreams")
+        refuse_feeds(built_topology.feeds, "native")
         self._source = topology
-        application = LocalApplication(flow, settings)
+        application = LocalApplication(built_topology, settings)
         super().__init__(application, Client(application, clock or SystemClock(), log, on_restore or _ignore))
         of_one_process(self, f"The application {settings.application_id!r}", StateError)
 
@@ -91,9 +91,9 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     def set_state_listener(self, listener: StateListener) -> None:
         """Call `listener(new, old)` at every change of state. Can be called only before `start`.
 
-        An error of the listener prevents no change of state. It ends the application, and `wait` raises it.
+        An error of the listener does not prevent the change of state. It ends the application, and `wait` raises it.
         """
-        self._unstarted()
+        self._require_unstarted()
         self._application.life.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
@@ -118,7 +118,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         ...     return Response.REPLACE_THREAD if isinstance(error, OSError) else Response.SHUTDOWN_CLIENT
         >>> KafkaStreams(Topology(), {"application.id": "app"}).set_uncaught_exception_handler(answer)
         """
-        self._unstarted()
+        self._require_unstarted()
         self._application.exception_handler = handler
 
     def start(self, *, once: bool = False, until_end: bool = False) -> None:
@@ -127,21 +127,22 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         Parameters
         ----------
         once : bool
-            Stop when the present records of the input topics, and all that follows from them, are processed.
+            Stop when the present records of the input topics, and all records that follow from them, are processed.
         until_end : bool
             As `once`, and then process the end of the input: windows close, and delayed results are written.
 
         Raises
         ------
         KStreamsError
-            If a topic is missing or does not fit, another process runs the application, or `start` was called before.
+            If a topic is missing or has the wrong settings, another process runs the application, or `start` was called
+            before.
 
         Notes
         -----
         If this process runs the same application and state folder with another topology, that run is closed first: a
         cell of a notebook that is run again replaces the run that it started before.
         """
-        client = self._unstarted()
+        client = self._require_unstarted()
         if once and until_end:
             raise ConfigError("once and until_end exclude each other: choose one")
         name = f"the application {self.config.application_id!r}"
@@ -153,12 +154,12 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         running.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds for the end. Return whether it came. Raises the error that caused the end."""
-        ended = self._application.life.wait_for_end(timeout)
+        """Wait up to `timeout` seconds for the end. Return True if it has come. Raises the error that ended the run."""
+        has_ended = self._application.life.wait_for_end(timeout)
         error = self.error or self._application.life.failure
-        if error is not None and ended:
+        if error is not None and has_ended:
             raise error
-        return ended
+        return has_ended
 
     def close(self, timeout: float | None = None, *, leave_group: bool | None = None) -> bool:
         """Commit, close and stop. Kafka Streams: `close(CloseOptions)`.
@@ -168,9 +169,9 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         timeout : float, optional
             The longest wait in seconds. None waits without a limit.
         leave_group : bool, optional
-            True if other processes get the tasks at once (`LEAVE_GROUP`). False if they wait for this process until
-            `session.timeout.ms` is over (`REMAIN_IN_GROUP`). Only a static member (`consumer.group.instance.id`) can
-            remain, and it does by default. Kafka's client lets no static member leave.
+            True if other processes get the tasks immediately (`LEAVE_GROUP`). False if the tasks wait for this process
+            until `session.timeout.ms` is over (`REMAIN_IN_GROUP`). Only a static member (`consumer.group.instance.id`)
+            can remain, and it does by default. On Kafka, a static member cannot leave.
 
         Returns
         -------
@@ -192,7 +193,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         return self._application.life.wait_for_end(timeout)
 
     def add_stream_thread(self) -> str | None:
-        """Start another thread, which gets its share of the tasks. Kafka Streams: `addStreamThread`.
+        """Start another thread, which gets a share of the tasks. Kafka Streams: `addStreamThread`.
 
         Returns
         -------
@@ -217,7 +218,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         Raises
         ------
         TimeoutError
-            If an operator does not return in time. The thread ends later.
+            If an operator does not return in time. The thread then ends later.
         """
         return self._client.remove_thread(timeout)
 
@@ -273,8 +274,8 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     def _is_at_work(self) -> bool:
         return self.state is not State.CREATED and self.state not in TERMINAL
 
-    def _unstarted(self) -> Client:
-        """Return the client that is not started. Raises StateError after the start."""
+    def _require_unstarted(self) -> Client:
+        """Return the client of an application that is not started. Raises StateError after the start."""
         client = self._client
         if self.state is not State.CREATED or isinstance(client, RunningClient):
             raise StateError(f"the application is {self.state.value}: this can be done once, before it is started")

@@ -36,14 +36,14 @@ class SourceMonitor:
         self._subs = [sub for sub in topology.sub_topologies if not sub.is_global]
 
     def watch(self, layout: Layout, stopping: threading.Event, on_change: Callable[[], None]) -> None:
-        """Call `on_change` when the topics or partitions differ from those of the last check, and first of `layout`."""
+        """Call `on_change` when topics or partitions differ from those of the last check, or at first of `layout`."""
         counts = {sub.id: {topic: layout.partitions[topic] for topic in layout.inputs[sub.id]} for sub in self._subs}
         with self._log.admin() as admin:
             while not stopping.wait(self._interval_s):
                 try:
                     existing = admin.topics()
                 except LogError as error:
-                    logger.warning("the search for new topics and partitions is tried again: %s", error)
+                    logger.warning("the topics cannot be read, which is tried again: %s", error)
                     continue
                 partitions = {sub.id: _partitions(sub, layout, existing, counts[sub.id]) for sub in self._subs}
                 if partitions != counts:
@@ -54,53 +54,53 @@ class SourceMonitor:
 def _partitions(
     sub: SubTopology, layout: Layout, existing: Mapping[str, TopicDescription], counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the number of partitions of each topic. The reader of a deleted topic raises the error."""
+    """Return the number of partitions of each topic. A deleted topic keeps its number: its reader raises the error."""
     topics = source_topics(sub, layout.topic_names, existing, layout.own)
     return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}
 
 
-LONGEST_RETENTION_MS = 2**63 - 1
+_MAX_RETENTION_MS = 2**63 - 1
 """The greatest value of `retention.ms`."""
 
 
 def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
-    """Lay the topology out on the existing topics, create missing topics, and note the types of all topics.
+    """Lay the topology out on the existing topics, create missing topics, and store the types of all topics.
 
     Raises
     ------
     UnknownTopicError, TopologyError
-        As `lay_out`, and if an existing changelog topic does not fit, or the dead-letter topic is missing.
+        As `lay_out`, and if an existing internal topic has the wrong settings, or the dead-letter topic is missing.
     """
-    described = admin.topics(required_topics(topology, config))
-    own = set(internal_topics(topology, config.application_id))
-    existing = {name: topic.partitions for name, topic in described.items()}
+    descriptions = admin.topics(required_topics(topology, config))
+    internal = set(internal_topics(topology, config.application_id))
+    existing = {name: topic.partitions for name, topic in descriptions.items()}
     check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)
     types = _types(topology, layout, config.application_id)
-    for name, partitions, settings in _wanted(topology, layout, config):
+    for name, partitions, settings in _required_topics(topology, layout, config):
         if name not in existing and partitions:
             if create_typed(admin, name, partitions, settings, types.get(name)):
                 logger.info("created topic %s with %d partitions", name, partitions)
-        elif partitions and name in own:
-            _check(described[name], partitions, settings)
+        elif partitions and name in internal:
+            _check_internal_topic(descriptions[name], partitions, settings)
     for name in types.keys() & existing.keys():
         note_types(admin, name, types[name])
     return layout
 
 
-def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]) -> None:
-    """Raise TopologyError if an internal topic would lose records, or has not one partition per task."""
+def _check_internal_topic(topic: TopicDescription, partitions: int, settings: Mapping[str, str]) -> None:
+    """Raise TopologyError if a changelog does not have one partition per task, or a topic would lose records."""
     if topic.name.endswith("-changelog") and topic.partitions != partitions:
         raise TopologyError(
             f"The changelog topic {topic.name} has {topic.partitions} partitions, but there are {partitions} tasks: "
             "run once with --reset to start anew, or give the application another id."
         )
-    has = topic.config["cleanup.policy"]
+    current_policy = topic.config["cleanup.policy"]
     policy = settings.get("cleanup.policy", "delete")
-    if ("compact" in has) != ("compact" in policy):
+    if ("compact" in current_policy) != ("compact" in policy):
         raise TopologyError(
-            f"The topic {topic.name} of the application has cleanup.policy={has}, which would lose records: set it to "
-            f"{policy}, or run once with --reset to make it anew."
+            f"The topic {topic.name} of the application has cleanup.policy={current_policy}, which would lose records: "
+            f"set it to {policy}, or run once with --reset to create it again."
         )
 
 
@@ -123,25 +123,27 @@ def internal_topics(topology: Topology, application_id: str) -> list[str]:
 def changelog_settings(topic: InternalTopic, store: StoreBuilder, config: Config) -> dict[str, str]:
     """Return the settings of a changelog topic: those of its store, adapted to the configuration.
 
-    Time retention counts back from the newest record, not from the present time, so that the windows of an old year
-    that is replayed today are retained as those of today.
+    Retention counts back from the newest record, not from the present time. Windows of old records that are replayed
+    today are therefore retained as long as windows of new records.
     """
     settings = {**topic.config}
     if store.retention_ms is not None and "retention.ms" in settings and "retention.ms" not in store.changelog_config:
-        # Windows without an end have the greatest retention of a topic, as in Kafka Streams.
-        kept_ms = min(
-            store.retention_ms + config["windowstore.changelog.additional.retention.ms"], LONGEST_RETENTION_MS
-        )
-        settings |= {"retention.ms": str(kept_ms), "retention.clock": "record"}
+        additional_ms = config["windowstore.changelog.additional.retention.ms"]
+        # The sum exceeds the limit for windows without an end, as in Kafka Streams.
+        retention_ms = min(store.retention_ms + additional_ms, _MAX_RETENTION_MS)
+        settings |= {"retention.ms": str(retention_ms), "retention.clock": "record"}
     return {**settings, **_overrides(config), **store.changelog_config}
 
 
-def _wanted(topology: Topology, layout: Layout, config: Config) -> Iterator[tuple[str, int, Mapping[str, str]]]:
+def _required_topics(
+    topology: Topology, layout: Layout, config: Config
+) -> Iterator[tuple[str, int, Mapping[str, str]]]:
+    """Yield the name, the number of partitions and the settings of each topic that the application writes."""
     for topic in topology.repartition_topics:
-        real = layout.topic_names[topic.name]
-        yield real, layout.partitions[real], {**topic.config, **_overrides(config)}
+        name = layout.topic_names[topic.name]
+        yield name, layout.partitions[name], {**topic.config, **_overrides(config)}
     changelogs = {topic.name: topic for topic in topology.changelog_topics}
-    for sub, store in _logged(topology.sub_topologies):
+    for sub, store in _logged_stores(topology.sub_topologies):
         tasks = sum(task.id.sub_topology == sub.id for task in layout.tasks)
         settings = changelog_settings(changelogs[f"{store.name}-changelog"], store, config)
         yield changelog_topic(config.application_id, store.name), tasks, settings
@@ -156,13 +158,15 @@ def _types(topology: Topology, layout: Layout, application_id: str) -> dict[str,
     subs = topology.sub_topologies
     names = layout.topic_names
     sinks = {names.get(topic, topic): types for topic, types in types_written(subs).items()}
-    logs = {changelog_topic(application_id, store.name): types_in_changelog(store) for _, store in _logged(subs)}
-    return sinks | logs
+    changelogs = {
+        changelog_topic(application_id, store.name): types_in_changelog(store) for _, store in _logged_stores(subs)
+    }
+    return sinks | changelogs
 
 
 def _overrides(config: Config) -> dict[str, str]:
     return {key: str(value) for key, value in config.prefixed("topic.").items()}
 
 
-def _logged(sub_topologies: tuple[SubTopology, ...]) -> list[tuple[SubTopology, StoreBuilder]]:
+def _logged_stores(sub_topologies: tuple[SubTopology, ...]) -> list[tuple[SubTopology, StoreBuilder]]:
     return [(sub, store) for sub in sub_topologies if not sub.is_global for store in sub.stores if store.logging]

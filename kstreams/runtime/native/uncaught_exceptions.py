@@ -32,13 +32,13 @@ class ApplicationShutdownError(KStreamsError):
 
 
 def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> StreamThreadExceptionResponse:
-    """Return the response of the user's handler. Errors that it does not receive or fails on stop the client."""
+    """Return the response of the user's handler. If it fails, or must not see the error, the client shuts down."""
     if isinstance(error, ApplicationShutdownError) or not isinstance(error, Exception):
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
     try:
         return StreamThreadExceptionResponse(handler(error))
     except BaseException:
-        logger.exception("the handler of uncaught exceptions gave no answer, so the client stops")
+        logger.exception("the handler of uncaught exceptions has failed, so the client stops")
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 
@@ -48,8 +48,8 @@ def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
 
 
 def clear_frames(error: BaseException | None) -> None:
-    """Clear the frames of an error: an iterator in a frame would hold the lock of a store that is reopened."""
-    visited = set[int]()  # an error that is raised again while another is handled is a cause of its own cause
+    """Clear the frames of an error and its causes. An iterator in a frame would keep the lock of a store."""
+    visited = set[int]()  # an error that is raised again during the handling of another is a cause of its own cause
     while error is not None and id(error) not in visited:
         visited.add(id(error))
         traceback.clear_frames(error.__traceback__)

@@ -34,7 +34,7 @@ class Unfenced:
 def test_a_process_asks_when_a_session_has_passed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.create("lines", 2)
     world.create("counts", 1)
-    monkeypatch.setattr(member_module, "_COMMIT_S", 0.1)
+    monkeypatch.setattr(member_module, "_COMMIT_TIMEOUT_S", 0.1)
     with world.log() as log:
         streams = KafkaStreams(word_count(), world.settings, log=Unfenced(log))
         streams.start()
@@ -43,7 +43,7 @@ def test_a_process_asks_when_a_session_has_passed(world: World, monkeypatch: pyt
         member = streams._client.member
         assert member is not None
         who = member.owner()  # the group confirms it
-        with member._turn:  # the thread that keeps it in the group stands still
+        with member._lock:  # the thread that keeps it in the group stands still
             GroupCoordinator(log._home, "app").apply(Leave(who.member, "no sign of life"))
             assert member.owner() == who
             passed_s = Lease.now_s() + 46
@@ -60,11 +60,11 @@ def test_a_lease_ends_before_the_session(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Lease, "now_s", staticmethod(lambda: now_s))
     lease = Lease(session_s=10.0)
     assert not lease.is_valid()
-    lease.renew(asked_s=999.0)
+    lease.renew(sent_s=999.0)
     now_s = 1_007.9
     assert lease.is_valid()
     now_s = 1_008.1
     assert not lease.is_valid()
-    lease.renew(asked_s=1_008.0)
-    lease.renew(asked_s=1_001.0)  # an older answer that comes late
+    lease.renew(sent_s=1_008.0)
+    lease.renew(sent_s=1_001.0)  # an older answer that comes late
     assert lease.is_valid()

@@ -181,7 +181,7 @@ def test_an_application_goes_on_from_its_last_commit_when_answers_to_a_commit_ar
                 assert not streams.wait(0.5)
         repeated = [(row.key, row.value) for row in world.rows("counts", value=int)]
         assert len(repeated) == len(set(repeated))
-        assert caplog.text.count("goes on from the last commit") >= 3
+        assert caplog.text.count("resumes from the last commit") >= 3
 
 
 @BOTH

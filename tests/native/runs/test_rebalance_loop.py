@@ -24,7 +24,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line for line in caplog.messages if "does not come to rest" in line]
+    return [line for line in caplog.messages if "does not become stable" in line]
 
 
 def test_a_process_that_comes_and_goes_is_noticed_by_the_others(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""`place_active`: the final clients of active tasks: their present ones, as far as loads stay equal."""
+"""`place_active`: chooses the final clients of active tasks. Tasks stay at their clients as far as loads are equal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def place_active(tasks: Collection[TaskId], clients: Clients, counts: Mapping[st
     counts : mapping of str to int
         The numbers of other tasks of the clients, which are added to the load.
     """
-    return _Placement(tasks, clients, counts).placed()
+    return _Placement(tasks, clients, counts).place()
 
 
 class _Placement:
@@ -34,46 +34,50 @@ class _Placement:
         self._clients = clients
         self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
         self._owners: dict[TaskId, str] = {}
-        self._spread = {name: Counter[int]() for name in clients.states}  # tasks by sub-topology
+        self._task_counts = {name: Counter[int]() for name in clients.states}  # by client and sub-topology
 
-    def placed(self) -> dict[TaskId, str]:
+    def place(self) -> dict[TaskId, str]:
         """Return the client of each task."""
-        orphans = []
+        unowned_tasks = []
         for task in self._tasks:
             owner = self._clients.former_owner(task)
             if owner is None:
-                orphans.append(task)
+                unowned_tasks.append(task)
             else:
-                self._give(task, owner)
-        for task in orphans:
-            self._give(task, self._home(task))
-        self._loads.level(self._choose, self._move)
+                self._assign(task, owner)
+        for task in unowned_tasks:
+            self._assign(task, self._client_for(task))
+        self._loads.balance(self._choose, self._move)
         return self._owners
 
-    def _home(self, task: TaskId) -> str:
-        ready = [name for name in self._clients.states if self._clients.is_caught_up(name, task)]
-        among = ready or list(self._clients.states)
-        lightest = self._loads.of(self._loads.lightest(among), 1)
-        equal = [name for name in among if self._loads.of(name, 1) == lightest]
-        return min(equal, key=lambda name: (self._spread[name][task.sub_topology], self._loads.of(name), name))
+    def _client_for(self, task: TaskId) -> str:
+        """Return the client for a task without an owner.
+
+        Of the clients with the least load, it is the one with the fewest tasks of the same sub-topology.
+        """
+        caught_up = [name for name in self._clients.states if self._clients.is_caught_up(name, task)]
+        candidates = caught_up or list(self._clients.states)
+        least_load = self._loads.of(self._loads.lightest(candidates), 1)
+        lightest = [name for name in candidates if self._loads.of(name, 1) == least_load]
+        return min(lightest, key=lambda name: (self._task_counts[name][task.sub_topology], self._loads.of(name), name))
 
     def _choose(self, giver: str, taker: str) -> TaskId | None:
-        """Return the task with the least lag at the taker, from the sub-topology of which it has fewest tasks."""
+        """Return the task to move: one with the least lag at the taker, of a sub-topology with few tasks there."""
         tasks = [task for task, owner in self._owners.items() if owner == giver]
         return min(tasks, key=lambda task: self._cost(task, giver, taker), default=None)
 
     def _cost(self, task: TaskId, giver: str, taker: str) -> tuple[bool, int, int, TaskId]:
-        former = self._clients.former_owner(task)
+        former_owner = self._clients.former_owner(task)
         sub = task.sub_topology
-        crowding = self._spread[taker][sub] - self._spread[giver][sub]
-        return former == giver, self._clients.readiness(taker, task), crowding, task
+        count_difference = self._task_counts[taker][sub] - self._task_counts[giver][sub]
+        return former_owner == giver, self._clients.readiness(taker, task), count_difference, task
 
-    def _give(self, task: TaskId, client: str) -> None:
+    def _assign(self, task: TaskId, client: str) -> None:
         self._owners[task] = client
         self._loads.add(client)
-        self._spread[client][task.sub_topology] += 1
+        self._task_counts[client][task.sub_topology] += 1
 
     def _move(self, task: TaskId, giver: str, taker: str) -> None:
         self._owners[task] = taker
-        self._spread[giver][task.sub_topology] -= 1
-        self._spread[taker][task.sub_topology] += 1
+        self._task_counts[giver][task.sub_topology] -= 1
+        self._task_counts[taker][task.sub_topology] += 1

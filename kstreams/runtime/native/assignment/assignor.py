@@ -1,7 +1,7 @@
-"""`assign_tasks`: the assignment of an application's tasks to its processes, as Kafka Streams' high availability one.
+"""`assign_tasks`: the assignment of tasks to processes, as in Kafka Streams' `HighAvailabilityTaskAssignor`.
 
-It has two parts: where tasks are to be in the end, and where they are now. A task whose client has to catch up first
-runs meanwhile where its state is, and its client warms up; at most `max.warmup.replicas` do so at a time.
+It has two parts: the final clients of tasks, and their clients now. A task whose final client has to catch up runs at a
+client that has its state, while the final client warms up. At most `max.warmup.replicas` clients warm up at a time.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def assign_tasks(
     >>> second.is_final
     True
     """
-    placed_clients = Clients(clients, rules or AssignmentRules())
+    all_clients = Clients(clients, rules or AssignmentRules())
     stateful = {task for task, has_state in tasks.items() if has_state}
-    target = place_active(stateful, placed_clients, {})
-    stateless = place_active(tasks.keys() - stateful, placed_clients, Counter(target.values()))
-    standbys = place_standbys(target, placed_clients, Counter([*target.values(), *stateless.values()]))
-    return _Transition(placed_clients, target, standbys).shares(stateless)
+    target = place_active(stateful, all_clients, {})
+    stateless = place_active(tasks.keys() - stateful, all_clients, Counter(target.values()))
+    standbys = place_standbys(target, all_clients, Counter([*target.values(), *stateless.values()]))
+    return _Transition(all_clients, target, standbys).shares(stateless)
 
 
 class _Transition:
@@ -63,47 +63,47 @@ class _Transition:
     def __init__(self, clients: Clients, target: Mapping[TaskId, str], standbys: StandbyPlan) -> None:
         self._clients = clients
         self._target = target
-        self._keepers = {task: set(keepers) for task, keepers in standbys.keepers.items()}
-        self._wishes = standbys.wishes
-        self._runs = {task: self._runner(task) for task in target}
+        self._standbys = {task: set(names) for task, names in standbys.clients.items()}
+        self._later_moves = standbys.later_moves
+        self._owners = {task: self._next_owner(task) for task in target}
         self._warmups: list[tuple[TaskId, str]] = []
 
     def shares(self, stateless: Mapping[TaskId, str]) -> TaskShares:
         """Return the next share of each client."""
-        moved = [task for task in self._target if self._runs[task] != self._target[task]]
-        for task in moved:
-            self._trade(task)
-        self._warm_up([task for task in moved if self._target[task] not in self._keepers[task]])
-        active = {**self._runs, **stateless}
+        moving_tasks = [task for task in self._target if self._owners[task] != self._target[task]]
+        for task in moving_tasks:
+            self._swap_standby(task)
+        self._warm_up([task for task in moving_tasks if self._target[task] not in self._standbys[task]])
+        active = {**self._owners, **stateless}
         shares = {name: self._share(name, active) for name in self._clients.states}
-        return TaskShares(shares, is_final=not moved and not self._wishes)
+        return TaskShares(shares, is_final=not moving_tasks and not self._later_moves)
 
-    def _runner(self, task: TaskId) -> str:
-        """Return the client that runs a task now: its final one, or the one with the least lag if that is less."""
+    def _next_owner(self, task: TaskId) -> str:
+        """Return the next client of a task: its final one, unless another client has a smaller lag."""
         target = self._target[task]
-        ready = self._clients.readiness
-        least = min(ready(name, task) for name in self._clients.states)
-        if ready(target, task) == least:
+        readiness = self._clients.readiness
+        least_lag = min(readiness(name, task) for name in self._clients.states)
+        if readiness(target, task) == least_lag:
             return target
-        able = [name for name in self._clients.states if ready(name, task) == least]
-        former = self._clients.former_owner(task)
-        return min(able, key=lambda name: (name != former, name not in self._keepers[task], name))
+        candidates = [name for name in self._clients.states if readiness(name, task) == least_lag]
+        former_owner = self._clients.former_owner(task)
+        return min(candidates, key=lambda name: (name != former_owner, name not in self._standbys[task], name))
 
-    def _trade(self, task: TaskId) -> None:
-        """If a client with a standby runs the task, give the standby to the task's final client without a warm-up."""
-        if self._runs[task] in self._keepers[task]:
-            self._keepers[task] ^= {self._runs[task], self._target[task]}
+    def _swap_standby(self, task: TaskId) -> None:
+        """If the next owner has a standby of the task, the final client gets the standby, without a warm-up."""
+        if self._owners[task] in self._standbys[task]:
+            self._standbys[task] ^= {self._owners[task], self._target[task]}
 
-    def _warm_up(self, moved: Collection[TaskId]) -> None:
+    def _warm_up(self, moving_tasks: Collection[TaskId]) -> None:
         """Choose the warm-ups: those of active tasks before those of standbys, and those with the least lag first."""
-        most = self._clients.rules.max_warmup_replicas
-        nearest = sorted(moved, key=lambda task: (self._clients.readiness(self._target[task], task), task))
-        wishes = [(task, taker) for task, _, taker in self._wishes if taker != self._runs[task]]
-        self._warmups = [*((task, self._target[task]) for task in nearest), *wishes][:most]
+        by_lag = sorted(moving_tasks, key=lambda task: (self._clients.readiness(self._target[task], task), task))
+        of_active_tasks = [(task, self._target[task]) for task in by_lag]
+        of_standbys = [(task, taker) for task, _, taker in self._later_moves if taker != self._owners[task]]
+        self._warmups = [*of_active_tasks, *of_standbys][: self._clients.rules.max_warmup_replicas]
 
     def _share(self, name: str, active: Mapping[TaskId, str]) -> ClientShare:
         return ClientShare(
-            tuple(sorted(task for task, owner in active.items() if owner == name)),
-            tuple(sorted(task for task, keepers in self._keepers.items() if name in keepers)),
-            tuple(sorted(task for task, client in self._warmups if client == name)),
+            active=tuple(sorted(task for task, owner in active.items() if owner == name)),
+            standby=tuple(sorted(task for task, names in self._standbys.items() if name in names)),
+            warmup=tuple(sorted(task for task, client in self._warmups if client == name)),
         )

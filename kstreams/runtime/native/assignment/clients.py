@@ -80,7 +80,7 @@ class Clients:
         self._owners = {task: name for name, state in self.states.items() for task in state.active if claims[task] == 1}
 
     def is_caught_up(self, client: str, task: TaskId) -> bool:
-        """Return whether a client may run a task without a warm-up."""
+        """Return True if a client may run a task without a warm-up."""
         return self.states[client].lag(task) <= self.rules.acceptable_recovery_lag
 
     def readiness(self, client: str, task: TaskId) -> int:

@@ -1,4 +1,4 @@
-"""`Loads`: the number of tasks per thread of each client, and moves until they are equal."""
+"""`Loads`: the number of tasks per thread of each client, and moves of tasks that make the loads equal."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Loads:
         """Return the client with the least load after one more task."""
         return min(clients, key=lambda client: (self.of(client, 1), self.of(client), client))
 
-    def level(self, choose: Choose, move: Callable[[TaskId, str, str], None]) -> None:
+    def balance(self, choose: Choose, move: Callable[[TaskId, str, str], None]) -> None:
         """Move one task after another as long as a move makes the loads more equal."""
-        while (step := self._step(choose)) is not None:
-            task, giver, taker = step
+        while (next_move := self._next_move(choose)) is not None:
+            task, giver, taker = next_move
             move(task, giver, taker)
             self.add(giver, -1)
             self.add(taker)
 
-    def _step(self, choose: Choose) -> tuple[TaskId, str, str] | None:
+    def _next_move(self, choose: Choose) -> tuple[TaskId, str, str] | None:
         by_load = sorted(self.counts, key=lambda client: (self.of(client), client))
         for giver in reversed(by_load):
             for taker in by_load:

@@ -1,4 +1,4 @@
-"""`place_standbys`: clients of standbys: away from other replicas, preferably with state, with equal loads."""
+"""`place_standbys`: chooses clients of standbys: apart from other replicas, preferably with state, with equal loads."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class StandbyMove(NamedTuple):
 class StandbyPlan(NamedTuple):
     """The clients of the standbys of each task, and further moves that need a warm-up, in their order."""
 
-    keepers: dict[TaskId, set[str]]
-    wishes: list[StandbyMove]
+    clients: dict[TaskId, set[str]]
+    later_moves: list[StandbyMove]
 
 
 def place_standbys(active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> StandbyPlan:
-    """Choose the clients that keep standbys.
+    """Choose the clients of standbys.
 
     Parameters
     ----------
@@ -47,23 +47,23 @@ class _StandbyPlacement:
         self._active = active
         self._clients = clients
         self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
-        self._keepers: dict[TaskId, set[str]] = {task: set() for task in sorted(active)}
-        self._wishes: list[StandbyMove] = []
+        self._standbys: dict[TaskId, set[str]] = {task: set() for task in sorted(active)}
+        self._later_moves: list[StandbyMove] = []
 
     def plan(self) -> StandbyPlan:
         """Choose replica by replica. Then make loads equal, first by moves that need no warm-up."""
         for _ in range(min(self._clients.rules.num_standby_replicas, len(self._clients.states) - 1)):
-            for task in self._keepers:
+            for task in self._standbys:
                 self._add(task)
-        self._loads.level(partial(self._choose, warm=False), self._move)
-        plan = StandbyPlan({task: set(keepers) for task, keepers in self._keepers.items()}, self._wishes)
-        self._loads.level(partial(self._choose, warm=True), self._wish)
+        self._loads.balance(partial(self._choose, needs_warmup=False), self._move)
+        plan = StandbyPlan({task: set(names) for task, names in self._standbys.items()}, self._later_moves)
+        self._loads.balance(partial(self._choose, needs_warmup=True), self._move_later)
         return plan
 
     def _add(self, task: TaskId) -> None:
-        free = [name for name in self._clients.states if name not in self._replicas(task)]
-        chosen = min(
-            free,
+        candidates = [name for name in self._clients.states if name not in self._replicas(task)]
+        client = min(
+            candidates,
             key=lambda name: (
                 -self._distance(name, self._replicas(task)),
                 -self._familiarity(name, task),
@@ -71,30 +71,30 @@ class _StandbyPlacement:
                 name,
             ),
         )
-        self._keepers[task].add(chosen)
-        self._loads.add(chosen)
+        self._standbys[task].add(client)
+        self._loads.add(client)
 
-    def _choose(self, giver: str, taker: str, *, warm: bool) -> TaskId | None:
-        """Return the task of a standby that may move, with or without a warm-up."""
-        tasks = (task for task, keepers in self._keepers.items() if giver in keepers)
-        return next((task for task in tasks if self._may_move(task, giver, taker, warm=warm)), None)
+    def _choose(self, giver: str, taker: str, *, needs_warmup: bool) -> TaskId | None:
+        """Return a task whose standby may move, with or without a warm-up."""
+        tasks = (task for task, names in self._standbys.items() if giver in names)
+        return next((task for task in tasks if self._may_move(task, giver, taker, needs_warmup=needs_warmup)), None)
 
-    def _may_move(self, task: TaskId, giver: str, taker: str, *, warm: bool) -> bool:
+    def _may_move(self, task: TaskId, giver: str, taker: str, *, needs_warmup: bool) -> bool:
         other_clients = self._replicas(task) - {giver}
         if taker in other_clients or self._distance(taker, other_clients) < self._distance(giver, other_clients):
             return False
-        must_warm_up = self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
-        return must_warm_up == warm
+        has_to_warm_up = self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
+        return has_to_warm_up == needs_warmup
 
     def _move(self, task: TaskId, giver: str, taker: str) -> None:
-        self._keepers[task] ^= {giver, taker}
+        self._standbys[task] ^= {giver, taker}
 
-    def _wish(self, task: TaskId, giver: str, taker: str) -> None:
+    def _move_later(self, task: TaskId, giver: str, taker: str) -> None:
         self._move(task, giver, taker)
-        self._wishes.append(StandbyMove(task, giver, taker))
+        self._later_moves.append(StandbyMove(task, giver, taker))
 
     def _replicas(self, task: TaskId) -> set[str]:
-        return {self._active[task]} | self._keepers[task]
+        return {self._active[task]} | self._standbys[task]
 
     def _distance(self, client: str, other_clients: Collection[str]) -> int:
         """Return the number of tags by which a client differs from all other clients that have the task."""

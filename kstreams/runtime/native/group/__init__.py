@@ -1,1 +1,1 @@
-"""The group of an application's processes: which are in it, and which tasks each is given."""
+"""The group of an application's processes: its members, and the assignment of tasks to them."""

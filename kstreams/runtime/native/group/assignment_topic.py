@@ -1,7 +1,7 @@
 """`AssignmentTopic`: the internal topic through which the processes of an application agree on the assignment.
 
-It has one partition, so that all processes read the same records in the same order and come to the same result. Every
-home of topics can do that, whereas Kafka's client takes no assignor in Python.
+It has one partition, so that all processes read the same records in the same order and come to the same result. This
+works with every home of topics, whereas Kafka's client does not support an assignor in Python.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class AssignmentTopic:
     ----------
     latest : Assignment
     states : dict of str to ProcessState
-        The last state of each process, including dead processes until they are forgotten.
+        The last state of each process, including dead processes until their records are removed.
     slices : dict of int to Slice
         The latest slice of each sub-topology that writes repartition topics.
     shut_down_by : str or None
-        The process that has asked all others to stop since this object reads the topic.
+        The process that has requested a stop of all processes since this object was created.
     """
 
     def __init__(self, log: Log, application_id: str) -> None:
@@ -82,17 +82,17 @@ class AssignmentTopic:
             self.read(_POLL_S)
 
     def position(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the next offset to read, as a group commits it. May be called from any thread."""
+        """Return the next offset to read, for a commit. May be called from any thread."""
         return {self._source: OffsetAndMetadata(self._next_offset)}
 
     def read(self, timeout: float = 0.0) -> None:
         """Read new records. Waits up to `timeout` seconds for the first."""
         for batch in self._reader.poll(timeout):
             for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True):
-                self._take(key, value)
+                self._apply(key, value)
             self._next_offset = int(batch.offsets[-1]) + 1
 
-    def tell(self, state: ProcessState) -> None:
+    def write_state(self, state: ProcessState) -> None:
         """Write the state of a process."""
         self._send(_STATE, state.process, msgspec.json.encode(state))
 
@@ -108,14 +108,14 @@ class AssignmentTopic:
         """Write a process's request to all others to stop."""
         self._send(_SHUTDOWN, process, b"")
 
-    def forget(self, process: str) -> None:
+    def remove(self, process: str) -> None:
         """Remove the records of a process, except the latest assignment and the latest slices."""
         self._send(_STATE, process, None)
         self._send(_SHUTDOWN, process, None)
         if self._versions.get(process, self.latest.version) < self.latest.version:
             self._send(_ASSIGNMENT, process, None)
-        for (sub_topology, maker), number in list(self._numbers.items()):
-            if maker == process and number < self.slices[sub_topology].number:
+        for (sub_topology, leader), number in list(self._numbers.items()):
+            if leader == process and number < self.slices[sub_topology].number:
                 self._send(f"{_SLICE}-{sub_topology}", process, None)
 
     def close(self) -> None:
@@ -128,12 +128,12 @@ class AssignmentTopic:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _take(self, key: bytes, value: bytes | None) -> None:
+    def _apply(self, key: bytes, value: bytes | None) -> None:
         kind, _, process = key.decode().partition(" ")
         if kind == _ASSIGNMENT:
-            self._take_assignment(process, value)
+            self._apply_assignment(process, value)
         elif kind.startswith(_SLICE):
-            self._take_slice(int(kind.removeprefix(f"{_SLICE}-")), process, value)
+            self._apply_slice(int(kind.removeprefix(f"{_SLICE}-")), process, value)
         elif kind == _SHUTDOWN:
             self.shut_down_by = process if value is not None else self.shut_down_by
         elif value is None:
@@ -141,7 +141,7 @@ class AssignmentTopic:
         else:
             self.states[process] = decode_json(value, ProcessState)
 
-    def _take_assignment(self, process: str, value: bytes | None) -> None:
+    def _apply_assignment(self, process: str, value: bytes | None) -> None:
         if value is None:
             self._versions.pop(process, None)
             return
@@ -150,7 +150,7 @@ class AssignmentTopic:
             self.latest = assignment
             self._versions[process] = assignment.version
 
-    def _take_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
+    def _apply_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
         if value is None:
             self._numbers.pop((sub_topology, process), None)
             return

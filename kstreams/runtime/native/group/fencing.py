@@ -1,4 +1,4 @@
-"""`bury`: aborts the open transactions of a dead process, so that no reader waits until they time out."""
+"""`fence_process`: aborts the open transactions of a dead process, so that no reader waits until they time out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def transactional_id(application_id: str, process: str, thread: int) -> str:
     return f"{application_id}-{process}-{thread}"
 
 
-def bury(log: Log, application_id: str, topic: AssignmentTopic, state: ProcessState) -> None:
+def fence_process(log: Log, application_id: str, topic: AssignmentTopic, state: ProcessState) -> None:
     """Abort the open transactions of a dead process, and remove its state. If it is alive, its producers are fenced.
 
-    A new producer with a transactional id aborts the transaction of the former producer.
+    A new producer with the same transactional id aborts the transaction of the former producer.
     """
     for thread in range(1, state.capacity + 1):
         log.producer({"transactional.id": transactional_id(application_id, state.process, thread)}).close()
-    topic.forget(state.process)
+    topic.remove(state.process)

@@ -23,13 +23,13 @@ from kstreams.log.groups.group_consumers import MEMBER_SETTINGS
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
-from kstreams.runtime.native.group.fencing import bury
+from kstreams.runtime.native.group.fencing import fence_process
 from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState, owners, pace_of
 from kstreams.runtime.native.group.next_assignment import next_assignment
 from kstreams.runtime.native.time_alignment.process_alignment import Pace, ProcessAlignment
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
-_MARGIN = 0.9  # the part of the session in which records are sent: they arrive a little later
+_LEASE_FACTOR = 0.9  # the lease is shorter than the session, because records arrive some time after they are sent
 
 
 class Lease:
@@ -47,7 +47,7 @@ class Lease:
     >>> lease = Lease(session_s=45.0)
     >>> lease.is_valid()
     False
-    >>> lease.renew(asked_s=lease.now_s())
+    >>> lease.renew(sent_s=lease.now_s())
     >>> lease.is_valid()
     True
     """
@@ -62,29 +62,30 @@ class Lease:
         return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
     def is_valid(self) -> bool:
-        """Return whether the session cannot have ended, so that no other process has the tasks."""
+        """Return True while the session cannot have ended, so that no other process has the tasks."""
         return self.now_s() < self._until_s
 
-    def renew(self, asked_s: float) -> None:
-        """Note that the group has confirmed a request that was sent at this time."""
-        self._until_s = max(self._until_s, asked_s + _MARGIN * self._session_s)
+    def renew(self, sent_s: float) -> None:
+        """Extend the lease: the group has confirmed a request that was sent at this time."""
+        self._until_s = max(self._until_s, sent_s + _LEASE_FACTOR * self._session_s)
 
 
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.02
-_MEMBERS_S = 1.0  # the longest time between two requests of a leader for the members of the group
-_PAUSE_S = 1.0  # the backoff after an error of the home of topics
-_GIVE_UP_S = 300.0  # the time of errors after which the membership ends
+_MEMBERS_MAX_AGE_S = 1.0  # the longest time between two requests of a leader for the members of the group
+_BACKOFF_S = 1.0  # the backoff after an error of the home of topics
+_ERROR_TIMEOUT_S = 300.0  # the time of errors after which the membership ends
 _SESSION_MS = MEMBER_SETTINGS["session.timeout.ms"].default
-_COMMIT_S = 30.0  # the longest wait of a commit for a rebalance of the group
+_COMMIT_TIMEOUT_S = 30.0  # the longest wait of a commit for a rebalance of the group
 
 
-Known = tuple[dict[TaskId, str], dict[str, ProcessState]]
+OwnersAndStates = tuple[dict[TaskId, str], dict[str, ProcessState]]
+"""The owner of each task, and the state of each member."""
 
 
-class TaskHolder(Protocol):
-    """Runs the tasks of a process."""
+class TaskRunner(Protocol):
+    """The part of a process that runs its tasks."""
 
     @property
     def tasks(self) -> Mapping[TaskId, bool]:
@@ -93,7 +94,7 @@ class TaskHolder(Protocol):
 
     @property
     def alignment(self) -> ProcessAlignment:
-        """The slices that the writers of repartition topics follow."""
+        """The slices for the writers of repartition topics."""
         ...
 
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId]) -> None:
@@ -101,7 +102,7 @@ class TaskHolder(Protocol):
         ...
 
     def lose(self) -> None:
-        """Revoke all tasks without a commit: others may have them already."""
+        """Revoke all tasks without a commit, because other processes may have them already."""
         ...
 
     def active(self) -> frozenset[TaskId]:
@@ -118,7 +119,7 @@ class TaskHolder(Protocol):
 
 
 class GroupMember:
-    """A member from the first call of `serve` to `close`.
+    """The membership of this process, from the first call of `serve` to `close`.
 
     Parameters
     ----------
@@ -147,21 +148,20 @@ class GroupMember:
         self._rules = rules
         self._is_fenced = Ability.FENCED_APPENDS in log.abilities
         self._lease = Lease(int(cast(str, settings.get("session.timeout.ms", _SESSION_MS))) / 1000)
-        self._holder: TaskHolder  # from the first call of `serve` on
+        self._runner: TaskRunner  # from the first call of `serve` on
         self._on_failure = on_failure
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._process = process
-        self._told = process
+        self._written_state = process
         self._id = ""
         self._version = 0
         self._is_lost = False
         self._members = frozenset[str]()
-        self._members_of = -1
-        self._asked_s = 0.0
-        self._known: tuple[Assignment, list[ProcessState], Known] = (Assignment(), [], ({}, {}))
-        self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = (
-            None  # inputs without a next assignment
-        )
+        self._members_generation = -1
+        self._members_read_s = 0.0
+        self._owners_and_states: tuple[Assignment, list[ProcessState], OwnersAndStates] = (Assignment(), [], ({}, {}))
+        # The last inputs of `next_assignment` for which there was no next assignment.
+        self._settled_inputs: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = None
         self._stopped = threading.Event()
         with ExitStack() as opening:
             self._topic = opening.enter_context(AssignmentTopic(log, application_id))
@@ -173,7 +173,7 @@ class GroupMember:
         self._thread = threading.Thread(target=self._run, name=f"{application_id}-group", daemon=True)
 
     def close(self, *, for_good: bool) -> None:
-        """Leave the group when no task runs any more. Other members get the tasks at once.
+        """Leave the group when no task runs any more. Other members get the tasks immediately.
 
         Parameters
         ----------
@@ -184,51 +184,48 @@ class GroupMember:
         if self._thread.is_alive():
             self._thread.join()
         with self._resources:
-            self._topic.forget(self._process.process)
+            self._topic.remove(self._process.process)
             if for_good:
                 self._consumer.leave()
 
-    def serve(self, holder: TaskHolder) -> None:
-        """Let a holder follow the assignments. A former holder has released all tasks."""
-        with self._turn:
-            self._holder = holder
+    def serve(self, runner: TaskRunner) -> None:
+        """Pass the assignments to a runner of tasks. A former runner has released all tasks."""
+        with self._lock:
+            self._runner = runner
             self._version = 0
         if not self._thread.is_alive():
             self._thread.start()
 
     def resize(self, threads: int) -> None:
         """Set the number of threads."""
-        with self._turn:
+        with self._lock:
             self._process = msgspec.structs.replace(self._process, capacity=threads)
 
-    def known(self) -> Known:
-        """Return the owner of each task, and the state of each member.
-
-        As long as nothing has changed, it is the same object.
-        """
+    def owners_and_states(self) -> OwnersAndStates:
+        """Return the owner of each task, and the state of each member. The same object until something changes."""
         latest = self._topic.latest
         current_states = list(self._topic.states.values())
-        seen_latest, seen_told, alive = self._known
-        if latest is not seen_latest or current_states != seen_told:
+        cached_latest, cached_states, result = self._owners_and_states
+        if latest is not cached_latest or current_states != cached_states:
             states = {state.member: state for state in current_states}
-            alive = owners(latest, states), states
-            self._known = latest, current_states, alive
-        return alive
+            result = owners(latest, states), states
+            self._owners_and_states = latest, current_states, result
+        return result
 
     def shut_down_others(self) -> None:
-        """Ask all other processes of the application to stop."""
-        with self._turn:
+        """Request a stop of all other processes of the application."""
+        with self._lock:
             self._topic.shut_down(self._process.process)
 
     def owner(self) -> GroupMetadata:
-        """Return the member to which the tasks of this process were assigned, even if it has another id now.
+        """Return the member to which the tasks of this process were assigned, even if the process has another id now.
 
-        If the home does not fence appends, the membership is confirmed when the lease is over.
+        If the home of topics does not fence appends, the membership is confirmed when the lease has ended.
 
         Raises
         ------
         CommitFailedError
-            If this process is out of its group, so that others may have the tasks.
+            If this process is out of its group, so that other processes may have the tasks.
         """
         if not self._is_fenced and not self._lease.is_valid():
             self._confirm()
@@ -245,7 +242,7 @@ class GroupMember:
         Raises
         ------
         CommitFailedError
-            If the process was out of the group since the tasks were assigned, so that others may have them.
+            If the process was out of the group since the tasks were assigned, so that other processes may have them.
         """
         self._commit(commit, again=Ability.REFUSED_TRANSACTIONS_STAY_OPEN in self._log.abilities)
 
@@ -260,53 +257,50 @@ class GroupMember:
         ------
         CommitFailedError
         """
-        until = monotonic() + _GIVE_UP_S
+        deadline = monotonic() + _ERROR_TIMEOUT_S
         while True:
             try:
                 return self.commit_offsets(self._topic.position())
             except (CommitFailedError, RebalanceInProgressError, FencedError):
                 raise
-            except LogError as error:  # no answer: records cannot be sent either
-                if monotonic() > until or self._stopped.wait(_PAUSE_S):
+            except LogError as error:  # the home does not answer, so that records cannot be sent either
+                if monotonic() > deadline or self._stopped.wait(_BACKOFF_S):
                     raise
-                logger.warning("the group of %s is asked again: %s", self._application_id, error)
+                logger.warning("the membership in the group of %s is checked again: %s", self._application_id, error)
 
     def _commit(self, commit: Callable[[GroupMetadata], None], *, again: bool) -> None:
-        until = monotonic() + _COMMIT_S
+        deadline = monotonic() + _COMMIT_TIMEOUT_S
         while True:
-            asked_s = self._lease.now_s()
+            sent_s = self._lease.now_s()
             committer = self._consumer.group_metadata()
             if committer.member != self._id:
                 raise CommitFailedError("This process was out of its group: others may have its tasks by now.")
             try:
                 commit(committer)
-                return self._lease.renew(asked_s)
+                return self._lease.renew(sent_s)
             except (CommitFailedError, RebalanceInProgressError):
-                if not again or monotonic() > until or self._stopped.wait(_TICK_S):
+                if not again or monotonic() > deadline or self._stopped.wait(_TICK_S):
                     raise
 
     def _run(self) -> None:
-        works_s = monotonic()
+        last_success_s = monotonic()
         while not self._stopped.is_set():
             try:
-                with self._turn:
+                with self._lock:
                     was_busy = self._tick()
-                works_s = monotonic()
+                last_success_s = monotonic()
             except BaseException as error:
-                if (
-                    isinstance(error, FencedError)
-                    or not isinstance(error, LogError)
-                    or monotonic() - works_s > _GIVE_UP_S
-                ):
+                is_retriable = isinstance(error, LogError) and not isinstance(error, FencedError)
+                if not is_retriable or monotonic() - last_success_s > _ERROR_TIMEOUT_S:
                     return self._on_failure(error)
                 logger.warning("the group of %s is tried again: %s", self._application_id, error)
-                was_busy = bool(self._stopped.wait(_PAUSE_S))
+                was_busy = bool(self._stopped.wait(_BACKOFF_S))
             if not was_busy:
-                self._holder.alignment.changed.wait(_TICK_S)
-                self._holder.alignment.changed.clear()
+                self._runner.alignment.changed.wait(_TICK_S)
+                self._runner.alignment.changed.clear()
 
     def _tick(self) -> bool:
-        """Read the topic, and follow, tell and lead. Return whether there was something to do."""
+        """Read the topic, follow the assignment, write the state, and lead. Return True if something has changed."""
         self._consumer.poll(0.0)
         self._topic.read()
         if self._topic.shut_down_by not in (None, self._process.process):
@@ -314,28 +308,28 @@ class GroupMember:
                 f"process {self._topic.shut_down_by} of {self._application_id} asked all processes to stop after an "
                 "error there"
             )
-        return self._is_in() and (self._follow() | self._tell() | self._lead())
+        return self._is_member() and (self._follow_assignment() | self._write_state() | self._lead())
 
-    def _is_in(self) -> bool:
+    def _is_member(self) -> bool:
         """Return whether the process is in the group by the id that has its tasks. Otherwise revoke them first."""
         committer = self._consumer.group_metadata()
         if committer.member == self._id:
             return True
         if self._id and not self._is_lost:
-            self._holder.lose()
-        self._is_lost = bool(self._holder.active())
+            self._runner.lose()
+        self._is_lost = bool(self._runner.active())
         if committer.generation < 0 or self._is_lost:
             return False
         self._id = committer.member
         return True
 
-    def _follow(self) -> bool:
-        """Follow the latest assignment and the latest slices. Return whether the assignment is new."""
+    def _follow_assignment(self) -> bool:
+        """Follow the latest assignment and the latest slices. Return True if the assignment is new."""
         latest = self._topic.latest
-        self._holder.alignment.follow(dict(self._topic.slices), self._paces(self._topic.states.values()))
+        self._runner.alignment.follow(dict(self._topic.slices), self._paces(self._topic.states.values()))
         if latest.version == self._version:
             return False
-        if self._id in latest.shares or self._holder.active():
+        if self._id in latest.shares or self._runner.active():
             share = latest.shares.get(self._id, ProcessShare())
             logger.info(
                 "%s: assignment %d: this process runs %s and has standbys of %s",
@@ -344,38 +338,42 @@ class GroupMember:
                 ", ".join(share.active),
                 ", ".join(share.standby),
             )
-            self._holder.assign(frozenset(map(TaskId.parse, share.active)), frozenset(map(TaskId.parse, share.standby)))
+            self._runner.assign(frozenset(map(TaskId.parse, share.active)), frozenset(map(TaskId.parse, share.standby)))
         self._version = latest.version
         return True
 
     def _paces(self, states: Collection[ProcessState]) -> dict[int, Pace | None]:
         """Return the pace of all writers of each sub-topology, in all processes."""
-        return {sub: pace_of(states, tasks) for sub, tasks in self._holder.alignment.writers.items()}
+        return {sub: pace_of(states, tasks) for sub, tasks in self._runner.alignment.writers.items()}
 
-    def _tell(self) -> bool:
-        """Write the state of this process if it has changed. Return whether it has."""
+    def _write_state(self) -> bool:
+        """Write the state of this process if it has changed. Return True if it has."""
         state = self._state()
-        if state == self._told and state.process in self._topic.states:
+        if state == self._written_state and state.process in self._topic.states:
             return False
-        self._topic.tell(state)
+        self._topic.write_state(state)
         self._topic.catch_up()
-        self._told = state
+        self._written_state = state
         return True
 
     def _state(self) -> ProcessState:
-        running = self._holder.active()
-        active, standby = (tuple(map(str, sorted(tasks))) for tasks in (running, self._holder.standby()))
-        lags = {str(task): self._rounded(lag) for task, lag in self._holder.lags().items()}
-        changing = {"member": self._id, "version": self._version, "active": active, "standby": standby, "lags": lags}
-        changing["paces"] = self._holder.alignment.paces(running)
-        return msgspec.structs.replace(self._process, **changing)
+        active = self._runner.active()
+        return msgspec.structs.replace(
+            self._process,
+            member=self._id,
+            version=self._version,
+            active=tuple(map(str, sorted(active))),
+            standby=tuple(map(str, sorted(self._runner.standby()))),
+            lags={str(task): self._rounded(lag) for task, lag in self._runner.lags().items()},
+            paces=self._runner.alignment.paces(active),
+        )
 
     def _rounded(self, lag: int) -> int:
         """Round a lag, so that the state of the process changes rarely."""
         return 0 if lag <= self._rules.acceptable_recovery_lag else 1 << lag.bit_length()
 
     def _lead(self) -> bool:
-        """If this process is the leader, assign the tasks to the members. Return whether something has changed."""
+        """If this process is the leader, assign the tasks to the members. Return True if something has changed."""
         if TopicPartition(self._topic.name, 0) not in self._consumer.assignment():
             return False
         states = list(self._topic.states.values())
@@ -385,9 +383,10 @@ class GroupMember:
             logger.warning(
                 "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
             )
-            bury(self._log, self._application_id, self._topic, state)
+            fence_process(self._log, self._application_id, self._topic, state)
         alive = {state.member: state for state in states if state.member in members}
-        assignment = self._next({member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()})
+        without_paces = {member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()}
+        assignment = self._next_assignment(without_paces)
         if assignment is not None:
             self._topic.assign(assignment, self._process.process)
         has_new_slices = self._begin_slices(alive.values())
@@ -396,28 +395,32 @@ class GroupMember:
         return assignment is not None or has_new_slices
 
     def _begin_slices(self, states: Collection[ProcessState]) -> bool:
-        """Begin the next slices of writers that are all at the end of their slice. Return whether there were some."""
-        new = self._holder.alignment.next_slices(self._topic.slices, self._paces(states))
-        for sub, slice_ in new.items():
-            self._topic.begin_slice(sub, slice_, self._process.process)
-        return bool(new)
+        """Begin the next slice of each sub-topology whose writers are all at the end of their slice.
 
-    def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:
+        Return True if a slice begins.
+        """
+        next_slices = self._runner.alignment.next_slices(self._topic.slices, self._paces(states))
+        for sub, slice_ in next_slices.items():
+            self._topic.begin_slice(sub, slice_, self._process.process)
+        return bool(next_slices)
+
+    def _next_assignment(self, states: Mapping[str, ProcessState]) -> Assignment | None:
         """Return the next assignment. It is computed only if its inputs have changed."""
-        inputs = self._topic.latest.version, self._holder.tasks, states
-        if inputs == self._final:
+        inputs = self._topic.latest.version, self._runner.tasks, states
+        if inputs == self._settled_inputs:
             return None
-        assignment = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
-        self._final = inputs if assignment is None else None
+        assignment = next_assignment(self._topic.latest, states, self._runner.tasks, self._rules)
+        self._settled_inputs = inputs if assignment is None else None
         return assignment
 
     def _current_members(self, announced_members: Collection[str]) -> frozenset[str]:
-        """Return the members. They are requested if one is not known, after a rebalance, and at intervals."""
+        """Return the members, which are read after a rebalance, at intervals, and if an announced one is missing."""
         generation = self._consumer.group_metadata().generation
-        is_old = generation != self._members_of or monotonic() - self._asked_s > _MEMBERS_S
+        age_s = monotonic() - self._members_read_s
+        is_old = generation != self._members_generation or age_s > _MEMBERS_MAX_AGE_S
         if is_old or not self._members.issuperset(announced_members):
             members = self._admin.describe_group(self._application_id).members
             self._members = frozenset(member.id for member in members)
-            self._members_of = generation
-            self._asked_s = monotonic()
+            self._members_generation = generation
+            self._members_read_s = monotonic()
         return self._members

@@ -12,7 +12,7 @@ from kstreams.runtime.native.time_alignment.process_alignment import Pace, slowe
 
 
 class ProcessState(msgspec.Struct, frozen=True):
-    """The state of a process, as the other processes know it.
+    """The state of a process that the other processes read.
 
     Parameters
     ----------
@@ -33,9 +33,10 @@ class ProcessState(msgspec.Struct, frozen=True):
     tags : dict of str to str
         The settings `client.tag.*`.
     server : str
-        The setting `application.server`, where the process answers queries: host:port. Empty if it is not set.
+        The setting `application.server`: the address (host:port) for queries. Empty if it is not set.
     paces : dict of str to Pace
-        The pace of writers of repartition topics, by sub-topology, without sub-topologies with a task that is not open.
+        The pace of writers of repartition topics, by sub-topology. Sub-topologies with a task that is not open are
+        missing.
     """
 
     process: str
@@ -79,7 +80,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 def owners(latest: Assignment, states: Mapping[str, ProcessState]) -> dict[TaskId, str]:
-    """Return the owner of each task: the member that runs it by its state, or may begin to by the assignment.
+    """Return the owner of each task: the member that runs it, or else the member to which it is assigned.
 
     Examples
     --------
@@ -87,8 +88,9 @@ def owners(latest: Assignment, states: Mapping[str, ProcessState]) -> dict[TaskI
     >>> owners(latest, {"a": ProcessState("p", "a"), "b": ProcessState("q", "b", active=("0_1",))})
     {TaskId(sub_topology=0, partition=0): 'a', TaskId(sub_topology=0, partition=1): 'b'}
     """
-    owners = {TaskId.parse(task): member for member in states for task in _share(latest, member).active}
-    return owners | {TaskId.parse(task): member for member, state in states.items() for task in state.active}
+    assigned = {TaskId.parse(task): member for member in states for task in _share(latest, member).active}
+    running = {TaskId.parse(task): member for member, state in states.items() for task in state.active}
+    return assigned | running
 
 
 def _share(latest: Assignment, member: str) -> ProcessShare:
@@ -96,7 +98,7 @@ def _share(latest: Assignment, member: str) -> ProcessShare:
 
 
 def pace_of(states: Collection[ProcessState], writers: Collection[TaskId]) -> Pace | None:
-    """Return the pace of all tasks of a sub-topology, or None if one is not known or two processes have it.
+    """Return the pace of all tasks of a sub-topology. None if the pace of a task is unknown or two processes run it.
 
     Examples
     --------

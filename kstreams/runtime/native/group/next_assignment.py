@@ -1,7 +1,7 @@
 """`next_assignment`: the assignment that follows from the states of processes. Pure.
 
 A task changes its process in two assignments, so that no two processes run it. The first assignment revokes it. When
-its process has told that the task is released, the second assignment gives it to another process.
+its process has announced the release of the task, the second assignment gives it to another process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def next_assignment(
     if not states or any(states[member].version < latest.version for member in states.keys() & latest.shares.keys()):
         return None
     owner = owners(latest, states)
-    owned = {member: frozenset(task for task, at in owner.items() if at == member) for member in states}
+    owned = {member: frozenset(task for task, task_owner in owner.items() if task_owner == member) for member in states}
     clients = {member: state.as_client(owned[member]) for member, state in states.items()}
     target_shares = assign_tasks(tasks, clients, rules).shares
     shares = {member: _current_share(member, target_shares[member], owner) for member in states}
@@ -54,7 +54,7 @@ def next_assignment(
 
 
 def _current_share(member: str, share: ClientShare, owner: Mapping[TaskId, str]) -> ProcessShare:
-    """Return the share of a process now: it has standbys of tasks that another process still owns."""
+    """Return the next share of a process. It has standbys of the tasks that another process still owns."""
     blocked = [task for task in share.active if owner.get(task, member) != member]
     active = [task for task in share.active if task not in blocked]
     standby = {*share.standby, *share.warmup, *blocked}

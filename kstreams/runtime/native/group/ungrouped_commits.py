@@ -8,7 +8,7 @@ from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic, assignment_topic
-from kstreams.runtime.native.group.fencing import bury
+from kstreams.runtime.native.group.fencing import fence_process
 from kstreams.runtime.native.group.messages import ProcessState
 
 
@@ -17,7 +17,7 @@ def require_stopped(admin: Admin, application_id: str) -> None:
     members = admin.describe_group(application_id).members
     if members:
         raise StateError(
-            f"The application {application_id!r} is run by {len(members)} processes: stop them first "
+            f"{len(members)} processes run the application {application_id!r}: stop them first "
             f"(`kstreams groups describe {application_id}` names them)."
         )
 
@@ -50,7 +50,7 @@ class UngroupedCommits:
         self._transactional = transactional
         require_stopped(admin, application_id)
         if transactional or assignment_topic(application_id) in admin.topics():
-            self._succeed(process)
+            self._take_over(process)
 
     def owner(self) -> GroupMetadata:
         """Return metadata without a member: no other process has the tasks."""
@@ -65,15 +65,15 @@ class UngroupedCommits:
         self._admin.commit(self._application_id, offsets)
 
     def close(self) -> None:
-        """Remove the state of this process: it leaves no transaction open."""
+        """Remove the state of this process, which leaves no transaction open."""
         if self._transactional:
             with AssignmentTopic(self._log, self._application_id) as topic:
-                topic.forget(self._process)
+                topic.remove(self._process)
 
-    def _succeed(self, process: ProcessState) -> None:
-        """Abort transactions of former processes, and write the state for the next start."""
+    def _take_over(self, process: ProcessState) -> None:
+        """Abort transactions of former processes, and write the state of this process for the next start."""
         with AssignmentTopic(self._log, self._application_id) as topic:
             for state in list(topic.states.values()):
-                bury(self._log, self._application_id, topic, state)
+                fence_process(self._log, self._application_id, topic, state)
             if self._transactional:
-                topic.tell(process)
+                topic.write_state(process)

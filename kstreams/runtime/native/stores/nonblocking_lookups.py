@@ -93,7 +93,7 @@ class NonblockingLookups:
 
     def _local_partitions(self, client: RunningClient, store: str) -> _LocalPartitions:
         cache = self._cache
-        assignment = None if client.member is None else client.member.known()
+        assignment = None if client.member is None else client.member.owners_and_states()
         tasks = [task for thread in client.threads for task in thread.tasks]
         if assignment is not cache.assignment or client.context is not cache.context or tasks != cache.tasks:
             self._cache = cache = _Cache(client.context, tasks, assignment, {})

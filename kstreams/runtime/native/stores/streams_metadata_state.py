@@ -43,7 +43,7 @@ class StreamsMetadataState:
         tasks = [plan for plan in self.context.topology.layout.tasks if store in plan.sub_topology.stores]
         if self.member is None:
             return {plan.partition: PartitionHosts(own_host, ()) for plan in tasks}
-        owners, states = self.member.known()
+        owners, states = self.member.owners_and_states()
         hosts = {member: HostInfo.of(state.server) for member, state in states.items()}
         standby_tasks = {member: set(state.standby) for member, state in states.items()}
         return {plan.partition: self._hosts_of_task(plan, owners, hosts, standby_tasks) for plan in tasks}
@@ -61,7 +61,9 @@ class StreamsMetadataState:
 
     def hosts(self) -> set[HostInfo]:
         """Return the addresses of the processes that have set `application.server`."""
-        addresses = [] if self.member is None else [state.server for state in self.member.known()[1].values()]
+        addresses = (
+            [] if self.member is None else [state.server for state in self.member.owners_and_states()[1].values()]
+        )
         own_address = self.context.environment.config["application.server"] or ""
         hosts = (HostInfo.of(address) for address in (*addresses, own_address))
         return {host for host in hosts if host is not None}
