@@ -79,7 +79,7 @@ class _Steps:
         from kstreams.processor.topology.layout import lay_out
         from kstreams.runtime.spark.program import program_of
         from kstreams.runtime.spark.settings import SparkSettings
-        from kstreams.state.rocksdb import database  # noqa: F401  # what imports take does not count
+        from kstreams.state import rocksdb  # noqa: F401  # what imports take does not count
 
         config, topology = Config.of({"application.id": "bench"}), _topology()
         layout, settings = lay_out(topology, "bench", {"in": 1}), SparkSettings(state_dir=str(folder / "local"))

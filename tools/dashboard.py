@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kstreams.metrics import catalogue
 from kstreams.metrics.prometheus import sample_name
 from kstreams.metrics.template import MetricKind, MetricTemplate, RecordingLevel, Unit
-from kstreams.state.rows.operation_time import StoreOperation
+from kstreams.state.rows.store_measures import StoreOperation
 
 FILE = Path(__file__).parents[1] / "docs" / "grafana.json"
 _COLUMNS, _WIDTH, _HEIGHT = 3, 8, 7  # of 24 columns

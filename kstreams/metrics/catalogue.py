@@ -16,7 +16,7 @@ from kstreams.metrics.template import (
     Tags,
     Unit,
 )
-from kstreams.state.rows.operation_time import StoreOperation
+from kstreams.state.rows.store_measures import StoreOperation
 
 CLIENT = "stream-metrics"
 THREAD = "stream-thread-metrics"

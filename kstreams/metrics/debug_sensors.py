@@ -18,8 +18,7 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
 from kstreams.state.api import TaskState, TimeOrderedBuffer
 from kstreams.state.column_family import Statistic
-from kstreams.state.rows.operation_time import OperationTime, StoreOperation
-from kstreams.state.rows.read_counts import ReadCounts
+from kstreams.state.rows.store_measures import OperationTime, ReadCounts, StoreOperation
 
 
 def records_debug(config: Config) -> bool:

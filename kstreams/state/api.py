@@ -16,10 +16,8 @@ from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
 from kstreams.state.column_family import Statistic
 from kstreams.state.committed import CommittedViews
-from kstreams.state.custom_store import CustomStore
-from kstreams.state.rows.operation_time import OperationTime, StoreOperation
-from kstreams.state.rows.read_counts import ReadCounts
-from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
+from kstreams.state.rows.store_measures import OperationTime, ReadCounts, StoreOperation
+from kstreams.state.store_builder import CustomStore, StoreBuilder, StoreKind, register_store_kind
 
 VALID_TO_UNDEFINED = -1
 NOT_PUT = -(2**63)
@@ -28,7 +26,7 @@ NOT_PUT = -(2**63)
 class Changes(NamedTuple):
     """What a store changed since its last commit: one entry per key, exactly the records of its changelog.
 
-    The headers of values, where a store keeps them, lie in `values` (see `changelog_records.py`).
+    The headers of values, where a store keeps them, lie in `values` (see `as_records` in `task_state.py`).
     """
 
     keys: pa.Array  # binary

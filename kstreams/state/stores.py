@@ -11,8 +11,7 @@ from kstreams.kernel.advice import Advised, Advising
 from kstreams.kernel.durations import Duration, to_ms
 from kstreams.serdes import Serde, serde_of
 from kstreams.state import store_kinds
-from kstreams.state.custom_store import CustomStore
-from kstreams.state.store_builder import StoreBuilder, StoreKind, store_kind
+from kstreams.state.store_builder import CustomStore, StoreBuilder, StoreKind, store_kind
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

@@ -13,20 +13,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import StateError
-from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition, headers_column
 from kstreams.state.api import Changes, StoreBuilder, TaskState
-from kstreams.state.changelog_records import as_changes
-from kstreams.state.column_family import ColumnFamily, Statistic
+from kstreams.state.column_family import ColumnFamily, MemoryColumnFamily, Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.kinds.measured_store import MeasuredStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
-from kstreams.state.memory.database import MemoryColumnFamily
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.byte_order import last_of_each
-from kstreams.state.rows.operation_time import OperationTime, StoreOperation
-from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.rows.scan_order import segment_ms
+from kstreams.state.rows.store_measures import OperationTime, ReadCounts, StoreOperation
+from kstreams.state.values_with_headers import joined, parted
+
+
+def as_records(builder: StoreBuilder, source: TopicPartition, changes: Changes) -> Batch:
+    """Changes of a store as records that are to be written to its changelog."""
+    offsets = np.arange(len(changes), dtype=np.int64)
+    if not builder.kind.headers:
+        return Batch(source, offsets, *changes)
+    values, headers = parted(changes.values)
+    return Batch(source, offsets, changes.keys, values, changes.timestamps, headers_column(headers))
+
+
+def as_changes(builder: StoreBuilder, batch: Batch) -> Changes:
+    """Records of the changelog of a store as its changes.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kstreams.state import Stores
+    >>> builder = Stores.timestamped_key_value_with_headers("last", key=str, value=str)
+    >>> rows = joined(pa.array([b"v"]), [(("trace", b"7"),)])
+    >>> changes = Changes(pa.array([b"a"]), rows, pa.array([5]))
+    >>> records = as_records(builder, TopicPartition("changelog", 0), changes)
+    >>> records.values.to_pylist(), records.header_rows()
+    ([b'v'], [(('trace', b'7'),)])
+    >>> as_changes(builder, records) == changes
+    True
+    """
+    if not builder.kind.headers:
+        return Changes(batch.keys, batch.values, batch.timestamps)
+    return Changes(batch.keys, joined(batch.values, batch.header_rows()), batch.timestamps)
+
 
 MOST_BYTES = 2**31 - 1
 _TIME_BYTES = 8
@@ -321,7 +350,7 @@ def open_task_state(
 
 
 def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits, measured: bool) -> Database:
-    from kstreams.state.rocksdb.database import RocksDatabase  # rocksdict is loaded by who needs it
+    from kstreams.state.rocksdb import RocksDatabase  # rocksdict is loaded by who needs it
 
     return RocksDatabase(directory, stores, limits, measured=measured)
 

@@ -1,7 +1,7 @@
 """Values with their headers: how they live, and how they lie in bytes: the value as a part, then the headers.
 
 So they are in the files of stores and of bundles. In a changelog topic the headers are those of the record (see
-`changelog_records.py`), as Kafka Streams writes them.
+`task_state.py`), as Kafka Streams writes them.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import Headers
 from kstreams.state import Changes, StateLimits, StoreBuilder, TaskState, open_task_state
-from kstreams.state.changelog_records import as_records
-from kstreams.state.task_state import merged
+from kstreams.state.task_state import as_records, merged
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
 ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=300)

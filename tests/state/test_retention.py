@@ -10,7 +10,7 @@ import pytest
 
 from kstreams.record import Window, Windowed
 from kstreams.state import StateLimits, StoreBuilder, Stores, open_task_state
-from kstreams.state.rocksdb.database import RocksDatabase
+from kstreams.state.rocksdb import RocksDatabase
 
 WINDOWS = Stores.window("w", retention=100, size=10, key=str, value=int, store="memory")
 DUPLICATES = Stores.window("w", retention=100, size=10, key=str, value=int, retain_duplicates=True, store="memory")

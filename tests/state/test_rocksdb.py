@@ -21,7 +21,7 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.record import ValueAndTimestamp
 from kstreams.runtime.native.uncaught_exceptions import clear_frames
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state
-from kstreams.state.rocksdb.database import unreadable
+from kstreams.state.rocksdb import unreadable
 
 PLAIN = Stores.key_value("plain", key=str, value=int)
 TABLE = Stores.timestamped_key_value("table", key=str, value=int)

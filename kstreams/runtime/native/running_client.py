@@ -22,7 +22,7 @@ from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.tasks.membership import group_member, ungrouped_commits
 from kstreams.runtime.native.tasks.task_manager import TaskManager
-from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, GroupCommits
+from kstreams.runtime.native.thread.committer import OUT_OF_GROUP, GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.runtime.native.topics import SourceMonitor, prepare_topics
 from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse, clear_frames, response_to

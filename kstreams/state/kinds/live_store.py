@@ -13,7 +13,7 @@ from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import SLOT_BYTES, RowWeight
-from kstreams.state.rows.read_counts import ReadCounts
+from kstreams.state.rows.store_measures import ReadCounts
 
 _FIRST_GUESS = 64
 _READS_PER_LOOK = 1_000

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from kstreams.state.kinds.live_store import LiveStore
-from kstreams.state.rows.operation_time import OperationTime, StoreOperation
+from kstreams.state.rows.store_measures import OperationTime, StoreOperation
 
 _LOOK_UPS = {"get", "get_many", "get_values", "fetch", "fetch_session", "find_sessions", "touched", "put_if_absent"}
 _LOOK_UPS |= {"delete"}

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
-from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.rows.sorted_keys import SortedKeys
+from kstreams.state.rows.store_measures import ReadCounts
 
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, bool, type(None))
 _KEPT_BY_PYTHON = range(-5, 257)  # integers of which there is one each

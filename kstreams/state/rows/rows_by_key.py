@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import ColumnFamily
-from kstreams.state.rows.read_counts import ReadCounts
 from kstreams.state.rows.sorted_keys import SortedKeys
+from kstreams.state.rows.store_measures import ReadCounts
 
 RowPosition: TypeAlias = tuple[int, int]
 

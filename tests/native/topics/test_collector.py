@@ -16,8 +16,7 @@ from kstreams.metrics.samples import SampleWindows
 from kstreams.metrics.sensors import RecordAges
 from kstreams.processor.context.encoded_rows import EncodedRows, send_partitioned
 from kstreams.processor.topology.layout import Layout
-from kstreams.runtime.native.thread.opened_task import TaskCollector
-from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
+from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer, TaskCollector
 from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment
 from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
 

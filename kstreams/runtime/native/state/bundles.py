@@ -20,7 +20,6 @@ from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
 from kstreams.processor.topology.topology import Topology, bound_while
-from kstreams.runtime.native.state.changelog_check import decode_changelog_ends, encode_changelog_ends
 from kstreams.runtime.native.state.deletions import forget
 from kstreams.runtime.native.state.locks import lock_alone, state_folder
 from kstreams.runtime.native.state.restore import StoreRestorer
@@ -29,6 +28,8 @@ from kstreams.runtime.native.state.task_metadata import (
     Offsets,
     changelogs_of,
     committed_task_metadata,
+    decode_changelog_ends,
+    encode_changelog_ends,
     metadata_places,
     with_task_metadata,
 )
@@ -37,8 +38,7 @@ from kstreams.runtime.native.topics import changelog_topic, internal_topics, pre
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, in_parts, write_bundle
-from kstreams.state.changelog_records import as_records
-from kstreams.state.task_state import observe_times, observed_times
+from kstreams.state.task_state import as_records, observe_times, observed_times
 
 logger = logging.getLogger(__name__)
 

@@ -62,7 +62,9 @@ class Rebuilds:
                 tables.mark_damaged()
 
     def _refuse_lost(self, damage: CorruptStateError, task: Path, plans: Sequence[TaskPlan]) -> None:
-        lost = [name for plan in plans if self._folder(plan) == task for name in self._not_restorable(plan)]
+        lost = [
+            name for plan in plans if self._state_folder / str(plan.id) == task for name in self._not_restorable(plan)
+        ]
         if lost:
             raise StateError(
                 f"{damage}. The stores {', '.join(lost)} have no changelog, so what they held is lost: delete {task} "
@@ -79,12 +81,9 @@ class Rebuilds:
         self.count += 1
         logger.warning("%s. They are rebuilt from their topics", damage)
 
-    def committed(self, plans: Iterable[TaskPlan]) -> None:
+    def committed(self, tasks: Iterable[str]) -> None:
         """Note that tasks have committed, so that their rebuilt stores are not damaged."""
-        self._unproven.difference_update(map(self._folder, plans))
-
-    def _folder(self, plan: TaskPlan) -> Path:
-        return self._state_folder / str(plan.id)
+        self._unproven.difference_update(self._state_folder / task for task in tasks)
 
     def _not_restorable(self, plan: TaskPlan) -> list[str]:
         on_disk = [store for store in plan.sub_topology.stores if store.store == "rocksdb"]

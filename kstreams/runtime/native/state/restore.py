@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kstreams.errors import StateError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.kernel.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
@@ -18,13 +19,66 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
-from kstreams.runtime.native.state.changelog_check import Changelog, check_changelog, decode_changelog_ends
-from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata
+from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata, decode_changelog_ends
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.base import failing_rows
 from kstreams.serdes.registry import same_bytes_when_equal
 from kstreams.state.api import StoreBuilder, TaskState
+
+_PREFIX = "changelog:"
+
+
+class Changelog(NamedTuple):
+    """The changelog of one store of a task.
+
+    Parameters
+    ----------
+    store : str
+    source : TopicPartition
+    known : int or None
+        The offset up to which the store on disk has the changelog. None if it has nothing.
+    written : int
+        The end offset at the last commit. 0 if there was none.
+    """
+
+    store: str
+    source: TopicPartition
+    known: int | None
+    written: int
+
+
+def check_changelog(changelog: Changelog, admin: Admin) -> None:
+    """Raise StateError if records of a changelog are missing, before a store is restored from it.
+
+    Each commit writes the end offsets of changelogs to the task metadata. A store that never wrote a record has no such
+    offset, or 0, and its changelog may be empty. A changelog that ends before its offset has lost records.
+
+    Compaction never moves the beginning of a changelog. If it begins after the offset of the store, records were
+    deleted. Retention moves the beginning of changelogs of windows, and deletes expired rows only.
+
+    Raises
+    ------
+    StateError
+        If records are missing on which the store or the committed offsets depend. The message says what to do.
+    """
+    source = changelog.source
+    last_offset = changelog.known or 0
+    begin = admin.beginning_offsets([source])[source]
+    end = admin.end_offsets([source])[source]
+    written = max(last_offset, changelog.written)
+    if end < written:
+        raise _lost(changelog, f"ends at offset {end}, but was written up to {written}")
+    if begin > last_offset and admin.describe_topic(source.topic).config["cleanup.policy"] == "compact":
+        raise _lost(changelog, f"begins at offset {begin}, but is never cut at its beginning")
+
+
+def _lost(changelog: Changelog, reason: str) -> StateError:
+    return StateError(
+        f"The changelog {changelog.source} of the store {changelog.store} {reason}: it was deleted, emptied or belongs "
+        "to another log, and the store cannot be made whole. Put the topic back from a copy of the log, or run once "
+        "with --reset to process the input again from its beginning."
+    )
 
 
 class RestoreDeserializer:

@@ -18,6 +18,7 @@ from kstreams.runtime.native.topics import changelog_topic
 
 _VERSION = 2
 _MOST_BYTES = 3_900  # the size of the entries of one text
+_CHANGELOG_END = "changelog:"
 ENDED = "end_of_input"
 """The entry that is 1 if the end of bounded input was processed, and no record since."""
 
@@ -124,3 +125,19 @@ def _decoded(committed: OffsetAndMetadata | None) -> dict[str, Any]:
     if read["v"] > _VERSION:
         raise LogFormatError("the committed offsets were written by a newer version of kstreams: use that one")
     return read
+
+
+def encode_changelog_ends(ends: Mapping[str, int]) -> dict[str, int]:
+    """Return the entries of the task metadata for the end offsets of changelogs, by store.
+
+    Examples
+    --------
+    >>> encode_changelog_ends({"counts": 7}), decode_changelog_ends({"changelog:counts": 7, "stream_time": 3})
+    ({'changelog:counts': 7}, {'counts': 7})
+    """
+    return {f"{_CHANGELOG_END}{store}": end for store, end in ends.items()}
+
+
+def decode_changelog_ends(metadata: Mapping[str, int]) -> dict[str, int]:
+    """Return the end offsets that `encode_changelog_ends` has encoded."""
+    return {name.removeprefix(_CHANGELOG_END): end for name, end in metadata.items() if name.startswith(_CHANGELOG_END)}

@@ -1,4 +1,4 @@
-"""`ActiveTask`: a task with its buffered input and its next offsets."""
+"""`ActiveTask`: a task with its buffered input and its next offsets, opened from a restored task."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.metrics.sensors import TaskSensors
-from kstreams.processor.task.partition_group import Interleaved
-from kstreams.processor.task.task import Task
+from kstreams.processor.context.current_record import in_task
+from kstreams.processor.task.partition_group import Interleaved, PartitionGroup
+from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
-from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
-from kstreams.runtime.native.time_alignment.task_input import TaskInput
+from kstreams.runtime.native.runtime_context import RuntimeContext
+from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of, encode_changelog_ends, with_task_metadata
+from kstreams.runtime.native.tasks.restored_task import RestoredTask
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer, TaskCollector
+from kstreams.runtime.native.time_alignment.task_input import RunLength, SlicePositions, TaskInput
 from kstreams.state.api import TaskState
 from kstreams.state.task_state import observed_times
 
@@ -35,6 +38,11 @@ class ActiveTask:
     sensors : TaskSensors
     ended : bool
         True if an earlier run over the same input has processed the end of the input.
+
+    Attributes
+    ----------
+    changelogs : mapping of str to TopicPartition
+        The changelog of each logged store.
     """
 
     def __init__(
@@ -58,7 +66,7 @@ class ActiveTask:
         self.sensors = sensors
         self.ended = ended
         self._changelog_ends: dict[str, int] = {}
-        self._changelogs: dict[str, TopicPartition] = {}
+        self.changelogs: Mapping[str, TopicPartition] = {}
         self.uncommitted = False
         self.processed = 0  # records of all its inputs
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
@@ -148,12 +156,12 @@ class ActiveTask:
         metadata = {**own, **observed_times(self.state), **changelogs}
         first = self.plan.inputs[0]
         offsets = {first: self.next_offsets[first], **self.next_offsets}
-        return with_task_metadata(offsets, metadata, self._changelogs, self._changelog_ends)
+        return with_task_metadata(offsets, metadata, self.changelogs, self._changelog_ends)
 
     def restored(self, changelog_ends: Mapping[str, int], changelogs: Mapping[str, TopicPartition]) -> None:
         """Note that the logged stores are restored, each up to the end of its changelog."""
         self._changelog_ends = dict(changelog_ends)
-        self._changelogs = dict(changelogs)
+        self.changelogs = changelogs
 
     def changelogs_written(self, ends: Mapping[str, int]) -> None:
         """Note the new ends of the changelogs of logged stores."""
@@ -175,3 +183,48 @@ class ActiveTask:
             self.task.close()
         finally:
             self.state.close()
+
+
+_RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
+
+
+def opened_task(
+    restored: RestoredTask, context: RuntimeContext, sink_buffer: SinkBuffer, is_queried: Callable[[], bool]
+) -> ActiveTask:
+    """Return the task with initialized operators and without buffered records."""
+    plan = restored.plan
+    state = restored.state
+    metadata = restored.metadata
+    sensors = TaskSensors.of(context.environment.config, plan.sub_topology, state)
+    collector = TaskCollector(sink_buffer, plan.partition, sensors.written, context.environment.clock)
+    resources = TaskResources(state, collector, context.topology.global_tables.stores)
+    with in_task(str(plan.id)):
+        task = Task(plan.sub_topology, plan.partition, context.application, resources, ResumePoint(metadata))
+    # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
+    idle_ms = context.environment.settings.max_task_idle_ms if context.topology.bounds is None else 0
+    group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
+    most_bytes = context.environment.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
+    task_input = TaskInput(
+        plan,
+        task,
+        group,
+        positions=SlicePositions(metadata),
+        length=RunLength(context.environment.settings.max_poll_records, most_bytes),
+        clock=context.environment.clock,
+        is_queried=is_queried,
+    )
+    active = ActiveTask(
+        plan,
+        task,
+        state,
+        task_input,
+        starts=restored.starts,
+        clock=context.environment.clock,
+        sensors=sensors,
+        ended=bool(metadata.get(ENDED, 0)),
+    )
+    for source, committed in restored.lost.items():
+        active.count_deleted(source, committed, restored.starts[source])
+    state.committed.note(active.position())
+    active.restored(restored.changelog_ends, changelogs_of(plan, context.environment.application_id))
+    return active

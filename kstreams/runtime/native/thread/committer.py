@@ -1,25 +1,117 @@
-"""`Committer`: makes outputs, changelogs and input offsets durable, then writes the stores to disk."""
+"""`Committer`: makes outputs, changelogs and input offsets durable, then writes the stores to disk.
+
+`AtLeastOnce` and `ExactlyOnce` are the processing guarantees, by the setting `processing.guarantee`.
+"""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
-from kstreams.log.api import Admin, Producer
+from kstreams.log.api import Admin, GroupMetadata, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.failures import Failures
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.settings import ThreadSettings
+from kstreams.runtime.native.state.task_metadata import Offsets
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.processing_guarantee import ProcessingGuarantee
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
-from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
-from kstreams.state.changelog_records import as_records
+from kstreams.state.task_state import as_records
+
+OUT_OF_GROUP = (CommitFailedError, RebalanceInProgressError, FencedError)
+"""The errors that end a thread but not the application: other processes may have its tasks."""
+
+
+class GroupCommits(Protocol):
+    """Commits for the group of the application, by a member of the group or by a run without a group."""
+
+    def owner(self) -> GroupMetadata:
+        """Return the owner of this process's tasks. Raises CommitFailedError if others may have them."""
+        ...
+
+    def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
+        """Call `commit` with the committer, and again while the group rebalances."""
+        ...
+
+    def commit_offsets(self, offsets: Offsets) -> None:
+        """Commit offsets alone."""
+        ...
+
+
+class ProcessingGuarantee(Protocol):
+    """Makes sent records and input offsets visible."""
+
+    def begin(self) -> None:
+        """Prepare to send records."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all sent records are written."""
+        ...
+
+    def commit(self, offsets: Offsets) -> None:
+        """Make sent records visible, together with the offsets or before them."""
+        ...
+
+
+class AtLeastOnce:
+    """Outputs first, then offsets: after a crash between the two, records are processed again.
+
+    If the home of topics fences appends, records are written only while this process has its tasks.
+    """
+
+    def __init__(self, producer: Producer, group: GroupCommits) -> None:
+        self._producer = producer
+        self._group = group
+
+    def begin(self) -> None:
+        """Send records on behalf of the owner of the tasks."""
+        self._producer.write_for(self._group.owner())
+
+    def flush(self) -> None:
+        """Wait until all sent records are written. After an error, check that the process is in its group."""
+        try:
+            self._producer.flush()
+        except LogError:
+            self._group.owner()
+            raise
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit the offsets."""
+        self._group.commit_offsets(offsets)
+
+
+class ExactlyOnce:
+    """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
+
+    def __init__(self, producer: Producer, group: GroupCommits) -> None:
+        self._producer = producer
+        self._group = group
+        self._open = False
+
+    def begin(self) -> None:
+        """Open a transaction, unless one is open."""
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+
+    def flush(self) -> None:
+        """Wait until all sent records are written."""
+        self._producer.flush()
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit the transaction."""
+        self.begin()
+        self._group.commit(lambda committer: self._producer.commit_transaction(offsets, committer))
+        self._open = False
+
 
 _LONGEST_REST_MS = 10_000
 _REST_PER_COMMIT = 20  # a bounded run spends at most a twentieth of its time on commits: single results are not urgent
@@ -126,7 +218,6 @@ class Committer:
 
     Parameters
     ----------
-    application_id : str
     producer : Producer
     admin : Admin
         Returns the end offsets of changelogs.
@@ -139,14 +230,12 @@ class Committer:
 
     def __init__(
         self,
-        application_id: str,
         producer: Producer,
         admin: Admin,
         sink_buffer: SinkBuffer,
         guarantee: ProcessingGuarantee,
         retry: SendRetry,
     ) -> None:
-        self._application_id = application_id
         self._producer = producer
         self._admin = admin
         self._sink_buffer = sink_buffer
@@ -182,13 +271,10 @@ class Committer:
 
     def _write_changes(self, task: ActiveTask, store: str, changes: Changes) -> None:
         """Send the changes of a store to its changelog, if it has one."""
-        builder = next(
-            (candidate for candidate in task.plan.sub_topology.stores if candidate.name == store and candidate.logging),
-            None,
-        )
-        if builder is None:
+        source = task.changelogs.get(store)
+        if source is None:
             return
-        source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
+        builder = next(builder for builder in task.plan.sub_topology.stores if builder.name == store)
         batch = as_records(builder, source, changes)
         rows = self._accepted(store, batch, task.task.failures, task.id)
         if len(rows):

@@ -15,8 +15,9 @@ from kstreams.kernel.batch import Batch
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OnDelivery, Producer
 from kstreams.log.partitioning import split_by_partition
+from kstreams.metrics.sensors import RecordAges
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, Result, handler_of
-from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, merged_parts
+from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, Partitions, merged_parts
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.time_alignment.row_tags import tagged, timed
 from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
@@ -127,6 +128,33 @@ class SinkBuffer:
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, rows.keys, rows.values, rows.timestamps, rows.headers):
             self._retry.send(self._producer, batch)
+
+
+class TaskCollector:
+    """The `Collector` of one task."""
+
+    def __init__(self, sink_buffer: SinkBuffer, partition: int, ages: RecordAges, clock: Clock) -> None:
+        self._sink_buffer = sink_buffer
+        self._partition = partition
+        self._ages = ages
+        self._clock = clock
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions of a topic."""
+        return self._sink_buffer.partitions(topic)
+
+    def merges(self, topic: str) -> bool:
+        """Return whether the rows that several tasks write to a topic are sorted by stream time."""
+        return self._sink_buffer.merges(topic)
+
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
+        """Return the rows that the topic never takes, with the reason."""
+        return self._sink_buffer.refused(rows.as_batch(topic))
+
+    def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
+        """Take encoded rows of one topic, in order, with the partition of each row."""
+        self._ages.record(topic, rows.timestamps, self._clock.wall_ms())
+        self._sink_buffer.add(topic, PartitionedRows(rows, partitions), self._partition)
 
 
 class SendRetry:

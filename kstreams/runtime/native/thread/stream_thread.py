@@ -28,11 +28,17 @@ from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.runtime_context import RuntimeContext
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
-from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.committer import CommitSchedule, Committer, Purge
+from kstreams.runtime.native.thread.active_task import ActiveTask, opened_task
+from kstreams.runtime.native.thread.committer import (
+    OUT_OF_GROUP,
+    AtLeastOnce,
+    CommitSchedule,
+    Committer,
+    ExactlyOnce,
+    GroupCommits,
+    Purge,
+)
 from kstreams.runtime.native.thread.input_reader import InputReader
-from kstreams.runtime.native.thread.opened_task import opened_task
-from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.sink_buffer import SendRetry, SinkBuffer
 from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
 from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
@@ -179,8 +185,7 @@ class StreamThread:
         self.sink_buffer = SinkBuffer(
             self._producer, guarantee.begin, self._partitions, retry, self._writer_slices, internal
         )
-        application = context.environment.application_id
-        self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
+        self.committer = Committer(self._producer, self._admin, self.sink_buffer, guarantee, retry)
         self.stall_detector = StallDetector(
             name, settings.task_timeout_ms, settings.summary_interval_ms, context.environment.clock
         )
@@ -372,7 +377,7 @@ class StreamThread:
         started_at = monotonic()
         with self._context.topology.global_tables.reading():
             self._skip_gaps()
-            worked = [task.plan for task in self.tasks if task.uncommitted]
+            worked = [task.id for task in self.tasks if task.uncommitted]
             self.committer.commit(self.tasks)
         self._context.state.rebuilds.committed(worked)
         self._schedule.committed(started_ms)

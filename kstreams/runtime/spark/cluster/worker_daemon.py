@@ -19,7 +19,7 @@ from pyspark import daemon
 RUNS_TASKS = "pyspark.worker"
 """The workers that run functions of a query; workers that plan a query start only once."""
 
-NEEDED = ("kstreams.runtime.spark.tasks.task_run", "kstreams.log.embedded.log", "kstreams.state.rocksdb.database")
+NEEDED = ("kstreams.runtime.spark.tasks.task_run", "kstreams.log.embedded.log", "kstreams.state.rocksdb")
 
 
 class _Traceback:

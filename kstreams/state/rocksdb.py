@@ -11,12 +11,15 @@ entries at once stop every other thread for 75 ms.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
+import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
@@ -24,16 +27,148 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 import rocksdict
 
-from kstreams.errors import StateError, StoreNotAvailableError
+from kstreams.errors import CorruptStateError, StateError, StoreNotAvailableError
 from kstreams.os.file_lock import lock_directory
 from kstreams.os.forks import of_module, of_one_process
 from kstreams.os.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.live_budget import MIB, StateLimits
-from kstreams.state.rocksdb.failures import damaged, unreadable
-from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, mark, marked, read, read_back, read_one
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
+
+DATA = b"\x01"
+AFTER_DATA = b"\x02"
+ABOUT = b"\x00about"
+# rows of the parts of a scan: few for who wants no more
+_FIRST_SIZES = (64, 256, 1_024, 4_096)
+_SIZE = 8_192
+_MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
+
+
+def mark(offset: int | None, observed_ms: int) -> bytes:
+    """What a family stands for, as the value of `ABOUT`."""
+    return _MARK.pack(-1 if offset is None else offset, observed_ms)
+
+
+def marked(data: bytes | None) -> tuple[int | None, int]:
+    """The changelog offset and the highest time of a `mark`; None and -1 without one."""
+    offset, observed_ms = (-1, -1) if data is None else _MARK.unpack(data)
+    return None if offset < 0 else offset, observed_ms
+
+
+Part = tuple[list[bytes], list[bytes]]
+"""Keys, each behind `DATA`, and values of some rows: two lists, since tuples would cost as much as reading them."""
+
+
+def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
+    """Up to `size` rows of an iterator from `low` on, before `high`.
+
+    What cannot be read looks like the end: the iterator's status tells. A call more in each turn, as what both
+    directions have in common, would take a fifth more time.
+    """
+    keys = list[bytes]()
+    values = list[bytes]()
+    end = _end(high)
+    rows.seek(DATA + low)
+    for _ in repeat(None, size):
+        key = rows.key()
+        if key is None or key >= end:
+            break
+        keys.append(key)
+        values.append(rows.value())
+        rows.next()
+    rows.status()
+    return keys, values
+
+
+def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
+    """`read` from before `high`, backwards, down to `low`."""
+    keys = list[bytes]()
+    values = list[bytes]()
+    begin = DATA + low
+    end = _end(high)
+    rows.seek_for_prev(end)
+    if rows.key() == end:
+        rows.prev()
+    for _ in repeat(None, size):
+        key = rows.key()
+        if key is None or key < begin:
+            break
+        keys.append(key)
+        values.append(rows.value())
+        rows.prev()
+    rows.status()
+    return keys, values
+
+
+def in_chunks(
+    take: Callable[[bytes, bytes | None, int], Part], low: bytes, high: bytes | None, reverse: bool
+) -> Iterator[Chunk]:
+    """[low, high) in adjoining parts, the last first when reversed; `take` reads so many rows of one."""
+    for size in chain(_FIRST_SIZES, repeat(_SIZE)):
+        keys, values = take(low, high, size)
+        is_whole = len(keys) < size
+        if reverse:
+            edge = low if is_whole else _key(keys[-1])
+            yield Chunk(edge, high, keys, values, len(DATA))
+            high = edge
+        else:
+            after = high if is_whole else _key(keys[-1]) + b"\x00"
+            yield Chunk(low, after, keys, values, len(DATA))
+            low = after or low
+        if is_whole:
+            return
+
+
+def read_one(rows: Any, key: bytes) -> bytes | None:
+    """The value of a key, as RocksDB has it, by an iterator. What cannot be read looks absent: its status tells."""
+    rows.seek(key)
+    if rows.key() == key:
+        value: bytes = rows.value()
+        return value
+    rows.status()
+    return None
+
+
+def first(part: Part) -> bytes | None:
+    """The key of its first row; None without one."""
+    keys, _ = part
+    return _key(keys[0]) if keys else None
+
+
+def _key(stored_key: bytes) -> bytes:
+    return stored_key[len(DATA) :]
+
+
+def _end(high: bytes | None) -> bytes:
+    return AFTER_DATA if high is None else DATA + high
+
+
+_LOST = errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR  # what other errors name is well again when there is room
+
+
+def unreadable(path: Path, error: Exception) -> StateError:
+    """The error for a database that RocksDB cannot read or write: because of its files, or of the machine."""
+    reason = str(error).rstrip(". ")
+    if "Too many open files" in reason:
+        return StateError(f"RocksDB at {path} cannot be opened: {reason}. Raise their number with `ulimit -n`.")
+    if _is_damage(error, reason):
+        return damaged(path, reason)
+    return StateError(f"RocksDB at {path} cannot be read or written: {reason}. Mend that, then start again.")
+
+
+def damaged(path: Path, reason: str) -> CorruptStateError:
+    """The error for damaged files of a database."""
+    return CorruptStateError(f"the state stores in {path} are damaged: {reason}", path)
+
+
+def _is_damage(error: Exception, reason: str) -> bool:
+    """Whether files are to blame; rocksdict raises plain exceptions that carry RocksDB's words."""
+    if type(error) is not Exception:
+        return False
+    is_of_system = reason.startswith("IO error") or "(os error " in reason
+    return not is_of_system or any(os.strerror(code) in reason for code in _LOST)
+
 
 T = TypeVar("T")
 

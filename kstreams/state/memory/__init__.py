@@ -1,1 +1,0 @@
-"""The column family of stores in memory: it keeps no bytes."""

@@ -1,1 +1,0 @@
-"""The column families of stores in RocksDB."""
