@@ -9,9 +9,18 @@ from contextlib import contextmanager
 from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
-from kstreams.log.embedded.catalogue import group_rows
-from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, grow_topic, insert_topic, update_config
-from kstreams.log.embedded.catalogue.group_rows import delete_group_rows, group_names, read_group
+from kstreams.log.embedded.catalogue.catalogue import (
+    Topic,
+    commit_offsets,
+    committed_offsets,
+    delete_group_rows,
+    delete_topic,
+    group_names,
+    grow_topic,
+    insert_topic,
+    read_group,
+    update_config,
+)
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.resources import LogResources, stable_end
@@ -93,12 +102,12 @@ class EmbeddedAdmin:
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the group's committed offsets; partitions without an offset are left out."""
-        return group_rows.committed_offsets(self._catalogue, group, partitions)
+        return committed_offsets(self._catalogue, group, partitions)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one; CommitFailedError while the group has members."""
         self._remove_dead_members(group)
-        group_rows.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
+        commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def groups(self) -> list[str]:
         """Return the names of groups that have or had members or committed offsets."""

@@ -13,7 +13,7 @@ from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time, time_ms, to_ms
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
-from kstreams.log.embedded.catalogue.group_rows import commit_offsets, committed_offsets
+from kstreams.log.embedded.catalogue.catalogue import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
 from kstreams.log.embedded.groups.membership import Membership, SubscribedTopics
 from kstreams.log.embedded.resources import LogResources, stable_end

@@ -20,7 +20,7 @@ from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.groups.member_files import append_lock_file
 from kstreams.log.embedded.log import EmbeddedLog
-from kstreams.log.embedded.segments.head import HEAD_SIZE
+from kstreams.log.embedded.segments.partition import HEAD_SIZE
 from kstreams.log.groups.transitions import Leave
 
 GROUP = "app"

@@ -9,7 +9,7 @@ import pytest
 from kstreams.errors import CorruptLogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log, verify
-from kstreams.log.embedded.segments.head import decode_head
+from kstreams.log.embedded.segments.partition import decode_head
 from tests.log.contract.reading import drain, values_of
 from tests.log.embedded.files import flip, head, segments
 

@@ -1,7 +1,10 @@
 """`JournaledDatabase`: the two copies of the catalogue. Every change goes to the journal, then to the database.
 
 A process may die between the two, so that the database lacks a change of the journal. The next process that opens the
-catalogue or writes to it copies the change to the database.
+catalogue or writes to it copies the change to the database: `choose_copy` says which copy is complete.
+
+The first record of the `Journal` holds all rows, each record after it one change, with a checksum. So the journal alone
+is enough to rebuild the catalogue, with changes that SQLite has lost.
 """
 
 from __future__ import annotations
@@ -9,18 +12,317 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import google_crc32c
+import msgspec
 
 from kstreams.errors import CorruptLogError, LogError, LogFormatError
-from kstreams.log.embedded.catalogue import reconciliation, rows
-from kstreams.log.embedded.catalogue.journal import NAME, Journal, JournalContents, encode_record, read_journal
-from kstreams.log.embedded.disk import Disk, FolderLock, create_file, refuse_links
+from kstreams.kernel.decoders import decode_json
+from kstreams.log.embedded.catalogue.rows import (
+    OLDEST_JOURNALED,
+    TABLES,
+    VERSION,
+    DatabaseState,
+    RowChange,
+    Tables,
+    add_tables,
+    check_tables,
+    create_tables,
+    empty_tables,
+    next_state,
+    read_state,
+    read_tables,
+    record_changes,
+    schema_of,
+    state_of,
+    write_state,
+    write_tables,
+)
+from kstreams.log.embedded.disk import Disk, FolderLock, boot_id, create_file, open_file, refuse_links
+
+JOURNAL = "catalogue.journal"
+_MAGIC = b"KSLJ"
+_LAYOUT = struct.Struct("<4sIq16sII")  # magic, version, sequence, boot, size of the changes, CRC
+_CRC = struct.Struct("<I")
+
+
+class BadRecordError(Exception):
+    """Error for bytes that are no valid record, with the reason."""
+
+
+class JournalRecord(NamedTuple):
+    """One change of the catalogue."""
+
+    sequence: int
+    boot: bytes
+    changes: list[Any]
+    size: int
+
+
+class JournalContents(NamedTuple):
+    """The contents of a journal."""
+
+    tables: Tables | None  # after its valid records; None if the first record is not valid
+    sequence: int  # of the last valid record before any damage
+    end: int  # size of the valid records
+    boot: bytes  # of the machine, in which its last record was written
+    newest: int  # greatest sequence of any valid record, also after damage
+    damage: str  # description of the damage at `end`; empty if there is none
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the journal has all changes, except a write that was torn when the machine went down."""
+        torn = self.newest == self.sequence and self.boot != boot_id()
+        return self.tables is not None and (not self.damage or torn)
+
+
+def encode_record(sequence: int, changes: Iterable[RowChange]) -> bytes:
+    """Encode one record."""
+    rows = [
+        ["-", table, (old or ())[: TABLES[table].key]] if new is None else ["+", table, new]
+        for table, old, new in changes
+    ]
+    body = msgspec.json.encode(rows)
+    head = _LAYOUT.pack(_MAGIC, VERSION, sequence, boot_id(), len(body), 0)[: -_CRC.size]
+    return head + _CRC.pack(google_crc32c.extend(google_crc32c.value(head), body)) + body
+
+
+def encode_tables(sequence: int, tables: Tables) -> bytes:
+    """Encode the first record of a journal, with all rows after a change."""
+    rows = (RowChange(name, None, row) for name, table in tables.items() for row in table.values())
+    return encode_record(sequence, rows)
+
+
+def decode_record(raw: bytes, position: int) -> JournalRecord:
+    """Decode the record at a position; BadRecordError if it is not valid."""
+    if len(raw) - position < _LAYOUT.size:
+        raise BadRecordError(f"{len(raw) - position} bytes where a record begins with {_LAYOUT.size}")
+    magic, version, sequence, boot, size, crc = _LAYOUT.unpack_from(raw, position)
+    start = position + _LAYOUT.size
+    if magic != _MAGIC:
+        raise BadRecordError("no record starts here")
+    body = raw[start : start + size]
+    if google_crc32c.extend(google_crc32c.value(raw[position : start - _CRC.size]), body) != crc or len(body) < size:
+        raise BadRecordError("the record fails its checksum")
+    if version > VERSION:
+        raise LogFormatError(f"The catalogue has format {version}, this kstreams reads up to {VERSION}. Upgrade it.")
+    return JournalRecord(sequence, boot, decode_json(body), _LAYOUT.size + size)
+
+
+def read_journal(raw: bytes, up_to: int = 2**63) -> JournalContents:
+    """Read a journal up to the record with the sequence `up_to`."""
+    tables = None
+    sequence = -1
+    end = 0
+    boot = b""
+    while end < len(raw) and sequence < up_to:
+        try:
+            record = decode_record(raw, end)
+            if sequence >= 0 and record.sequence != sequence + 1:
+                raise BadRecordError(f"record {record.sequence} follows record {sequence}")
+        except BadRecordError as bad:
+            return JournalContents(tables, sequence, end, boot, max(sequence, _newest_after(raw, end)), str(bad))
+        tables = empty_tables() if tables is None else tables
+        _apply_changes(tables, record.changes)
+        sequence = record.sequence
+        end = end + record.size
+        boot = record.boot
+    return JournalContents(tables, sequence, end, boot, sequence, "" if tables is not None else "the journal is empty")
+
+
+def _apply_changes(tables: Tables, changes: list[Any]) -> None:
+    for kind, name, values in changes:
+        if kind == "+":
+            tables[name][tuple(values[: TABLES[name].key])] = tuple(values)
+        else:
+            tables[name].pop(tuple(values), None)
+
+
+def _newest_after(raw: bytes, position: int) -> int:
+    newest = -1
+    while (position := raw.find(_MAGIC, position + 1)) >= 0:
+        try:
+            newest = max(newest, decode_record(raw, position).sequence)
+        except BadRecordError:
+            continue
+    return newest
+
+
+class Journal:
+    """The journal file of an open catalogue. Only a process with the database's write lock writes to it."""
+
+    def __init__(self, folder: Path, disk: Disk, durability: str) -> None:
+        self.path = folder / JOURNAL
+        self._disk = disk
+        self._durability = durability
+        self._file: Any = None
+        self.first_size = 0  # bytes of the first record, which holds all rows
+
+    def exists(self) -> bool:
+        """Return whether the journal exists."""
+        return self.path.exists()
+
+    def reopen(self) -> None:
+        """Open the file that has the journal's name now."""
+        self.close()
+        with suppress(FileNotFoundError):
+            self._file = os.fdopen(open_file(self.path, os.O_RDWR), "r+b", buffering=0)
+            head = os.pread(self._file.fileno(), _LAYOUT.size, 0)
+            self.first_size = _LAYOUT.unpack(head)[4] if len(head) == _LAYOUT.size else 0
+
+    def read(self) -> bytes | None:
+        """Return its bytes; None if it does not exist."""
+        self.reopen()
+        return None if self._file is None else bytes(self._file.read())
+
+    def size(self) -> int:
+        """Return its size; -1 if it was replaced or removed since it was opened."""
+        if self._file is None:
+            return -1
+        status = os.fstat(self._file.fileno())
+        return status.st_size if status.st_nlink else -1
+
+    def append(self, record: bytes, position: int) -> None:
+        """Write a record, and sync it if `durability` is `fsync`."""
+        self._disk.write_at(self._file.fileno(), [record], position)
+        if self._durability == "fsync":
+            self._disk.sync(self._file.fileno())
+
+    def cut(self, position: int) -> None:
+        """Remove the bytes after `position`."""
+        self._disk.cut(self._file.fileno(), position)
+
+    def replace(self, sequence: int, tables: Tables) -> int:
+        """Replace the journal by a new one with all rows; return its size."""
+        replacement = self.path.with_suffix(".new")
+        replacement.unlink(missing_ok=True)
+        record = encode_tables(sequence, tables)
+        with os.fdopen(create_file(replacement, os.O_EXCL), "r+b", buffering=0) as file:
+            self._disk.write_at(file.fileno(), [record], 0)
+            if self._durability == "fsync":
+                self._disk.sync(file.fileno())
+        self._disk.replace(replacement, self.path)
+        if self._durability == "fsync":
+            self._disk.sync_folder(self.path.parent)
+        self.reopen()
+        return len(record)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # errors of the sqlite3 module for a damaged file
+_BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PERM"}
+
+
+class AuthoritativeCopy(Enum):
+    """The copy that has all commits."""
+
+    SAME = "same"
+    JOURNAL = "journal"  # the database lacks changes or is damaged
+    DATABASE = "database"  # the journal lacks changes or is damaged
+
+
+class DatabaseContents(NamedTuple):
+    """The contents of an undamaged database."""
+
+    tables: Tables
+    state: DatabaseState
+
+
+def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
+    """Return the contents of the database; None if a row, an index or the schema is damaged."""
+    if next(faults(database), None) is not None:
+        return None
+    state = read_state(database)
+    return None if state is None else DatabaseContents(read_tables(database), state)
+
+
+def faults(database: sqlite3.Connection) -> Iterator[str]:
+    """Yield a description of each damage in the database."""
+    try:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if not OLDEST_JOURNALED <= version <= VERSION:
+            yield "the format version is not the one that was written"
+        rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        mode = database.execute("PRAGMA journal_mode").fetchone()[0]
+        if dict(rows) != schema_of(version) or mode != "wal":
+            yield "the tables are not those that were made"
+        yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
+        tables = read_tables(database)
+        state = read_state(database)
+        if state is None or state != state_of(tables, state.sequence, state.position):
+            yield "the rows do not have the mark that they were sealed with"
+    except DAMAGE as error:
+        if is_transient(error):
+            raise
+        yield str(error)
+
+
+def is_transient(error: Exception) -> bool:
+    """Return whether an error says that the database is not available now, and nothing about its content."""
+    return getattr(error, "sqlite_errorname", "") in _BUSY
+
+
+def choose_copy(folder: Path, journal: JournalContents | None, contents: DatabaseContents | None) -> AuthoritativeCopy:
+    """Return the copy that has all commits.
+
+    Raises
+    ------
+    CorruptLogError
+        When neither copy is certain to have all commits.
+    """
+    if journal is None:
+        raise _damage_error(folder, f"{JOURNAL} is missing")
+    if contents is not None and contents.state.sequence >= journal.newest:
+        if (contents.state.sequence, contents.state.position) != (journal.sequence, journal.end) or journal.damage:
+            return AuthoritativeCopy.DATABASE
+        if contents.tables == journal.tables:
+            return AuthoritativeCopy.SAME
+        raise _damage_error(folder, f"catalogue.sqlite and {JOURNAL} differ in the same change")
+    if journal.is_whole:
+        return AuthoritativeCopy.JOURNAL
+    state = "is damaged" if contents is None else f"ends with change {contents.state.sequence}"
+    raise _damage_error(
+        folder, f"{JOURNAL} is damaged at byte {journal.end} ({journal.damage}), and catalogue.sqlite {state}"
+    )
+
+
+def choose_copy_with_loss(
+    folder: Path, journal: JournalContents | None, contents: DatabaseContents | None
+) -> AuthoritativeCopy:
+    """Return the copy that has more commits, if neither is certain to have all."""
+    try:
+        return choose_copy(folder, journal, contents)
+    except CorruptLogError:
+        pass
+    if contents is not None and (journal is None or journal.sequence <= contents.state.sequence):
+        return AuthoritativeCopy.DATABASE
+    if journal is None or journal.tables is None:
+        raise CorruptLogError(
+            f"Both copies of the catalogue of {folder} are lost: put back a copy of catalogue.sqlite and {JOURNAL}."
+        )
+    return AuthoritativeCopy.JOURNAL
+
+
+def _damage_error(folder: Path, damage: str) -> CorruptLogError:
+    return CorruptLogError(
+        f"The catalogue of {folder} is damaged: {damage}. Put back both files from one backup, or run "
+        f"`kstreams log repair --log-dir {folder}`, which keeps the intact part and reports the loss."
+    )
+
 
 DATABASE = "catalogue.sqlite"
-Decide = Callable[
-    [Path, JournalContents | None, reconciliation.DatabaseContents | None], reconciliation.AuthoritativeCopy
-]
+Decide = Callable[[Path, JournalContents | None, DatabaseContents | None], AuthoritativeCopy]
 
 _WAIT_S = 60.0
 _SIDE_FILES = ("-wal", "-shm")
@@ -32,7 +334,7 @@ _logger = logging.getLogger("kstreams.log")
 
 def holds_log(folder: Path) -> bool:
     """Return whether a folder has a copy of a catalogue."""
-    return (folder / DATABASE).exists() or (folder / NAME).exists()
+    return (folder / DATABASE).exists() or (folder / JOURNAL).exists()
 
 
 def existing_log(folder: str | Path) -> Path:
@@ -69,13 +371,13 @@ class JournaledDatabase:
     CorruptLogError, LogFormatError
     """
 
-    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = reconciliation.choose_copy) -> None:
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
         self._folder = folder
         self._durability = durability
         self._decide = decide
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
-        self._changes: list[rows.RowChange] = []
+        self._changes: list[RowChange] = []
         self.repairs: list[str] = []
         refuse_links(self._path, *self._side_files())
         self._folder_lock = FolderLock(folder)
@@ -83,12 +385,12 @@ class JournaledDatabase:
             self._create_journal()
             self.connection, self.boot = self._open_consistent(is_alone)
         self._set_synchronous(self.connection)
-        rows.record_changes(self.connection, self._changes.append)
+        record_changes(self.connection, self._changes.append)
 
-    def begin(self) -> rows.DatabaseState:
+    def begin(self) -> DatabaseState:
         """Lock the database for writing, and complete the change of a writer that died."""
         self.connection.execute("BEGIN IMMEDIATE")
-        state = rows.read_state(self.connection)
+        state = read_state(self.connection)
         if state is None or self._journal.size() != state.position:
             state = self._resynchronized(state)
         if state.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
@@ -96,11 +398,11 @@ class JournaledDatabase:
         self._changes.clear()
         return state
 
-    def commit(self, state: rows.DatabaseState) -> None:
+    def commit(self, state: DatabaseState) -> None:
         """Commit the changes since `begin`."""
         if self._changes:
             record = encode_record(state.sequence + 1, self._changes)
-            rows.write_state(self.connection, rows.next_state(state, self._changes, len(record)))
+            write_state(self.connection, next_state(state, self._changes, len(record)))
             try:
                 self._journal.append(record, state.position)
             except OSError as error:
@@ -110,7 +412,7 @@ class JournaledDatabase:
                 ) from error
         self.connection.execute("COMMIT")
 
-    def roll_back(self, state: rows.DatabaseState | None) -> None:
+    def roll_back(self, state: DatabaseState | None) -> None:
         """Undo the changes since `begin`."""
         try:
             if state is not None and self._journal.size() > state.position:
@@ -133,7 +435,7 @@ class JournaledDatabase:
                 f"{self._folder} holds topics but no catalogue: put back {DATABASE} and {self._journal.path.name} "
                 "from a backup, or choose another folder for a new log."
             )
-        self._journal.replace(1, rows.empty())
+        self._journal.replace(1, empty_tables())
 
     def _upgrade(self, database: sqlite3.Connection) -> None:
         """Create the journal of a catalogue of format 1, and add the tables of later formats."""
@@ -142,16 +444,16 @@ class JournaledDatabase:
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
-            elif rows.OLDEST_JOURNALED <= version < rows.VERSION:
+            elif OLDEST_JOURNALED <= version < VERSION:
                 _leave_wal(database, self._folder)
-                rows.add_tables(database)
-        except reconciliation.DAMAGE as error:
-            if reconciliation.is_transient(error) or not self._journal.exists():
+                add_tables(database)
+        except DAMAGE as error:
+            if is_transient(error) or not self._journal.exists():
                 raise
             return
-        if version > rows.VERSION:
+        if version > VERSION:
             raise LogFormatError(
-                f"{self._folder} has format {version}, this kstreams reads up to {rows.VERSION}. Upgrade kstreams; if "
+                f"{self._folder} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams; if "
                 f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
             )
 
@@ -167,23 +469,23 @@ class JournaledDatabase:
                 database.close()
                 database = self._recreate(is_alone)
             self._repair_other_copy(database, authority, journal, contents)
-            rows.check_tables(rows.read_tables(database), str(self._path))
+            check_tables(read_tables(database), str(self._path))
             database.execute("COMMIT")
             return database, b"" if journal is None else journal.boot
         except BaseException:
             database.close()
             raise
 
-    def _resynchronized(self, state: rows.DatabaseState | None) -> rows.DatabaseState:
+    def _resynchronized(self, state: DatabaseState | None) -> DatabaseState:
         self._journal.reopen()
         if state is None or self._journal.size() != state.position:
-            contents = reconciliation.read_contents(self.connection)
+            contents = read_contents(self.connection)
             journal = self._read_journal()
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
                 raise self._in_use()
             self._repair_other_copy(self.connection, authority, journal, contents)
-        state = rows.read_state(self.connection)
+        state = read_state(self.connection)
         if state is None:
             raise self._in_use()
         return state
@@ -191,26 +493,26 @@ class JournaledDatabase:
     def _repair_other_copy(
         self,
         database: sqlite3.Connection,
-        authority: reconciliation.AuthoritativeCopy,
+        authority: AuthoritativeCopy,
         journal: JournalContents | None,
-        contents: reconciliation.DatabaseContents | None,
+        contents: DatabaseContents | None,
     ) -> None:
         """Make the other copy equal to the complete one."""
-        if authority is reconciliation.AuthoritativeCopy.SAME:
+        if authority is AuthoritativeCopy.SAME:
             return
-        if authority is reconciliation.AuthoritativeCopy.JOURNAL and journal is not None and journal.tables is not None:
+        if authority is AuthoritativeCopy.JOURNAL and journal is not None and journal.tables is not None:
             if journal.sequence > 1:
                 state = "was damaged" if contents is None else f"ended with change {contents.state.sequence}"
                 self._log_repair(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
             self._journal.cut(journal.end)
-            rows.write_tables(database, journal.tables)
-            rows.write_state(database, rows.state_of(journal.tables, journal.sequence, journal.end))
+            write_tables(database, journal.tables)
+            write_state(database, state_of(journal.tables, journal.sequence, journal.end))
         elif contents is not None:
             sequence = contents.state.sequence
             damage = "was missing" if journal is None else f"ended with change {journal.sequence}"
             self._log_repair(f"{self._journal.path} {damage}: rewritten from {DATABASE}, change {sequence}")
             size = self._journal.replace(sequence, contents.tables)
-            rows.write_state(database, rows.state_of(contents.tables, sequence, size))
+            write_state(database, state_of(contents.tables, sequence, size))
         else:
             raise self._in_use()
 
@@ -218,13 +520,13 @@ class JournaledDatabase:
         self.repairs.append(sentence)
         _logger.warning("%s", sentence)
 
-    def _restart_journal(self, state: rows.DatabaseState) -> rows.DatabaseState:
+    def _restart_journal(self, state: DatabaseState) -> DatabaseState:
         """Replace the journal, which has grown far larger than the rows, by a new one."""
-        tables = rows.read_tables(self.connection)
-        if state != rows.state_of(tables, state.sequence, state.position):
+        tables = read_tables(self.connection)
+        if state != state_of(tables, state.sequence, state.position):
             raise self._in_use()
-        shorter = rows.state_of(tables, state.sequence, self._journal.replace(state.sequence, tables))
-        rows.write_state(self.connection, shorter)
+        shorter = state_of(tables, state.sequence, self._journal.replace(state.sequence, tables))
+        write_state(self.connection, shorter)
         return shorter
 
     def _read_journal(self) -> JournalContents | None:
@@ -245,7 +547,7 @@ class JournaledDatabase:
             path.unlink(missing_ok=True)
         database = self._connect()
         self._set_synchronous(database)
-        rows.create_tables(database)
+        create_tables(database)
         database.execute("BEGIN IMMEDIATE")
         return database
 
@@ -262,15 +564,15 @@ class JournaledDatabase:
         )
 
 
-def _locked_contents(database: sqlite3.Connection) -> reconciliation.DatabaseContents | None:
+def _locked_contents(database: sqlite3.Connection) -> DatabaseContents | None:
     """Lock the database for writing and return its contents; None if it is damaged."""
     try:
         database.execute("BEGIN IMMEDIATE")
-    except reconciliation.DAMAGE as error:
-        if reconciliation.is_transient(error):
+    except DAMAGE as error:
+        if is_transient(error):
             raise
         return None
-    return reconciliation.read_contents(database)
+    return read_contents(database)
 
 
 def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
@@ -284,10 +586,10 @@ def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
         ) from None
 
 
-def _tables_of_format_1(database: sqlite3.Connection, path: str) -> rows.Tables:
-    tables = rows.read_tables(database)
+def _tables_of_format_1(database: sqlite3.Connection, path: str) -> Tables:
+    tables = read_tables(database)
     for name, greatest in database.execute("SELECT name, seq FROM sqlite_sequence"):
-        if name in rows.TABLES:
+        if name in TABLES:
             tables["marks"][(f"last of {name}",)] = (f"last of {name}", greatest)
-    rows.check_tables(tables, path)
+    check_tables(tables, path)
     return tables

@@ -91,7 +91,7 @@ class DatabaseState(NamedTuple):
     checksum: int
 
 
-def empty() -> Tables:
+def empty_tables() -> Tables:
     """Return the tables of a new catalogue."""
     return {table: {} for table in TABLES}
 

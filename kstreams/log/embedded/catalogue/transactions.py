@@ -20,8 +20,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
-from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
-from kstreams.log.embedded.catalogue.group_rows import check_committer, store_offsets
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, check_committer, next_id, store_offsets
 
 _BOOT = "SELECT value FROM marks WHERE name = 'boot'"
 _BOOT_BYTES = 7  # that fit into an integer of SQLite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack, suppress
 
-from kstreams.log.embedded.catalogue.group_rows import group_version, read_group, store_group
+from kstreams.log.embedded.catalogue.catalogue import group_version, read_group, store_group
 from kstreams.log.embedded.groups.member_files import (
     AppendingMemberError,
     SessionMonitor,

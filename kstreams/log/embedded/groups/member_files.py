@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from kstreams.errors import LogError
 from kstreams.log.api import GroupMetadata
-from kstreams.log.embedded.catalogue.group_rows import group_version, read_group
+from kstreams.log.embedded.catalogue.catalogue import group_version, read_group
 from kstreams.log.embedded.disk import boot_id, create_file, open_file
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Member, former_member

@@ -12,9 +12,8 @@ from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.kernel.clock import Clock
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments import frame
-from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, IndexEntry, append_entry, index_path
-from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.partition import Partition, PartitionHead
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 
 

@@ -15,9 +15,8 @@ from kstreams.kernel.batch import Batch
 from kstreams.log.api import Span
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.segments.frame import FrameHeader
-from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import NO_TIME, entry_before_time, entry_for_offset
-from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.partition import Partition, PartitionHead
 from kstreams.log.embedded.segments.segment import SUFFIX, ReplacedSegmentError, Segment, segment_path
 
 _logger = logging.getLogger("kstreams.log")

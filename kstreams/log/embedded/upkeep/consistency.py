@@ -15,13 +15,11 @@ from typing import NamedTuple
 from kstreams.errors import LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
-from kstreams.log.embedded.catalogue.journaled_database import existing_log
-from kstreams.log.embedded.catalogue.reconciliation import choose_copy_with_loss
+from kstreams.log.embedded.catalogue.journaled_database import choose_copy_with_loss, existing_log
 from kstreams.log.embedded.catalogue.transactions import outdated_catalogue, unknown_transactions
 from kstreams.log.embedded.disk import Disk, boot_id
-from kstreams.log.embedded.segments.head import decode_head, is_trusted
 from kstreams.log.embedded.segments.index import last_entry
-from kstreams.log.embedded.segments.partition import segment_bases
+from kstreams.log.embedded.segments.partition import decode_head, is_trusted, segment_bases
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 
 _logger = logging.getLogger("kstreams.log")

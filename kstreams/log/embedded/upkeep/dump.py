@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.segments.frame import FrameHeader
-from kstreams.log.embedded.segments.head import decode_head
-from kstreams.log.embedded.segments.partition import segment_bases
+from kstreams.log.embedded.segments.partition import decode_head, segment_bases
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 from kstreams.log.embedded.upkeep.consistency import partition_folders
 

@@ -7,9 +7,8 @@ import os
 
 from kstreams.errors import LogError
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.head import START_SUFFIX, PartitionHead
 from kstreams.log.embedded.segments.index import index_path, last_entry
-from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.partition import START_SUFFIX, Partition, PartitionHead
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 

@@ -10,15 +10,22 @@ from typing import NamedTuple
 
 from kstreams.errors import CorruptLogError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.log.embedded.catalogue.journal import NAME, JournalContents, read_journal
-from kstreams.log.embedded.catalogue.journaled_database import DATABASE, existing_log
-from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, DatabaseContents, faults, read_contents
+from kstreams.log.embedded.catalogue.journaled_database import (
+    DAMAGE,
+    DATABASE,
+    JOURNAL,
+    DatabaseContents,
+    JournalContents,
+    existing_log,
+    faults,
+    read_contents,
+    read_journal,
+)
 from kstreams.log.embedded.catalogue.rows import Tables, check_tables, read_tables
 from kstreams.log.embedded.disk import FolderLock
 from kstreams.log.embedded.segments.frame import BadFrameError, NewerFormatError
-from kstreams.log.embedded.segments.head import HEAD_SIZE, PartitionHead, decode_head, is_trusted
 from kstreams.log.embedded.segments.index import index_path, wrong_entries
-from kstreams.log.embedded.segments.partition import segment_bases
+from kstreams.log.embedded.segments.partition import HEAD_SIZE, PartitionHead, decode_head, is_trusted, segment_bases
 from kstreams.log.embedded.segments.segment import Damage, Segment, segment_path
 from kstreams.log.embedded.upkeep.consistency import TransactionReference, has_records, partition_folders, topic_id
 
@@ -83,7 +90,7 @@ def _view_of_format_1(database: sqlite3.Connection) -> CatalogueView:
 
 def _read_journal(root: Path) -> JournalContents | None:
     try:
-        return read_journal((root / NAME).read_bytes())
+        return read_journal((root / JOURNAL).read_bytes())
     except FileNotFoundError:
         return None
 
@@ -100,10 +107,10 @@ def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
     contents = view.contents
     journal = view.journal
     if journal is None:
-        yield Damage(str(root / NAME), 0, -1, "it is missing")
+        yield Damage(str(root / JOURNAL), 0, -1, "it is missing")
         return
     if journal.damage and not journal.is_whole:
-        yield Damage(str(root / NAME), journal.end, -1, journal.damage)
+        yield Damage(str(root / JOURNAL), journal.end, -1, journal.damage)
     if contents is None:
         return
     if journal.newest > contents.state.sequence:
@@ -111,9 +118,9 @@ def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
         yield Damage(str(root / DATABASE), 0, -1, finding)
     elif journal.sequence < contents.state.sequence:
         finding = f"it ends with change {journal.sequence}, {DATABASE} with {contents.state.sequence}"
-        yield Damage(str(root / NAME), journal.end, -1, finding)
+        yield Damage(str(root / JOURNAL), journal.end, -1, finding)
     elif journal.tables != contents.tables:
-        yield Damage(str(root / NAME), 0, -1, f"its rows differ from those of {DATABASE}")
+        yield Damage(str(root / JOURNAL), 0, -1, f"its rows differ from those of {DATABASE}")
 
 
 def _verify_tables(root: Path, tables: Tables, references: Mapping[int, TransactionReference]) -> Iterator[Damage]:
