@@ -6,8 +6,14 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
-from kstreams.processor.topology.fingerprint import decode_fingerprint, encode_fingerprint, fingerprint_of
-from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+from kstreams.processor.topology.fingerprint import (
+    changes,
+    decode_fingerprint,
+    encode_fingerprint,
+    fingerprint_of,
+    moves,
+    refusal,
+)
 
 TEXTS = {"key": str, "value": str}
 MINUTE = 60_000

@@ -61,8 +61,7 @@ def check(
 
 def _state(before: App, after: App) -> Sequence[_Row]:
     """Return the changes of the state."""
-    from kstreams.processor.topology.fingerprint import fingerprint_of
-    from kstreams.processor.topology.fingerprint_changes import changes
+    from kstreams.processor.topology.fingerprint import changes, fingerprint_of
 
     differences = changes(fingerprint_of(before.topology), fingerprint_of(after.topology))
     return [_Row(change.keeps, change.text) for change in differences]

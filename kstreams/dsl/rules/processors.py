@@ -11,8 +11,7 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.sources import consumed
 from kstreams.dsl.rules.tables import materialized_rows
 from kstreams.processor.operators.process.transform import Transformation, TransformedView, TransformOperator
-from kstreams.processor.topology.operator import Operator
-from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
+from kstreams.processor.topology.operator import Operator, ProcessOperator, ProcessorKind
 
 
 def process_types(node: Process, parents: tuple[Types, ...]) -> Types:

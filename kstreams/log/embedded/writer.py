@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from kstreams.errors import UnknownTopicError
-from kstreams.kernel.batch import TopicPartition
-from kstreams.log.api import GroupMetadata
-from kstreams.log.embedded.buffer import PendingBatch
+from kstreams.errors import LogError, UnknownTopicError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.log.api import Delivery, GroupMetadata, OnDelivery
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.groups.member_files import AppendGuard
@@ -22,6 +21,55 @@ from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.record_checks import TopicFacts
 
 _SEQUENCES = 1 << 31
+
+
+class DeliveryCallback:
+    """A callback, and the delivery that it is called with; None until the delivery is known."""
+
+    __slots__ = ("delivery", "on_delivery")
+
+    def __init__(self, on_delivery: OnDelivery) -> None:
+        self.on_delivery = on_delivery
+        self.delivery: Delivery | None = None
+
+
+class PendingBatch:
+    """Rows of one partition that are not yet written.
+
+    Parameters
+    ----------
+    batch : Batch
+    size : int
+        Bytes that the batch takes in the buffer.
+    callbacks : sequence of (int, DeliveryCallback)
+        Callbacks by row.
+    sent_as_batch : bool
+        Whether one callback gets the delivery of all rows; otherwise each callback gets that of its own row.
+    """
+
+    __slots__ = ("batch", "callbacks", "completed", "sent_as_batch", "size")
+
+    def __init__(
+        self, batch: Batch, size: int, callbacks: Sequence[tuple[int, DeliveryCallback]], *, sent_as_batch: bool
+    ) -> None:
+        self.batch = batch
+        self.size = size
+        self.callbacks = callbacks
+        self.sent_as_batch = sent_as_batch
+        self.completed = False
+
+    def fail(self, error: LogError) -> None:
+        """Complete the callbacks with an error, unless they are completed already."""
+        if not self.completed:
+            self.complete(-1, error)
+
+    def complete(self, offset: int, error: LogError | None) -> None:
+        """Complete the callbacks with the offsets of the rows from `offset` on, or with the error."""
+        self.completed = True
+        for row, callback in self.callbacks:
+            row_offset = -1 if error is not None else offset + row
+            count = len(self.batch) if self.sent_as_batch else 1
+            callback.delivery = Delivery(self.batch.source, row_offset, count, error)
 
 
 class CachedTopic(NamedTuple):

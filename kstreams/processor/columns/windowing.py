@@ -1,10 +1,11 @@
-"""Event-time windows of whole batches: the windows of each record, and the records that are late."""
+"""Event-time windows of whole batches: the windows of each record, late records, and groups by key and window."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from kstreams.kernel.batch import Integers
 from kstreams.windows import TimeWindows
@@ -66,3 +67,60 @@ def closings(times: Integers, before: int, windows: TimeWindows) -> list[int]:
     closed = np.maximum(closed, -1)
     rows: list[int] = np.flatnonzero(closed[1:] > closed[:-1]).tolist()
     return rows
+
+
+_DENSE = 4
+"""Up to this number of possible (key, window) pairs per record, an array of all pairs is cheaper than a hash table."""
+
+
+class RowGroups(NamedTuple):
+    """`of_row[i]` is the group of record i; `keys` and `starts` (None without windows) name the groups."""
+
+    of_row: Integers
+    keys: list[Any]
+    starts: list[int] | None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def by_last_row(self) -> list[int]:
+        """Return the groups in the order of their last records."""
+        last = np.zeros(len(self.keys), np.int64)
+        np.maximum.at(last, self.of_row, np.arange(len(self.of_row)))
+        order: list[int] = np.argsort(last).tolist()
+        return order
+
+
+def group(keys: pa.Array, starts: Integers | None) -> RowGroups:
+    """Group records by key, or by key and window start.
+
+    Examples
+    --------
+    >>> group(pa.array(["b", "a", "b"]), np.array([0, 0, 10]))
+    RowGroups(of_row=array([0, 1, 2]), keys=['b', 'a', 'b'], starts=[0, 0, 10])
+    """
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    if starts is None:
+        return RowGroups(codes, encoded.dictionary.to_pylist(), None)
+    low = int(starts.min()) if len(starts) else 0
+    span = int(starts.max()) - low + 1 if len(starts) else 1
+    step = int(np.gcd.reduce(starts - low)) or 1
+    width = span // step + 1
+    of_row, pairs = _numbered(codes * width + (starts - low) // step, len(encoded.dictionary) * width)
+    names = encoded.dictionary.take(pa.array(pairs // width)).to_pylist()
+    return RowGroups(of_row, names, (pairs % width * step + low).tolist())
+
+
+def _numbered(pairs: Integers, possible: int) -> tuple[Integers, Integers]:
+    """Number distinct values in order of first appearance; return the number of each value, and the distinct values."""
+    if possible > _DENSE * len(pairs):
+        encoded = pa.array(pairs).dictionary_encode()
+        return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
+    first = np.full(possible, len(pairs))
+    np.minimum.at(first, pairs, np.arange(len(pairs)))
+    present = np.flatnonzero(first < len(pairs))
+    distinct = present[np.argsort(first[present])]
+    place = np.empty(possible, np.int64)
+    place[distinct] = np.arange(len(distinct))
+    return place[pairs], distinct

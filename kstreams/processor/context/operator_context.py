@@ -1,24 +1,32 @@
 """`OperatorContext`: the interface of a task to one operator, and the binding of the operator to the task.
 
 `bind_operator` creates the closure of an operator in one task, by the type of the operator. Closures are created from
-the sinks upwards: each gets the closures of its children. A record is three positional arguments; the `TaskContext`
-holds the rest of the input record. `Registrations` are the callbacks and objects that operators register then.
+the sinks upwards: each gets the closures of its children. A record is three positional arguments; the `TaskContext`,
+which all operators of a task share, holds the rest of the input record. `Registrations` are the callbacks and objects
+that operators register when they are bound.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import singledispatch
+from pathlib import Path
 from typing import Any, TypeVar
 
-from kstreams.errors import TopologyError
+from kstreams.errors import StateError, TopologyError
+from kstreams.os.private import private_folder
+from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
+from kstreams.processor.context.application import Application
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.delayed_results import DelayedResults
+from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.topology.operator import Forward, Operator
 from kstreams.state.codecs import KeyCodec
 from kstreams.state.kinds.live_store import LiveStore
@@ -28,6 +36,92 @@ from kstreams.state.store_builder import Written
 H = TypeVar("H", bound="ColumnHandle")
 S = TypeVar("S")
 T = TypeVar("T")
+_ROWS_PER_SEND = 1_000  # rows between two checks whether the output is large enough to be sent
+
+
+class CommitRequest:
+    """The request of a task's processors for a commit; it holds until the next flush.
+
+    Examples
+    --------
+    >>> request = CommitRequest()
+    >>> request.make()
+    >>> request.is_made
+    True
+    """
+
+    __slots__ = ("is_made",)
+
+    def __init__(self) -> None:
+        self.is_made = False
+
+    def make(self) -> None:
+        """Ask for a commit soon."""
+        self.is_made = True
+
+    def clear(self) -> None:
+        """Clear the request, as the commit follows."""
+        self.is_made = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskContext:
+    """The parts of a task that its operators use.
+
+    Parameters
+    ----------
+    application : Application
+    task_id : str
+    partition : int
+    stores, global_stores : mapping of str to StateStore
+        Stores by name.
+    state_dir : Path or None
+        The task's folder on the local disk.
+    current : CurrentRecord
+    failures : Failures
+    punctuations : TaskPunctuations
+    send_if_many : callable
+        Sends the output if there is enough of it.
+    """
+
+    application: Application
+    task_id: str
+    partition: int
+    stores: Mapping[str, object]
+    global_stores: Mapping[str, object]
+    state_dir: Path | None
+    current: CurrentRecord
+    failures: Failures
+    punctuations: TaskPunctuations
+    send_if_many: Callable[[], None]
+    sensors: dict[tuple[str, str], Sensor] = field(default_factory=dict)
+    """The sensors of processors, by node and name."""
+    commit_request: CommitRequest = field(default_factory=CommitRequest)
+    forwarded: ForwardedCounts | None = None
+    """The counters of forwarded records; None if the settings do not ask for them."""
+
+    def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
+        """Yield the rows that one record or a flush releases, possibly very many; send output as it accumulates."""
+        for number, row in enumerate(rows, 1):
+            yield row
+            if not number % _ROWS_PER_SEND:
+                self.send_if_many()
+
+    def state_folder(self) -> Path:
+        """Return the task's folder on the local disk; the first call creates it."""
+        if self.state_dir is None:
+            raise StateError(f"Task {self.task_id} keeps nothing on disk, so that it has no folder for processors.")
+        private_folder(self.state_dir)
+        return self.state_dir
+
+    def drop(self, node: str, reason: str, count: int = 1) -> None:
+        """Count and log records that a node drops, the current one last; write a dead letter if the settings ask for
+        it.
+        """
+        if self.failures.keeps_dropped:
+            self.failures.dropped(self.current.error_context(node), reason, count)
+        else:
+            self.failures.drops.add(node, reason, self.current.place, count)
 
 
 class ColumnHandle:

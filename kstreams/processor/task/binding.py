@@ -10,9 +10,8 @@ from kstreams.processor.context.chain import Link, Statement, StatementOperator,
 from kstreams.processor.context.delayed_results import release_before
 from kstreams.processor.context.forwarded import NO_CHILD, ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.operator_context import OperatorContext, Registrations, bind_operator
+from kstreams.processor.context.operator_context import OperatorContext, Registrations, TaskContext, bind_operator
 from kstreams.processor.context.record_functions import with_current
-from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.barriers import barriers

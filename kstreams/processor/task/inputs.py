@@ -23,7 +23,7 @@ from kstreams.kernel.timestamps import (
     extractor_of,
 )
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.operator_context import TaskContext
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.readers import reader_of

@@ -23,8 +23,7 @@ from kstreams.processor.context.encoded_rows import Collector, EncodedRows, send
 from kstreams.processor.context.failures import DeadLetters, Drops, Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.operator_context import Registrations
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.operator_context import Registrations, TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.binding import bind, in_order_of

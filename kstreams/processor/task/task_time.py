@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from kstreams.kernel.clock import Clock
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.operator_context import TaskContext
 from kstreams.processor.topology.barriers import feeding
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
 

@@ -7,8 +7,7 @@ from collections import Counter
 
 from kstreams.errors import StateError, TopologyError
 from kstreams.log.api import Admin
-from kstreams.processor.topology.fingerprint import decode_fingerprint, fingerprint_of
-from kstreams.processor.topology.fingerprint_changes import changes, refusal
+from kstreams.processor.topology.fingerprint import changes, decode_fingerprint, fingerprint_of, refusal
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology

@@ -33,7 +33,7 @@ from kstreams.processor.topology.nodes import (
     changelog_topic,
     parents_of,
 )
-from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
+from kstreams.processor.topology.operator import ProcessOperator, ProcessorKind
 from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies

@@ -15,10 +15,8 @@ from kstreams.metrics.template import MetricName, Tags
 from kstreams.metrics.values import MetricValue, MetricValues, identity
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import ThreadState
-from kstreams.runtime.native.metrics.nodes import node_metrics, sink_metrics
-from kstreams.runtime.native.metrics.tasks import task_metrics, task_tags
-from kstreams.runtime.native.metrics.threads import thread_metrics
-from kstreams.runtime.native.metrics.updater import restore_metrics, updater_metrics
+from kstreams.runtime.native.metrics.tasks import node_metrics, sink_metrics, task_metrics, task_tags
+from kstreams.runtime.native.metrics.threads import restore_metrics, thread_metrics, updater_metrics
 from kstreams.runtime.native.progress import existing_end_offsets
 from kstreams.runtime.native.running_client import RunningClient
 from kstreams.runtime.native.runtime_context import RuntimeContext

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.fingerprint import (
     TopologyFingerprint,
+    changes,
     decode_fingerprint,
     encode_fingerprint,
     fingerprint_of,
+    refusal,
 )
-from kstreams.processor.topology.fingerprint_changes import changes, refusal
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.manifests import MANIFESTS

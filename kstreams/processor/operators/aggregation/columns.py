@@ -21,11 +21,10 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Integers
 from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.forms import AggregateForm
-from kstreams.processor.columns.row_groups import RowGroups, group
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
-from kstreams.processor.columns.windowing import closings, place
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.columns.windowing import RowGroups, closings, group, place
+from kstreams.processor.context.operator_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.aggregation.partials import merge_states

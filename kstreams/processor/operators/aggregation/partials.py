@@ -15,7 +15,7 @@ import pyarrow as pa
 from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.functions import with_member
 from kstreams.kernel.batch import Integers
-from kstreams.processor.columns.row_groups import RowGroups
+from kstreams.processor.columns.windowing import RowGroups
 
 Old = list[Any]
 Merge = Callable[[Old, RowGroups, "pa.Array | None"], list[Any]]

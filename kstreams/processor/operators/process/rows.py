@@ -15,8 +15,7 @@ from kstreams.processor.operators.process.contexts import (
     TaskProcessorContext,
     entered,
 )
-from kstreams.processor.topology.operator import Forward
-from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
+from kstreams.processor.topology.operator import Forward, ProcessOperator, ProcessorKind
 from kstreams.record import FixedKeyRecord, Record
 
 _GIVEN: dict[ProcessorKind, tuple[type[TaskProcessingContext], type]] = {

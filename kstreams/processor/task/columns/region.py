@@ -23,8 +23,7 @@ from kstreams.processor.columns.target import Target, batch_of
 from kstreams.processor.context.current_record import CurrentRecord, RecordCursor
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.forwarded import ForwardedCounts
-from kstreams.processor.context.operator_context import ColumnHandles
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.operator_context import ColumnHandles, TaskContext
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
 from kstreams.processor.operators.joins.lookup_join import LiveLookup, LookupHandle

@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol
 
 from kstreams.config import Config
 from kstreams.errors import StateError, TopologyError
-from kstreams.processor.topology.fingerprint import StoreFingerprint, fingerprint_of
-from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+from kstreams.processor.topology.fingerprint import StoreFingerprint, changes, fingerprint_of, moves, refusal
 from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.state.locks import ProcessFolder, lock_alone, lock_folder, state_folder

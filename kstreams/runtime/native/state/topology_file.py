@@ -10,8 +10,14 @@ from kstreams.errors import TopologyError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
 from kstreams.os.private import private_folder, write_private
-from kstreams.processor.topology.fingerprint import TopologyFingerprint, decode_fingerprint, encode_fingerprint
-from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+from kstreams.processor.topology.fingerprint import (
+    TopologyFingerprint,
+    changes,
+    decode_fingerprint,
+    encode_fingerprint,
+    moves,
+    refusal,
+)
 
 logger = logging.getLogger(__name__)
 
