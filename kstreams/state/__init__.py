@@ -1,4 +1,4 @@
-"""State stores: what a task remembers, in memory or in RocksDB, and what of it goes to the changelog."""
+"""State stores: the state of a task, in memory or in RocksDB, and its changelog records."""
 
 import kstreams.errors  # noqa: F401 (tells whose files these are)
 from kstreams.state.api import (

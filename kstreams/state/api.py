@@ -1,6 +1,6 @@
-"""What a store is asked to hold, and what a task can ask of its state.
+"""The interfaces of stores and of the state of a task.
 
-A store gives live Python objects to operators; its bytes reach disk and changelog only at a commit.
+A store gives live Python objects to operators; its bytes are written to disk and changelog only at a commit.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NOT_PUT = -(2**63)
 
 
 class Changes(NamedTuple):
-    """What a store changed since its last commit: one entry per key, exactly the records of its changelog.
+    """The changes of a store since its last commit: one entry per key, the records of its changelog.
 
-    The headers of values, where a store keeps them, lie in `values` (see `as_records` in `task_state.py`).
+    If the values of a store have headers, `values` contains them (see `as_records` in `task_state.py`).
     """
 
     keys: pa.Array  # binary
@@ -38,15 +38,15 @@ class Changes(NamedTuple):
 
 
 class StateStore(Protocol):
-    """What every store can do; the kinds add their reads and writes (see below)."""
+    """The methods that all stores have; the kinds of stores add reads and writes (see below)."""
 
     name: str
 
     def changes(self, timestamp_ms: int = 0) -> Changes:
-        """The entries written since the last call, as changelog records; the caller makes them durable.
+        """Return the entries that were written since the last call, as changelog records.
 
-        `timestamp_ms` becomes the timestamp of records whose store knows none: those of a plain key-value store, and
-        tombstones. The task passes its stream time, as Kafka Streams does.
+        `timestamp_ms` is the timestamp of records without their own: those of a plain key-value store, and tombstones.
+        The task passes its stream time, as Kafka Streams does.
         """
         ...
 
@@ -54,9 +54,9 @@ class StateStore(Protocol):
 class KeyValueStore(Protocol):
     """Values by key.
 
-    `put(key, None)` deletes; iterators give (key, value) in the order of the serialized keys, ends included. A
-    timestamped store holds ValueAndTimestamp, one with headers ValueTimestampHeaders. Column operators use get_many,
-    get_values (without timestamps and headers) and put_many.
+    `put(key, None)` deletes. Iterators yield (key, value) in the order of the serialized keys; bounds are inclusive.
+    The values of a timestamped store are ValueAndTimestamp, and with headers ValueTimestampHeaders. Column operators
+    use get_many, get_values (without timestamps and headers) and put_many.
     """
 
     def get(self, key: Any) -> Any: ...
@@ -76,26 +76,26 @@ class KeyValueStore(Protocol):
 
 
 class WindowStore(Protocol):
-    """Values by key and window start; entries whose start is at or before (greatest start put - retention) are gone.
+    """Values by key and window start. An entry expires if its start is at most the greatest start minus the retention.
 
-    With retain_duplicates several values live under one key and start, in the order of their puts (join windows);
-    put(None) is then a no-op. A timestamped one holds ValueAndTimestamp.
+    With retain_duplicates, a key and start may have several values, in the order of their puts, as for windows of
+    joins; put(None) then does nothing. The values of a timestamped store are ValueAndTimestamp.
     """
 
     def put(self, key: Any, value: Any, start_ms: int) -> None: ...
     def get(self, key: Any, start_ms: int) -> Any: ...
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """(start, value) of a key with from <= start <= to, ascending."""
+        """Yield (start, value) of a key with from <= start <= to, ascending."""
         ...
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]: ...
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """All keys, from <= start <= to, ordered by (start, serialized key)."""
+        """Yield the entries of all keys with from <= start <= to, ordered by (start, serialized key)."""
         ...
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]: ...
     def fetch_range(self, low: object, high: object, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
+        """Yield as `fetch_all`, for the keys from `low` to `high`, inclusive; None stands for no bound."""
         ...
 
     def backward_fetch_range(
@@ -108,7 +108,7 @@ class WindowStore(Protocol):
 
 
 class SessionStore(Protocol):
-    """Aggregates by session: a key and its window, both ends inclusive."""
+    """Aggregates by session: a key and its window, whose bounds are inclusive."""
 
     def put(self, session: Windowed, value: Any, record_ms: int | None = None) -> None: ...
     def remove(self, session: Windowed) -> None: ...
@@ -118,7 +118,7 @@ class SessionStore(Protocol):
     def find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed, Any]]:
-        """As `find_sessions`, of the keys from `low` to `high`, both included and None for open."""
+        """Yield as `find_sessions`, for the keys from `low` to `high`, inclusive; None stands for no bound."""
         ...
 
     def fetch_range(self, low: object, high: object) -> Iterator[tuple[Windowed, Any]]: ...
@@ -131,7 +131,7 @@ class SessionStore(Protocol):
         self, low: object, high: object, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed, Any]]: ...
     def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed, Any]]:
-        """All sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key)."""
+        """Yield all sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key)."""
         ...
 
     def all(self) -> Iterator[tuple[Windowed, Any]]: ...
@@ -139,7 +139,7 @@ class SessionStore(Protocol):
 
 
 class VersionedRecord(NamedTuple):
-    """A value and when it holds: from `timestamp` up to, not including, `valid_to` (None: until further notice)."""
+    """A value that is valid from `timestamp` up to `valid_to`, which is exclusive; None: it is the latest value."""
 
     value: Any
     timestamp: int
@@ -147,10 +147,10 @@ class VersionedRecord(NamedTuple):
 
 
 class VersionedStore(Protocol):
-    """The history of each key, as far back as the history retention reaches.
+    """The versions of each key within the history retention.
 
-    `put` answers when the value ends to hold: the timestamp of the next version, VALID_TO_UNDEFINED when it is the
-    latest, NOT_PUT when it is older than the history retention and was not kept.
+    `put` returns until when the value is valid: the timestamp of the next version, VALID_TO_UNDEFINED if it is the
+    latest, NOT_PUT if it is older than the history retention and was dropped.
     """
 
     def put(self, key: Any, value: Any, timestamp: int) -> int: ...
@@ -168,15 +168,15 @@ class BufferedChange(NamedTuple):
 
 
 class TimeOrderedBuffer(Protocol):
-    """Updates that are held back, one per key, leaving in the order (time, serialized key)."""
+    """Buffered updates, one per key, which are removed in the order (time, serialized key)."""
 
     def get(self, key: Any) -> BufferedChange | None: ...
     def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
-        """Keep `change`; a key that is held already keeps its place (its first time)."""
+        """Buffer a change. A key that is in the buffer keeps its first time."""
         ...
 
     def pop_until(self, time_ms: int) -> Iterator[tuple[Any, BufferedChange]]:
-        """Remove and give, in order, what has time <= time_ms."""
+        """Remove and return, in order, the changes with time <= time_ms."""
         ...
 
     def pop_first(self) -> tuple[Any, BufferedChange] | None: ...
@@ -194,11 +194,11 @@ class BufferedRecord(NamedTuple):
 
 
 class RecordBuffer(Protocol):
-    """Records that are held back, any number per key, leaving in the order (timestamp, serialized key, arrival)."""
+    """Buffered records, any number per key, which are removed in the order (timestamp, serialized key, arrival)."""
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None: ...
     def pop_until(self, time_ms: int) -> Iterator[BufferedRecord]:
-        """Remove and give, in order, what has timestamp <= time_ms."""
+        """Remove and return, in order, the records with timestamp <= time_ms."""
         ...
 
     def num_records(self) -> int: ...
@@ -213,31 +213,31 @@ class UnmatchedRow(NamedTuple):
 
 
 class OuterJoinStore(Protocol):
-    """Rows of a left or outer stream-stream join that have found no partner yet."""
+    """Rows of a left or outer stream-stream join that have no partner yet."""
 
     def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None: ...
     def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
-        """Forget all rows of this key, time and side: they found a partner."""
+        """Remove all rows of a key, time and side, as they have a partner."""
         ...
 
     def first_row(self, left_side: bool) -> UnmatchedRow | None:
-        """The first row of a side."""
+        """Return the first row of a side; None if there is none."""
         ...
 
     def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
-        """The row after a row, on either side."""
+        """Return the next row of either side; None if there is none."""
         ...
 
     def num_values(self, row: UnmatchedRow) -> int:
-        """How many values one row has."""
+        """Return the number of values of a row."""
         ...
 
     def last_row(self) -> UnmatchedRow | None:
-        """The last row, on either side."""
+        """Return the last row of either side; None if there is none."""
         ...
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
-        """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.
+        """Remove rows with timestamp < the limit of their side; yield (key, value, timestamp, left_side).
 
         Order: timestamp, then right rows before left rows, then serialized key, then arrival.
         """
@@ -247,30 +247,30 @@ class OuterJoinStore(Protocol):
 class TaskState(Protocol):
     """All stores of one task.
 
-    `persist` is called after the changelog records of `changes` are durable (and their transaction committed): it
-    writes data and changelog offsets in the same WriteBatch, so that what is on disk is always a committed prefix.
+    `persist` is called after the changelog records of `changes` are durable, and their transaction is committed. It
+    writes rows and changelog offsets in the same WriteBatch, so that the rows on disk are always those of a commit.
     """
 
     stores: Mapping[str, Any]
-    """By name, each of the kind its builder says."""
+    """The stores by name, each of the kind of its builder."""
 
     directory: Path | None
-    """The folder that belongs to the task; None when it has none."""
+    """The folder of the task; None if it has none."""
 
     committed: CommittedViews
-    """The stores as of the last commit, for any thread."""
+    """The stores as of the last commit, for all threads."""
 
     close_files: Callable[[], None]
-    """Releases the files without the stores, for whoever holds these no longer."""
+    """Closes the files without the stores, for a caller that has no reference to the stores."""
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
-        """Per store that changed: its changelog records since the last call (see `StateStore.changes`)."""
+        """Return the changes since the last call of each store that has changed (see `StateStore.changes`)."""
         ...
 
     def popped(self, timestamp_ms: int = 0) -> Iterator[tuple[str, Changes]]:
-        """Of each store the deletions that come before its `changes`, in parts, where they may be very many.
+        """Yield deletions that precede the `changes` of a store, in parts, because they may be very many.
 
-        Who does not ask for them finds them among the changes.
+        If this is not called, `changes` returns the deletions too.
         """
         ...
 
@@ -280,49 +280,49 @@ class TaskState(Protocol):
         offsets: Mapping[str, int],
         position: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """Write changes; `offsets` holds, per logged store, the changelog offset after its last record.
+        """Write the last result of `changes()`, for logged stores and others.
 
-        `changes` is what `changes()` gave last, of all stores, logged or not; `position` what they stand for: of each
-        input the last offset that was processed (None: as before).
+        `offsets` are the changelog offsets after the last record of each logged store. `position` is the last processed
+        offset of each input; None: unchanged.
         """
         ...
 
     def changelog_offset(self, store: str) -> int | None:
-        """The changelog offset up to which the store on disk is complete; None when it is not known."""
+        """Return the changelog offset up to which the store on disk is complete; None if it is not known."""
         ...
 
     def restore(self, store: str, batch: Batch) -> None:
-        """Apply records of the store's changelog, in order, and remember the offset after them.
+        """Apply records of the store's changelog, in order, and set the changelog offset after them.
 
         Raises
         ------
         StateError
-            When the store holds uncommitted changes: they and the records could contradict each other.
+            If the store has uncommitted changes, which could contradict the records.
         """
         ...
 
     def restore_changes(self, store: str, changes: Changes, offset: int) -> None:
-        """The same of records in the form of `changes` and `dump`; `offset` is the one after them."""
+        """Apply changelog records in the form of `changes` and `dump`; `offset` is the changelog offset after them."""
         ...
 
     def dump(self, store: str) -> Changes:
-        """Everything a store holds now, as changelog records that `restore` takes; what has expired is left out."""
+        """Return all rows of a store that have not expired, as changelog records that `restore` takes."""
         ...
 
     def snapshot(self) -> dict[str, Changes]:
-        """`dump` of every store."""
+        """Return the `dump` of each store."""
         ...
 
     def observed(self) -> dict[str, int]:
-        """Of each store with a retention the highest time that it has seen, from which that counts."""
+        """Return the highest time of each store with a retention, from which the retention counts."""
         ...
 
     def observe(self, times: Mapping[str, int]) -> None:
-        """Let stores go on from what `observed` gave: their rows may not tell, where what came last is gone again."""
+        """Set the highest times from `observed`. The rows of a store may lack them, if the last ones were deleted."""
         ...
 
     def estimated_size(self, store: str) -> tuple[int, int]:
-        """Roughly how many rows a store has on disk, and how many bytes they take."""
+        """Return the approximate number of rows of a store on disk, and their approximate bytes."""
         ...
 
     def database_properties(self, store: str, names: Iterable[str]) -> Mapping[str, int]:
@@ -330,7 +330,7 @@ class TaskState(Protocol):
         ...
 
     def database_statistics(self) -> Mapping[str, Statistic]:
-        """Return RocksDB's statistics of the task's database, by RocksDB's names. Empty if it gathers none."""
+        """Return RocksDB's statistics of the task's database, by RocksDB's names. Empty if it collects none."""
         ...
 
     def operation_times(self) -> Mapping[str, Mapping[StoreOperation, OperationTime]]:
@@ -338,23 +338,23 @@ class TaskState(Protocol):
         ...
 
     def reads(self) -> Mapping[str, ReadCounts]:
-        """How often each store was asked for rows of a key (if that is counted), and read RocksDB for them."""
+        """Return the lookups in each store, if they are counted, and the reads of RocksDB."""
         ...
 
     def num_bytes_pending(self) -> int:
-        """Roughly what uncommitted changes hold in memory; over its limit the runtime commits."""
+        """Return the approximate memory of uncommitted changes. Above a limit, the runtime commits."""
         ...
 
     def num_bytes_live(self) -> int:
-        """Roughly what live values hold in memory."""
+        """Return the approximate memory of live values."""
         ...
 
     def make_room(self) -> None:
-        """Evict live values that RocksDB holds too, where the stores of the process take more than their limit."""
+        """Evict live values that are in RocksDB too, if the stores of the process exceed their limit."""
         ...
 
     def close(self) -> None:
-        """Flush what is persisted and release the files; uncommitted changes are dropped."""
+        """Flush persisted rows, and close the files. Uncommitted changes are dropped."""
         ...
 
 

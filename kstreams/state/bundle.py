@@ -1,8 +1,8 @@
-"""A bundle: the state of a stopped application as a folder, and up to where it had read its input.
+"""A bundle: the state of a stopped application as a folder, with the offsets up to which it had read its input.
 
-Any engine writes one and goes on from one. `bundle.json` says what is in it, the rows of each store are an Arrow file
-of changelog records. A bundle comes from elsewhere: nothing of it is used before its digests are checked, and nothing
-in it is code.
+Each engine can write a bundle, and continue from a bundle. `bundle.json` lists the contents; the rows of each store are
+an Arrow file of changelog records. A bundle is untrusted: its digests are checked before anything is used, and it
+contains no code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kstreams.state.task_state import SCHEMA, encoded_changes
 FORMAT = 1
 _NAME = "bundle.json"
 _ROWS = 65_536
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: paths have lost the other
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash, because `Path` merges two
 
 
 class TaskRows(NamedTuple):
@@ -39,34 +39,34 @@ class TaskRows(NamedTuple):
 
 
 class StoreFile(msgspec.Struct, frozen=True):
-    """How many rows of a store there are, and the digest of their file."""
+    """The number of rows of a store, and the digest of their file."""
 
     rows: int
     digest: str
 
 
 class TaskInBundle(msgspec.Struct, frozen=True):
-    """What a bundle says of a task."""
+    """The contents of a bundle for one task."""
 
     metadata: dict[str, int]
     stores: dict[str, StoreFile]
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Whose state it is.
+    """The application that wrote the state.
 
     Parameters
     ----------
     application : str
-        Its id.
+        The application id.
     engine : str
-        Which one wrote it.
+        The engine that wrote the state.
     topology : str
-        The fingerprint of its topology, as it is kept beside state.
+        The fingerprint of the topology.
     positions : dict of str to dict of int to int
-        Of each topic of the user's that it reads, by partition: the next offset.
+        The next offsets of the user's topics that it reads, by topic and partition.
     ended : bool
-        Whether the end of its input was processed: windows are closed.
+        True if the end of the input was processed, so that windows are closed.
     """
 
     application: str
@@ -77,7 +77,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
-        """The positions, by partition."""
+        """The next offsets by partition."""
         return {
             TopicPartition(topic, partition): offset
             for topic, offsets in self.positions.items()
@@ -86,7 +86,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
-    """What an `Origin` says of offsets.
+    """Return offsets in the form of `Origin.positions`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class _Sealed(msgspec.Struct, frozen=True):
 
 
 class Bundle:
-    """A bundle that was read.
+    """An existing bundle.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Bundle:
     Raises
     ------
     StateError
-        When there is none, it is damaged, or another version of kstreams wrote it.
+        If there is no bundle, it is damaged, or another version of kstreams wrote it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -144,13 +144,13 @@ class Bundle:
                 raise StateError(f"{path} names {name!r}, which is no task and no store.")
 
     def check(self) -> None:
-        """Raise StateError when a file is missing or damaged."""
+        """Raise StateError if a file is missing or damaged."""
         for task, state_of_task in self.tasks.items():
             for store, file in state_of_task.stores.items():
                 self._checked(task, store, file)
 
     def rows(self, task: str) -> TaskRows:
-        """The state of a task; raises StateError when a file is missing or damaged."""
+        """Return the state of a task; raise StateError if a file is missing or damaged."""
         state_of_task = self.tasks[task]
         return TaskRows(
             task,
@@ -183,12 +183,12 @@ class Bundle:
 
 
 def write_bundle(folder: Path, origin: Origin, tasks: Iterable[TaskRows]) -> Bundle:
-    """Write a bundle into a folder that is not there yet, or empty; it appears when it is whole.
+    """Write a bundle into a new or empty folder. The folder appears when the bundle is complete.
 
     Raises
     ------
     StateError
-        When the folder holds something, or cannot be written.
+        If the folder is not empty, or cannot be written.
 
     Examples
     --------
@@ -217,13 +217,13 @@ def write_bundle(folder: Path, origin: Origin, tasks: Iterable[TaskRows]) -> Bun
 
 
 def require_free(folder: Path) -> None:
-    """Raise StateError where no bundle can be written."""
+    """Raise StateError if a bundle cannot be written to a folder, because it is not empty or not local."""
     if _local(folder).exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise StateError(f"{folder} is there already: delete it, or name another folder for the state.")
 
 
 def in_parts(changes: Changes) -> Iterator[Changes]:
-    """Changelog records in parts of limited size."""
+    """Yield changelog records in parts of limited size."""
     for start in range(0, len(changes), _ROWS):
         yield Changes(*(column.slice(start, _ROWS) for column in changes))
 

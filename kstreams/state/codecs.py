@@ -1,8 +1,8 @@
-"""How keys and values live in memory and become bytes: as the objects themselves where that is safe, else serialized.
+"""The live form of keys and values in memory, and their bytes. The live form is the object if this is safe, else bytes.
 
-A key may be told apart by its Python object only where equal objects have equal bytes and the other way round; a value
-may be kept as an object only where nobody can change it after it was put or handed out. Kafka Streams serializes at
-every put and so never meets either trouble; whatever does not qualify is serialized here too.
+A key may be identified by its Python object only if equal objects have equal bytes, and unequal objects unequal bytes.
+A value may be stored as an object only if it is immutable. All other keys and values are serialized at every put, as
+Kafka Streams does.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from kstreams.state.rows.byte_columns import cut, integers, timestamped
 from kstreams.state.values_with_headers import checked_row, headers_to_keep, joined, part, parted
 
 KeyRange: TypeAlias = tuple[bytes, bytes | None]
-"""Serialized keys from the first, included, to the second, excluded; None for open."""
+"""Serialized keys from the first (inclusive) to the second (exclusive); None stands for no bound."""
 
 ALL_KEYS: KeyRange = (b"", None)
 
-_TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` is a call of Python for each
+_TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` would be a Python call per value
 
 
 class KeyCodec:
     """The keys of a store.
 
-    `live` turns a key into what it is known by in memory, `public` turns it back; both are None where that is the key
+    `live` converts a key to its live form, and `public` converts it back. Both are None if the live form is the key
     itself, so that the hot path can skip the call.
     """
 
@@ -54,23 +54,23 @@ class KeyCodec:
         return self.serde.serialize(key)
 
     def to_live(self, key: object) -> Any:
-        """Return what a key is known by in memory; raise a StateError if it is None."""
+        """Return the live form of a key; raise StateError if the key is None."""
         if key is None:
             raise self.missing()
         live = self.live
         return key if live is None else live(key)
 
     def to_public(self, live_key: object) -> Any:
-        """Return the key that is known in memory by `live_key`."""
+        """Return the key of a live form."""
         public = self.public
         return live_key if public is None else public(live_key)
 
     def missing(self) -> StateError:
-        """The error for a key that is None."""
+        """Return the error for a key that is None."""
         return StateError(f"store {self._store!r} takes no null key: filter such records out before")
 
     def to_bytes(self, live: Any) -> bytes:
-        """The bytes of a key as it is known in memory."""
+        """Return the bytes of a key in live form."""
         if not self.direct:
             return live  # type: ignore[no-any-return]
         if live is None:
@@ -78,71 +78,71 @@ class KeyCodec:
         return self.serde.serialize(live)
 
     def of_bytes(self, data: bytes) -> Any:
-        """What a key is known by in memory."""
+        """Return the live form of a serialized key."""
         return self.serde.deserialize(data) if self.direct else data
 
     def span(self, low: object, high: object) -> KeyRange:
-        """The serialized keys from `low` to `high`, both included and None for open."""
+        """Return the range of serialized keys from `low` to `high`, both inclusive; None stands for no bound."""
         write = self.serde.serialize
         return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
 
     def encode(self, lives: list[object]) -> pa.Array:
-        """`to_bytes` of many."""
+        """Return the bytes of several keys in live form."""
         if not self.direct:
             return pa.array(lives, pa.binary())
         return _encoded(self._store, "key", self.serde, lives)
 
     def decode(self, column: pa.Array) -> list[object]:
-        """`of_bytes` of many."""
+        """Return the live forms of several serialized keys."""
         return self.serde.decode_rows(column) if self.direct else column.to_pylist()
 
 
 class ValueCodec(ABC):
-    """The values of a store: as objects of its callers, as they live in memory, as bytes in a changelog and on disk.
+    """The values of a store: objects of callers, their live form, and the bytes in a changelog and on disk.
 
-    `live` and `public` convert between the first two forms; both are None where they are the same.
+    `live` and `public` convert between objects and live form; both are None if these are the same.
     """
 
     live: Callable[[Any], Any] | None
     public: Callable[[Any], Any] | None
 
     def to_live(self, value: object) -> Any:
-        """Return a value as it lives in memory; None stays None."""
+        """Return the live form of a value; None stays None."""
         live = self.live
         return value if live is None or value is None else live(value)
 
     def to_public(self, live_value: object) -> Any:
-        """Return a live value as callers know it; None stays None."""
+        """Return the object of a live value; None stays None."""
         public = self.public
         return live_value if public is None or live_value is None else public(live_value)
 
     @abstractmethod
     def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        """Changelog values and timestamps; a store without timestamps gives `timestamp_ms`."""
+        """Return changelog values and timestamps; `timestamp_ms` if the store has no timestamps."""
 
     @abstractmethod
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
-        """The persisted bytes for changelog values and timestamps."""
+        """Return the persisted bytes of changelog values and timestamps."""
 
     @abstractmethod
     def of_stored(self, column: pa.Array) -> list[object]:
-        """Live values of persisted bytes."""
+        """Return the live values of persisted bytes."""
 
     @abstractmethod
     def of_bytes(self, data: bytes) -> Any:
-        """The live value of persisted bytes."""
+        """Return the live value of persisted bytes."""
 
     @abstractmethod
     def shown(self, lives: list[object]) -> list[object]:
-        """`public` of many; None stays None."""
+        """Return the objects of several live values; None stays None."""
 
     @abstractmethod
     def values(self, lives: list[Any]) -> list[Any]:
-        """`shown`, without timestamps."""
+        """Return the objects of several live values, without timestamps and headers."""
 
 
 class PlainValueCodec(ValueCodec):
-    """Values alone."""
+    """Values without timestamps and headers."""
 
     def __init__(self, store: str, serde: Serde | None) -> None:
         if serde is None:
@@ -157,7 +157,7 @@ class PlainValueCodec(ValueCodec):
         return self.to_bytes(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
 
     def to_bytes(self, lives: list[object]) -> pa.Array:
-        """Serialized values; null stays null."""
+        """Return serialized values; None becomes null."""
         if not self.direct:
             return pa.array(lives, pa.binary())
         return _encoded(self._store, "value", self.serde, lives)
@@ -178,7 +178,7 @@ class PlainValueCodec(ValueCodec):
 
 
 class TimestampedValueCodec(ValueCodec):
-    """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
+    """`ValueAndTimestamp`: the timestamp is that of the changelog record, and precedes the value on disk."""
 
     def __init__(self, store: str, serde: Serde | None) -> None:
         self._plain = plain = PlainValueCodec(store, serde)
@@ -217,7 +217,7 @@ class TimestampedValueCodec(ValueCodec):
 
 
 def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
-    """Pairs of both; None where there is no value."""
+    """Return values with their timestamps; None if there is no value."""
     pairs = zip(values, timestamps, strict=True)
     if any(map(is_, values, repeat(None))):
         return [None if value is None else ValueAndTimestamp(value, timestamp) for value, timestamp in pairs]
@@ -225,13 +225,13 @@ def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
 
 
 class HeadersValueCodec(ValueCodec):
-    """`AggregationWithHeaders`: in bytes the headers lie behind the value (see `values_with_headers`)."""
+    """`AggregationWithHeaders`: in bytes, the headers follow the value (see `values_with_headers`)."""
 
     row: type[Any] = AggregationWithHeaders
 
     def __init__(self, store: str, serde: Serde | None) -> None:
         self._plain = plain = PlainValueCodec(store, serde)
-        self.live: Callable[[Any], Any] | None = self._live  # a list of headers could change after it was put
+        self.live: Callable[[Any], Any] | None = self._live  # a list of headers could be changed after the put
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
     def _live(self, row: object) -> Any:
@@ -275,7 +275,7 @@ class HeadersValueCodec(ValueCodec):
 
 
 class TimestampedHeadersValueCodec(HeadersValueCodec):
-    """`ValueTimestampHeaders`: the changelog has the timestamp as the record's, the disk in front of the value."""
+    """`ValueTimestampHeaders`: the timestamp is that of the changelog record, and precedes the value on disk."""
 
     row = ValueTimestampHeaders
 
@@ -301,16 +301,16 @@ _CODECS: Mapping[tuple[bool, bool], Callable[[str, Serde | None], ValueCodec]] =
     (False, True): HeadersValueCodec,
     (True, True): TimestampedHeadersValueCodec,
 }
-"""By whether values have timestamps, and headers."""
+"""The codec by (timestamped, with headers)."""
 
 
 def value_codec(builder: StoreBuilder) -> ValueCodec:
-    """How the values of a store live and become bytes."""
+    """Return the codec of a store's values."""
     return _CODECS[builder.kind.timestamped, builder.kind.headers](builder.name, builder.value)
 
 
 def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The changelog values and timestamps of persisted bytes; `times` where the store keeps no timestamps."""
+    """Return the changelog values and timestamps of persisted bytes; `times` if the store has no timestamps."""
     return (cut(stored, 8), integers(cut(stored, 0, 8))) if builder.kind.timestamped else (stored, times)
 
 

@@ -1,4 +1,4 @@
-"""`ColumnFamily`: the persisted bytes of one store; RocksDB has one kind, plain memory the other."""
+"""`ColumnFamily`: the persisted bytes of one store, in RocksDB or, without persistence, in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ByteRows(NamedTuple):
 
 
 class Statistic(NamedTuple):
-    """How often something happened in a database since it was opened; of what is timed also microseconds."""
+    """The count of an event in a database since it was opened, and its microseconds if it is timed."""
 
     times: int
     total: int = 0
@@ -26,15 +26,14 @@ class Statistic(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a scan: keys and values of all rows in [low, high), in order; high None = open end.
+    """A part of a scan: keys and values of all rows in [low, high), in order; if `high` is None, up to the end.
 
-    `kept_keys` are the keys as the database keeps them, with `front` bytes before each: cut off as a column, they cost
-    next to nothing.
+    `stored_keys` are the keys in the database. They have a prefix of `front` bytes, which is cheap to cut off a column.
     """
 
     low: bytes
     high: bytes | None
-    kept_keys: list[bytes]
+    stored_keys: list[bytes]
     values: list[bytes]
     front: int = 0
 
@@ -42,25 +41,25 @@ class Chunk(NamedTuple):
     def keys(self) -> list[bytes]:
         """The key of each row."""
         front = self.front
-        return [key[front:] for key in self.kept_keys]
+        return [key[front:] for key in self.stored_keys]
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """The rows, each as key and value."""
+        """Return the rows as (key, value)."""
         return zip(self.keys, self.values, strict=True)
 
     def columns(self, start: int = 0) -> ByteRows:
-        """The rows as two columns; of the keys what stands from `start` on."""
-        keys = cut(pa.array(self.kept_keys, pa.binary()), self.front + start)
+        """Return the rows as two columns; keys without their first `start` bytes."""
+        keys = cut(pa.array(self.stored_keys, pa.binary()), self.front + start)
         return ByteRows(keys, pa.array(self.values, pa.binary()))
 
 
 class ReadFamily(Protocol):
-    """The bytes of one store, ordered by key as unsigned bytes, and what they stand for, to be read.
+    """The rows of one store for reading, ordered by key as unsigned bytes.
 
-    `frozen` says that the bytes stay as they are, so that nothing above them changes either.
-    `durable` is False for a family that keeps no bytes: the store above it is then all there is.
-    `offset` is the changelog offset up to which the bytes are complete; None when it is not known.
-    `observed_ms` is the highest time the store had seen then, -1 at first: what retention counts from.
+    `frozen` is True if the rows never change.
+    `durable` is False for a family without bytes: then the store above it has all rows.
+    `offset` is the changelog offset up to which the rows are complete; None if it is not known.
+    `observed_ms` is the highest time of the store at this offset, from which retention counts; -1 at first.
     """
 
     frozen: bool
@@ -69,43 +68,43 @@ class ReadFamily(Protocol):
     observed_ms: int
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key; None if there is none."""
         ...
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """The values of many keys, in their order."""
+        """Return the values of several keys, in their order."""
         ...
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
-        """[low, high) in adjoining parts, the last first when reversed; no resource stays open between two."""
+        """Yield [low, high) in adjoining parts, the last part first if reversed; no resource is open between parts."""
         ...
 
     def first_from(self, low: bytes) -> bytes | None:
-        """The first key at or behind `low`."""
+        """Return the first key that is not less than `low`; None if there is none."""
         ...
 
     def estimated_rows(self) -> int:
-        """Roughly how many rows there are."""
+        """Return the approximate number of rows."""
         ...
 
 
 class ColumnFamily(ReadFamily, Protocol):
-    """The bytes of one store, which its task reads and writes."""
+    """The rows of one store, which its task reads and writes."""
 
     def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
-        """Write rows and, in the same atomic batch as the last of them, what they stand for (None: as before)."""
+        """Write rows; write the changelog offset (None: unchanged) and the highest time as one with the last rows."""
         ...
 
     def restore(self, rows: ByteRows, offset: int, observed_ms: int) -> None:
-        """As `write`, for many rows that nobody reads yet: they may be gathered until something else is asked."""
+        """Write many rows that are not read yet: they may be buffered until the next access."""
         ...
 
     def delete_range(self, low: bytes, high: bytes) -> None:
-        """Forget [low, high)."""
+        """Delete [low, high)."""
         ...
 
     def estimated_bytes(self) -> int:
-        """Roughly how many bytes they take; 0 where there is no file."""
+        """Return the approximate size in bytes; 0 if there is no file."""
         ...
 
     def properties(self, names: Iterable[str]) -> dict[str, int]:
@@ -114,13 +113,13 @@ class ColumnFamily(ReadFamily, Protocol):
 
 
 def all_rows(family: ReadFamily, low: bytes = b"") -> ByteRows:
-    """The rows from `low` on as two columns."""
+    """Return the rows from `low` on as two columns."""
     parts = [chunk.columns() for chunk in family.chunks(low, None)]
     return ByteRows(*map(pa.concat_arrays, zip(*parts, strict=True)))
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first key behind all that begin with `prefix`; None when there is none.
+    """Return the first key after all keys with a prefix; None if there is none.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 class MemoryColumnFamily:
-    """Nothing is persisted: after a restart the changelog is all there is."""
+    """The column family of a store in memory: it has no bytes. After a restart, the store is restored."""
 
     frozen = False
     durable = False
@@ -161,7 +160,7 @@ class MemoryColumnFamily:
         self.write(rows, offset, observed_ms)
 
     def delete_range(self, low: bytes, high: bytes) -> None:
-        """Nothing to forget."""
+        """Do nothing: there are no rows."""
 
     def estimated_rows(self) -> int:
         return 0

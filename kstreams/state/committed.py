@@ -1,6 +1,6 @@
-"""`CommittedViews`: the stores of a task as of its last commit, for any thread to read without asking the task.
+"""`CommittedViews`: the stores of a task as of its last commit, which all threads may read without the task.
 
-RocksDB holds only what is committed. So a view is made when somebody asks, and costs a task nothing that nobody asks.
+RocksDB has only committed rows. So a view is created when a thread reads it, and costs the task nothing before.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _MOVED = "the stores of this task are closed: it has moved or stopped; get the s
 
 
 class FrozenFamily(ReadFamily, Protocol):
-    """Bytes that stay as they are until they are released."""
+    """Rows that do not change until they are released."""
 
     def release(self) -> None:
-        """Let go of the files; further reads raise StoreNotAvailableError."""
+        """Release the files; further reads raise StoreNotAvailableError."""
         ...
 
 
 class ViewableFamily(Protocol):
-    """A family whose bytes can be seen as they are at a moment."""
+    """A family that can return a view of its present rows."""
 
     def view(self, pause: Callable[[float], None]) -> FrozenFamily:
-        """The bytes now; `pause` is called between parts of a scan, with the seconds of CPU time of a part."""
+        """Return the present rows; `pause` is called between parts of a scan, with the CPU seconds of a part."""
         ...
 
 
@@ -42,10 +42,10 @@ class CommittedView:
     Parameters
     ----------
     families : mapping of str to FrozenFamily
-        The bytes, by store.
+        The rows by store.
     builders : mapping of str to StoreBuilder
     position : mapping of TopicPartition to int
-        For each input the last offset whose record took part.
+        The last processed offset of each input.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CommittedView:
         self.readers = 0
 
     def store(self, name: str) -> Any:
-        """A store, with the reading methods of its kind; they may be called by several threads."""
+        """Return a store with the read methods of its kind, which several threads may call."""
         store = self._stores.get(name)
         return self._open(name) if store is None else store
 
@@ -75,25 +75,25 @@ class CommittedView:
             return self._stores[name]
 
     def release(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         for family in self._families.values():
             family.release()
 
 
 class CommittedViews:
-    """The committed views of one task: one at a time, and those that are still read.
+    """The committed views of one task: the present one, and earlier ones that are still read.
 
     Parameters
     ----------
     builders : sequence of StoreBuilder
-        The stores that have such views.
+        The stores that have views.
     families : mapping of str to ViewableFamily
-        Their bytes.
+        The rows of the stores.
 
     Attributes
     ----------
     rest : callable
-        Called between parts of a scan with the seconds of CPU time of a part: the place to let the task work.
+        Called between parts of a scan with the CPU seconds of a part, so that it can let the task work.
     listeners : set of callable
         The writing thread calls them after each change, and when the stores close.
     """
@@ -102,64 +102,64 @@ class CommittedViews:
         self._builders = {builder.name: builder for builder in builders}
         self._families = families
         self._position: Mapping[TopicPartition, int] = {}
-        self._bytes = threading.Lock()  # held while bytes are written, or are made a view of
-        self._known = threading.Lock()  # held for a moment: who reads which view
+        self._writing = threading.Lock()  # held while rows are written, or a view is created
+        self._lending = threading.Lock()  # held for a moment while `_view` and `_read` change
         self._view: CommittedView | None = None
         self._read: list[CommittedView] = []
         self._closed = ""
-        self.rest: Callable[[float], None] = _go_on
+        self.rest: Callable[[float], None] = _continue
         self.listeners = set[Callable[[], None]]()
 
     def __contains__(self, store: str) -> bool:
         return store in self._builders
 
     def note(self, position: Mapping[TopicPartition, int]) -> None:
-        """What is there stands for this position: a task goes on from it."""
+        """Set the position of the present rows, from which a task continues."""
         with self.changing(position):
             pass
 
     @contextmanager
     def changing(self, position: Mapping[TopicPartition, int] | None = None) -> Iterator[None]:
-        """Write bytes inside; they stand for `position` then (None: as before). Until the end the old view is read."""
-        with self._bytes:
+        """Write rows within the block, and set their position (None: unchanged); until then, the old view is read."""
+        with self._writing:
             try:
                 yield
             except BaseException:
                 self._closed = "the last commit could not be written: ask again when the stores are opened anew"
                 raise
             self._position = self._position if position is None else dict(position)
-            with self._known:
+            with self._lending:
                 self._retire()
         self._notify_listeners()
 
     def acquire(self) -> CommittedView:
-        """The view of the last commit, to be given back by `give_back`.
+        """Return the view of the last commit. The caller ends reading by `give_back`.
 
         Raises
         ------
         StoreNotAvailableError
-            When the stores are closed.
+            If the stores are closed.
         """
-        with self._known:
+        with self._lending:
             if self._view is not None:
                 return self._lend(self._view)
-        with self._bytes, self._known:
-            return self._lend(self._made())
+        with self._writing, self._lending:
+            return self._lend(self._current())
 
     def acquire_nowait(self) -> CommittedView | None:
-        """As `acquire`; None while a commit is being written."""
-        with self._known:
+        """Return the result of `acquire`, or None while a commit is written."""
+        with self._lending:
             if self._view is not None:
                 return self._lend(self._view)
-        if not self._bytes.acquire(blocking=False):
+        if not self._writing.acquire(blocking=False):
             return None
         try:
-            with self._known:
-                return self._lend(self._made())
+            with self._lending:
+                return self._lend(self._current())
         finally:
-            self._bytes.release()
+            self._writing.release()
 
-    def _made(self) -> CommittedView:
+    def _current(self) -> CommittedView:
         if self._closed:
             raise StoreNotAvailableError(self._closed)
         if self._view is None:
@@ -168,8 +168,8 @@ class CommittedViews:
         return self._view
 
     def give_back(self, view: CommittedView) -> None:
-        """Read no more from a view."""
-        with self._known:
+        """End reading a view."""
+        with self._lending:
             view.readers -= 1
             if not view.readers:
                 self._read.remove(view)
@@ -178,7 +178,7 @@ class CommittedViews:
 
     @contextmanager
     def reading(self) -> Iterator[CommittedView]:
-        """Read from the view of the last commit inside."""
+        """Read the view of the last commit within the block."""
         view = self.acquire()
         try:
             yield view
@@ -186,8 +186,8 @@ class CommittedViews:
             self.give_back(view)
 
     def close(self) -> None:
-        """Refuse to read on, also from views that are lent."""
-        with self._bytes, self._known:
+        """Close all views, so that further reads raise StoreNotAvailableError."""
+        with self._writing, self._lending:
             self._closed = self._closed or _MOVED
             self._retire()
             for view in self._read:
@@ -213,5 +213,5 @@ class CommittedViews:
         self.rest(seconds)
 
 
-def _go_on(seconds: float) -> None:
-    """Nobody else works."""
+def _continue(seconds: float) -> None:
+    """Do not pause: no task works."""

@@ -1,4 +1,4 @@
-"""`LiveBudget`: how much memory the live objects of all stores of a process may take, and who has to give some back."""
+"""`LiveBudget`: the memory limit of the live objects in all stores of a process, and how stores share it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StateLimits:
-    """Ceilings for the state of one process, in bytes.
+    """The memory limits of the state of one process, in bytes.
 
     Parameters
     ----------
     live_max_bytes : int
-        Live objects of stores: beyond it, entries that RocksDB holds too are evicted and read back.
+        The limit of live objects in stores. Above it, stores evict entries that are in RocksDB too, and read them again
+        when they need them.
     block_cache_bytes : int
-        RocksDB's block cache, shared by all tasks.
+        The size of RocksDB's block cache, which all tasks share.
     write_buffer_bytes : int
-        RocksDB's memtables, shared by all tasks.
+        The size of RocksDB's memtables, which all tasks share.
     restore_bytes : int
-        Rows of a changelog that are gathered before they are written.
+        The size of changelog rows that are buffered before they are written.
     load_max_bytes : int or None
-        Rows that a store loads at once when it is first read, if it has no more; else it reads key by key. None: as
-        many as live objects may take.
+        A store with at most so many bytes of rows loads all of them when it is first read; others read key by key.
+        None stands for `live_max_bytes`.
     """
 
     live_max_bytes: int = 256 * MIB
@@ -38,12 +39,12 @@ class StateLimits:
 
     @classmethod
     def of(cls, shares: MemoryShares) -> StateLimits:
-        """The limits of the stores of a process."""
+        """Return the limits of the stores of a process."""
         return cls(shares.live, shares.block_cache, shares.write_buffers, shares.uncommitted)
 
 
 class LiveBudget:
-    """Shares a limit among stores: below it nobody gives way; beyond it, who has more than an equal share.
+    """Shares a limit among stores. Above the limit, stores that have more than an equal share evict entries.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class LiveBudget:
         self._lock = threading.Lock()
 
     def loading(self, at_most: int | None) -> LiveBudget:
-        """The same budget for stores each of which loads no more bytes at once; None: as many as there is room for."""
+        """Return this budget for stores that load at most `at_most` bytes at once; None stands for the limit."""
         other = LiveBudget(self._limit)
         other._used = self._used
         other._lock = self._lock
@@ -68,11 +69,11 @@ class LiveBudget:
 
     @property
     def loads_whole(self) -> bool:
-        """Whether a store may load all of its rows at all."""
+        """True if a store may load all of its rows at once."""
         return self._load_limit > 0
 
     def excess(self, store: object, used: int) -> int:
-        """Note what a store uses and answer how many bytes it should give back."""
+        """Note the bytes that a store uses; return how many of them it has to evict."""
         with self._lock:
             self._used[store] = used
             over = sum(self._used.values()) - self._limit
@@ -80,12 +81,12 @@ class LiveBudget:
         return max(0, min(over, used - share))
 
     def may_load(self, store: object, rows: int) -> bool:
-        """Whether a store may load all of its rows, `rows` bytes, at once."""
+        """Return whether a store may load all of its rows, which have `rows` bytes, at once."""
         with self._lock:
             used_by_others = sum(used for other, used in self._used.items() if other != store)
         return rows <= self._load_limit and used_by_others + rows <= self._limit
 
     def forget(self, store: object) -> None:
-        """A store was closed."""
+        """Note that a store is closed."""
         with self._lock:
             self._used.pop(store, None)

@@ -1,11 +1,11 @@
-"""One RocksDB per task, a column family per store: the only file that imports rocksdict.
+"""`RocksDatabase`: one RocksDB per task, with a column family per store. Only this file imports rocksdict.
 
-Every family carries the changelog offset it stands for as a key of its own, written in the same batch as the last rows
-of a commit. There is no write-ahead log: the changelog is it, so after a crash a family holds what some earlier commit
-left, with the offset from which to replay. Data keys begin with 1, the one about the family with 0.
+Each family has a row with its changelog offset, which is written in the same batch as the last rows of a commit. There
+is no write-ahead log, because the changelog replaces it: after a crash, a family has the rows of an earlier commit, and
+the offset from which to replay. Keys of data begin with the byte 1, and the key of the offset with the byte 0.
 
-rocksdict's reads and writes hold the GIL (multi_get and flush do not), hence batches of limited size: half a million
-entries at once stop every other thread for 75 ms.
+rocksdict's reads and writes hold the GIL (multi_get and flush do not). So batches have a limited size: half a million
+entries at once stop all other threads for 75 ms.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ from kstreams.state.rows.byte_order import last_of_each
 DATA = b"\x01"
 AFTER_DATA = b"\x02"
 ABOUT = b"\x00about"
-# rows of the parts of a scan: few for who wants no more
+# rows of the parts of a scan: the first parts are small, since a reader may stop after a few rows
 _FIRST_SIZES = (64, 256, 1_024, 4_096)
 _SIZE = 8_192
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 
 
 def mark(offset: int | None, observed_ms: int) -> bytes:
-    """What a family stands for, as the value of `ABOUT`."""
+    """Encode the changelog offset and the highest time of a family, for the row `ABOUT`."""
     return _MARK.pack(-1 if offset is None else offset, observed_ms)
 
 
 def marked(data: bytes | None) -> tuple[int | None, int]:
-    """The changelog offset and the highest time of a `mark`; None and -1 without one."""
+    """Decode the row `ABOUT`: the changelog offset and the highest time; None and -1 if there is no row."""
     offset, observed_ms = (-1, -1) if data is None else _MARK.unpack(data)
     return None if offset < 0 else offset, observed_ms
 
 
 Part = tuple[list[bytes], list[bytes]]
-"""Keys, each behind `DATA`, and values of some rows: two lists, since tuples would cost as much as reading them."""
+"""Keys with their prefix `DATA`, and values: two lists, because tuples would double the time of reading."""
 
 
 def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
-    """Up to `size` rows of an iterator from `low` on, before `high`.
+    """Return up to `size` rows of an iterator in [low, high), ascending.
 
-    What cannot be read looks like the end: the iterator's status tells. A call more in each turn, as what both
-    directions have in common, would take a fifth more time.
+    An unreadable row looks like the end: then `status` raises the error. The loop repeats that of `read_back`, because
+    one more call per row would take a fifth more time.
     """
     keys = list[bytes]()
     values = list[bytes]()
@@ -82,7 +82,7 @@ def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
 
 
 def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
-    """`read` from before `high`, backwards, down to `low`."""
+    """Return up to `size` rows of an iterator in [low, high), descending."""
     keys = list[bytes]()
     values = list[bytes]()
     begin = DATA + low
@@ -104,7 +104,10 @@ def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
 def in_chunks(
     take: Callable[[bytes, bytes | None, int], Part], low: bytes, high: bytes | None, reverse: bool
 ) -> Iterator[Chunk]:
-    """[low, high) in adjoining parts, the last first when reversed; `take` reads so many rows of one."""
+    """Yield the rows of [low, high) in adjoining parts, the last part first if reversed.
+
+    `take` reads up to a number of rows between two keys.
+    """
     for size in chain(_FIRST_SIZES, repeat(_SIZE)):
         keys, values = take(low, high, size)
         is_whole = len(keys) < size
@@ -121,7 +124,10 @@ def in_chunks(
 
 
 def read_one(rows: Any, key: bytes) -> bytes | None:
-    """The value of a key, as RocksDB has it, by an iterator. What cannot be read looks absent: its status tells."""
+    """Return the value of a key with its prefix, read by an iterator; None if there is none.
+
+    An unreadable row looks absent: then `status` raises the error.
+    """
     rows.seek(key)
     if rows.key() == key:
         value: bytes = rows.value()
@@ -131,7 +137,7 @@ def read_one(rows: Any, key: bytes) -> bytes | None:
 
 
 def first(part: Part) -> bytes | None:
-    """The key of its first row; None without one."""
+    """Return the key of the first row; None if there is no row."""
     keys, _ = part
     return _key(keys[0]) if keys else None
 
@@ -144,11 +150,11 @@ def _end(high: bytes | None) -> bytes:
     return AFTER_DATA if high is None else DATA + high
 
 
-_LOST = errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR  # what other errors name is well again when there is room
+_LOST = errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR  # files are intact after other errors, such as a full disk
 
 
 def unreadable(path: Path, error: Exception) -> StateError:
-    """The error for a database that RocksDB cannot read or write: because of its files, or of the machine."""
+    """Return the error for a database that RocksDB cannot read or write: damaged files, or a fault of the machine."""
     reason = str(error).rstrip(". ")
     if "Too many open files" in reason:
         return StateError(f"RocksDB at {path} cannot be opened: {reason}. Raise their number with `ulimit -n`.")
@@ -158,12 +164,12 @@ def unreadable(path: Path, error: Exception) -> StateError:
 
 
 def damaged(path: Path, reason: str) -> CorruptStateError:
-    """The error for damaged files of a database."""
+    """Return the error for damaged files of a database."""
     return CorruptStateError(f"the state stores in {path} are damaged: {reason}", path)
 
 
 def _is_damage(error: Exception, reason: str) -> bool:
-    """Whether files are to blame; rocksdict raises plain exceptions that carry RocksDB's words."""
+    """Return whether files are damaged. rocksdict raises plain exceptions with RocksDB's message."""
     if type(error) is not Exception:
         return False
     is_of_system = reason.startswith("IO error") or "(os error " in reason
@@ -173,23 +179,23 @@ def _is_damage(error: Exception, reason: str) -> bool:
 T = TypeVar("T")
 
 
-_MANY = 1_000  # rows: fewer take less time than a rest
+_MANY = 1_000  # rows of a part; reading fewer takes less time than a pause
 
 
 class RocksView:
-    """A family that is only read (see `ReadFamily`).
+    """A family that is only read (see `ReadFamily`), as it was when the view was created.
 
-    It is one iterator of RocksDB, which sees what was there when it was made; a snapshot of rocksdict does not cover
-    its iterators. The iterator never leaves the view: one that is alive keeps the database from being closed.
+    The view is one iterator of RocksDB, because a snapshot of rocksdict does not apply to iterators. The iterator never
+    leaves the view, because RocksDB cannot close the database while an iterator exists.
 
     Parameters
     ----------
     rows : RdictIter
     path : Path
-        Of the database.
+        The folder of the database.
     estimated_rows : int
-    rest : callable
-        Called after a part of a scan with the seconds of CPU time that it took, with all that its reader did.
+    pause : callable
+        Called after a part of a scan with the seconds of CPU time that the part and its reader took.
     """
 
     frozen = True
@@ -199,7 +205,7 @@ class RocksView:
         self._rows = rows
         self._path = path
         self._estimated_rows = estimated_rows
-        self._rest = pause
+        self._pause = pause
         self._lock = threading.Lock()
         self.offset, self.observed_ms = marked(read_one(rows, ABOUT))
 
@@ -215,7 +221,7 @@ class RocksView:
         for chunk in in_chunks(take, low, high, reverse):
             yield chunk
             if len(chunk.values) >= _MANY:
-                self._rest(thread_time() - started)
+                self._pause(thread_time() - started)
                 started = thread_time()
 
     def first_from(self, low: bytes) -> bytes | None:
@@ -225,7 +231,7 @@ class RocksView:
         return self._estimated_rows
 
     def release(self) -> None:
-        """Let go of the iterator; waits for the part that is being read."""
+        """Delete the iterator, after a read that is running."""
         with self._lock:
             self._rows = None
 
@@ -245,13 +251,13 @@ _LINE = re.compile(r"rocksdb\.(\S+) (?:.*P100 : (\S+) )?COUNT : (\d+)(?: SUM : (
 
 
 def parsed(text: str) -> dict[str, Statistic]:
-    """The statistics in RocksDB's own text, by their names without the prefix.
+    """Parse the text of RocksDB's statistics: values by name, without the prefix `rocksdb.`.
 
     Examples
     --------
     >>> text = 'rocksdb.bytes.written COUNT : 70\\nrocksdb.db.flush.micros P50 : 1.0 P100 : 9.0 COUNT : 2 SUM : 12'
-    >>> found = parsed(text)
-    >>> found["bytes.written"], found["db.flush.micros"]
+    >>> statistics = parsed(text)
+    >>> statistics["bytes.written"], statistics["db.flush.micros"]
     (Statistic(times=70, total=0, highest=0.0), Statistic(times=2, total=12, highest=9.0))
     """
     return {
@@ -263,31 +269,31 @@ def parsed(text: str) -> dict[str, Statistic]:
 P = ParamSpec("P")
 
 BATCH_ROWS = 10_000
-_FEWEST_FILES = 32  # of one database; the others of the process want some too
+_FEWEST_FILES = 32  # open files of one database; the process may have several databases
 _BULK_ROWS = 20_000
-_COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
+_COPIES = 4  # copies of a row while a restore writes it: buffered, concatenated, sorted, and in RocksDB
 
 
 class RocksDatabase:
-    """The families of a task's stores.
+    """The column families of a task's stores.
 
     Parameters
     ----------
     directory : Path
-        The task's; made when it is not there.
+        The folder of the task; created if it does not exist.
     stores : sequence of str
-        Names of the stores.
+        The names of the stores.
     limits : StateLimits
-        Sizes of the caches that all databases of the process share; those of the first one hold.
+        The sizes of the caches that all databases of the process share; those of the first database count.
     measured : bool
-        Whether RocksDB gathers statistics.
+        True if RocksDB collects statistics.
 
     Raises
     ------
     CorruptStateError
-        When its files are damaged.
+        If the files are damaged.
     StateError
-        When another process holds the directory, or RocksDB cannot work there.
+        If another process has locked the folder, or RocksDB cannot use it.
     """
 
     def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits, *, measured: bool = False) -> None:
@@ -322,7 +328,7 @@ class RocksDatabase:
         path = self._directory / "rocksdb"
         options = self._options
         is_known = (path / "CURRENT").exists()
-        if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
+        if not is_known and any(path.glob("*.sst")):  # RocksDB would create an empty database beside them
             raise damaged(path, "the file CURRENT is missing")
         try:
             existing_families = rocksdict.Rdict.list_cf(str(path), options) if is_known else []
@@ -341,18 +347,18 @@ class RocksDatabase:
         return parsed(self._options.get_statistics()) if self._measured else {}
 
     def close(self) -> None:
-        """Flush every family, then let go of the files; a handle that lives on would keep RocksDB's own lock.
+        """Flush all families, and close the database. A remaining handle would hold RocksDB's own lock.
 
-        Everything is let go also where files turn out to be damaged; the error comes afterwards.
+        The database is closed even if a flush fails; the error is raised afterwards.
         """
         with ExitStack() as closing:
             closing.callback(self._lock.release)
             closing.callback(self._restrict)
-            closing.callback(self._let_go)
+            closing.callback(self._close_database)
             for family in self._families.values():
                 closing.callback(family.close)
 
-    def _let_go(self) -> None:
+    def _close_database(self) -> None:
         self._families.clear()
         try:
             self._db.close()
@@ -372,25 +378,25 @@ class RocksColumnFamily:
     frozen = False
     durable = True
 
-    def __init__(self, db: Any, store: str, bulk_file: Path, most_gathered: int) -> None:
+    def __init__(self, db: Any, store: str, bulk_file: Path, max_buffered_bytes: int) -> None:
         self._path = bulk_file.parent / "rocksdb"
         self._bulk_file = bulk_file
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
-        self._settling = threading.Lock()
-        self._gathered: list[ByteRows] = []
-        self._bytes_gathered = 0
-        self._most_gathered = most_gathered
+        self._writing = threading.Lock()
+        self._buffered: list[ByteRows] = []
+        self._buffered_bytes = 0
+        self._max_buffered_bytes = max_buffered_bytes
         self.offset: int | None = None
         self.observed_ms = -1
 
     def read_mark(self) -> None:
-        """Learn what the bytes stand for."""
+        """Read the changelog offset and the highest time."""
         self.offset, self.observed_ms = marked(self._guarded(self._rows.get, ABOUT))
 
     def get(self, key: bytes) -> bytes | None:
-        self._settle()
+        self._write_restored()
         try:
             data: bytes | None = self._rows.get(DATA + key)
         except Exception as error:
@@ -398,42 +404,42 @@ class RocksColumnFamily:
         return data
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        self._settle()
+        self._write_restored()
         rows: list[bytes | None] = self._guarded(self._rows.get, [DATA + key for key in keys])
         return rows
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
-        self._settle()
+        self._write_restored()
         read_part = read_back if reverse else read
         yield from in_chunks(lambda *part: self._guarded(read_part, self._rows.iter(), *part), low, high, reverse)
 
     def first_from(self, low: bytes) -> bytes | None:
-        self._settle()
+        self._write_restored()
         return first(self._guarded(read, self._rows.iter(), low, None, 1))
 
     def view(self, pause: Callable[[float], None]) -> RocksView:
-        """The bytes as they are now, whatever is written later; `pause` is called between parts of a scan."""
-        self._settle()
+        """Return a view of the present rows. `pause` is called between parts of a scan."""
+        self._write_restored()
         return self._guarded(RocksView, self._rows.iter(), self._path, self.estimated_rows(), pause)
 
     def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
-        self._settle()
+        self._write_restored()
         self._note(offset, observed_ms)
         self._write(rows)
 
     def restore(self, rows: ByteRows, offset: int, observed_ms: int) -> None:
         self._note(offset, observed_ms)
-        self._gathered.append(rows)
-        self._bytes_gathered += rows.keys.nbytes + rows.values.nbytes
-        if self._bytes_gathered >= self._most_gathered:
-            self._settle()
+        self._buffered.append(rows)
+        self._buffered_bytes += rows.keys.nbytes + rows.values.nbytes
+        if self._buffered_bytes >= self._max_buffered_bytes:
+            self._write_restored()
 
     def delete_range(self, low: bytes, high: bytes) -> None:
-        self._settle()
+        self._write_restored()
         self._guarded(self._rows.delete_range, DATA + low, DATA + high, _without_log())
 
     def estimated_rows(self) -> int:
-        self._settle()
+        self._write_restored()
         return int(self._rows.property_int_value("rocksdb.estimate-num-keys") or 0)
 
     def estimated_bytes(self) -> int:
@@ -444,9 +450,9 @@ class RocksColumnFamily:
         return {name: int(self._rows.property_int_value(f"rocksdb.{name}") or 0) for name in names}
 
     def close(self) -> None:
-        """Bring everything to disk and drop the handles."""
+        """Flush, and delete the handles."""
         try:
-            self._settle()
+            self._write_restored()
             self._guarded(self._rows.flush)
         finally:
             self._rows = self._handle = self._db = None
@@ -456,8 +462,11 @@ class RocksColumnFamily:
         self.observed_ms = observed_ms
 
     def _write(self, rows: ByteRows) -> None:
-        """Batches of limited size; what the rows stand for goes with the last: to replay the others does no harm."""
-        if len(rows.keys) >= BATCH_ROWS:  # neighbours find their place in RocksDB's memory twice as fast
+        """Write in batches of at most `BATCH_ROWS`.
+
+        The changelog offset is written with the last batch, so a crash in between replays idempotent writes.
+        """
+        if len(rows.keys) >= BATCH_ROWS:  # sorted rows take half the time in RocksDB's memtable
             order = last_of_each(rows.keys)
             rows = ByteRows(rows.keys.take(order), rows.values.take(order))
         for start in range(0, max(1, len(rows.keys)), BATCH_ROWS):
@@ -473,33 +482,33 @@ class RocksColumnFamily:
                 batch.put(ABOUT, mark(self.offset, self.observed_ms))
             self._guarded(self._db.write, batch, _without_log())
 
-    def _settle(self) -> None:
-        """Write what a restore has gathered: what every other call begins with."""
+    def _write_restored(self) -> None:
+        """Write the buffered rows of a restore, before any other access."""
         if self._db is None:
             raise StateError(f"the stores at {self._path} are closed: their task has moved or stopped")
-        if self._gathered:
-            with self._settling:
-                self._write_gathered()
+        if self._buffered:
+            with self._writing:
+                self._write_buffered()
 
-    def _write_gathered(self) -> None:
-        if not self._gathered:
-            return  # another thread has
-        gathered = ByteRows(
-            pa.concat_arrays([rows.keys for rows in self._gathered]),
-            pa.concat_arrays([rows.values for rows in self._gathered]),
+    def _write_buffered(self) -> None:
+        if not self._buffered:
+            return  # another thread has written them
+        buffered = ByteRows(
+            pa.concat_arrays([rows.keys for rows in self._buffered]),
+            pa.concat_arrays([rows.values for rows in self._buffered]),
         )
         try:
-            self._write(gathered) if len(gathered.keys) < _BULK_ROWS else self._ingest(gathered)
+            self._write(buffered) if len(buffered.keys) < _BULK_ROWS else self._ingest(buffered)
         finally:
-            # not before: who finds none reads at once
-            self._gathered = []
-            self._bytes_gathered = 0
+            # after the write: a thread that sees no buffered rows reads at once
+            self._buffered = []
+            self._buffered_bytes = 0
 
     def _ingest(self, rows: ByteRows) -> None:
-        """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""
+        """Write rows as one sorted file, which RocksDB ingests: this is several times faster than batches."""
         order = last_of_each(rows.keys)
         in_order = ByteRows(rows.keys.take(order), rows.values.take(order))
-        self._guarded(self._rows.flush)  # older rows in memory would be lost in a crash, while the file's offset stays
+        self._guarded(self._rows.flush)  # a crash would lose older rows in memory, and not the file's offset
         self._guarded(self._fill, in_order)
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
@@ -527,13 +536,13 @@ class RocksColumnFamily:
 
 
 def _pairs(rows: ByteRows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """The next rows as objects, with their keys as RocksDB has them."""
+    """Return the rows from `start` on, at most `BATCH_ROWS`, with the prefix of the keys."""
     keys, values = (column.slice(start, BATCH_ROWS) for column in rows)
     return zip(prefixed(DATA, keys).to_pylist(), values.to_pylist(), strict=True)
 
 
 def _family_name(store: str) -> str:
-    return f"store:{store}"  # RocksDB has a family named "default", which a store may be named too
+    return f"store:{store}"  # a store may be named "default", as RocksDB's own family
 
 
 def _without_log() -> Any:
@@ -543,13 +552,13 @@ def _without_log() -> Any:
 
 
 class _Threads:
-    """In which process RocksDB has threads: none of any other can flush, and whoever waits for it waits for ever."""
+    """The process that has RocksDB's threads. A flush in a forked process would wait for ever."""
 
     process: int | None = None
 
 
 def _leave_at_once() -> None:
-    """Let a child that was forked beside RocksDB's threads end without its exit handler, which waits for them."""
+    """Let a child process end without RocksDB's exit handler, which waits for threads that only the parent has."""
     with suppress(AttributeError):  # a C library without on_exit
         libc = ctypes.CDLL(None)
         if _Threads.process is not None:
@@ -585,18 +594,19 @@ def _options(limits: StateLimits) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
-    options.set_paranoid_checks(True)  # damage ends writes too, and missing files are noticed at once
-    options.set_atomic_flush(True)  # what one batch wrote to several families reaches the disk together
+    options.set_paranoid_checks(True)  # writes fail after damage too, and missing files are noticed at once
+    options.set_atomic_flush(True)  # a batch in several families reaches the disk as one
     options.set_write_buffer_manager(buffers)
     options.set_write_buffer_size(min(32 * MIB, limits.write_buffer_bytes // 2))
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_keep_log_file_num(2)
-    options.set_max_file_opening_threads(1)  # by default 16 are started for every family, however few its files
+    options.set_max_file_opening_threads(1)  # the default starts 16 threads per family, however few files it has
     options.set_level_zero_file_num_compaction_trigger(12)
     options.set_max_open_files(max(_FEWEST_FILES, file_limit() // 16))
     table = rocksdict.BlockBasedOptions()
     table.set_block_cache(cache)
-    table.set_cache_index_and_filter_blocks(True)  # else they take memory beside the cache, as much as there are keys
+    # Otherwise index and filter blocks take memory outside of the cache, in proportion to the number of keys.
+    table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     table.set_bloom_filter(10, False)
     options.set_block_based_table_factory(table)

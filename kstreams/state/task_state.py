@@ -1,4 +1,8 @@
-"""`open_task_state`: the stores of one task, opened together and committed together."""
+"""`open_task_state`: the stores of one task, opened together and committed together.
+
+If the values of a store have headers, these are the headers of the records in its changelog, as in Kafka Streams.
+`Changes` have them beside the value, in its bytes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from kstreams.state.values_with_headers import joined, parted
 
 
 def as_records(builder: StoreBuilder, source: TopicPartition, changes: Changes) -> Batch:
-    """Changes of a store as records that are to be written to its changelog."""
+    """Return changes of a store as records for its changelog."""
     offsets = np.arange(len(changes), dtype=np.int64)
     if not builder.kind.headers:
         return Batch(source, offsets, *changes)
@@ -37,7 +41,7 @@ def as_records(builder: StoreBuilder, source: TopicPartition, changes: Changes) 
 
 
 def as_changes(builder: StoreBuilder, batch: Batch) -> Changes:
-    """Records of the changelog of a store as its changes.
+    """Return records of a store's changelog as changes.
 
     Examples
     --------
@@ -62,7 +66,7 @@ _TIME_BYTES = 8
 
 
 def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MOST_BYTES) -> Changes:
-    """Of every key the last record, in the order in which they were written; no deletions, nothing expired.
+    """Return the last record of every key, in the order of writing, without deletions and expired records.
 
     Parameters
     ----------
@@ -70,12 +74,12 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MO
     parts : sequence of Changes
         All records of the store, oldest first; the first part may be a snapshot.
     most_bytes : int
-        Of keys, and of values.
+        The greatest size of all keys, and of all values.
 
     Raises
     ------
     StateError
-        When there is more: a column of Arrow holds no more than that.
+        If the records are larger: a column of Arrow has a limited size.
 
     Examples
     --------
@@ -83,8 +87,8 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MO
     >>> def records(keys, values):
     ...     return Changes(pa.array(keys), pa.array(values, pa.binary()), pa.array([0] * len(keys)))
     >>> parts = [records([b"a", b"b", b"c"], [b"1", b"1", b"1"]), records([b"c", b"a"], [None, b"2"])]
-    >>> found = merged(Stores.key_value("totals", key=str, value=int), parts)
-    >>> list(zip(found.keys.to_pylist(), found.values.to_pylist()))
+    >>> merged_parts = merged(Stores.key_value("totals", key=str, value=int), parts)
+    >>> list(zip(merged_parts.keys.to_pylist(), merged_parts.values.to_pylist()))
     [(b'b', b'1'), (b'a', b'2')]
     """
     for column in ([part.keys for part in parts], [part.values for part in parts]):
@@ -100,7 +104,7 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MO
 
 
 def _alive(builder: StoreBuilder, all_keys: pa.Array, keys: pa.Array) -> pa.Array | pa.Scalar:
-    """Which rows may not have expired, by the latest time of all."""
+    """Return a mask of the rows that have not expired at the latest time of all rows."""
     begin = builder.kind.time_in_key
     if begin is None or builder.retention_ms is None or len(keys) == 0:
         return pa.scalar(True)
@@ -123,12 +127,12 @@ _PREFIX = "observed:"
 
 
 def observed_times(stores: TaskState) -> dict[str, int]:
-    """The entries for the stores of a task."""
+    """Return the entries of the task metadata for the highest times of the stores."""
     return {_PREFIX + store: time for store, time in stores.observed().items()}
 
 
 def observe_times(stores: TaskState, metadata: Mapping[str, int]) -> None:
-    """Let the stores go on from the entries in the metadata."""
+    """Set the highest times of the stores from the task metadata."""
     times = {name.removeprefix(_PREFIX): time for name, time in metadata.items() if name.startswith(_PREFIX)}
     stores.observe(times)
 
@@ -138,7 +142,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def encoded_changes(parts: Iterable[Changes]) -> pa.Buffer:
-    """The stream, a batch for each part.
+    """Encode changes as an Arrow stream, with a batch for each part.
 
     Examples
     --------
@@ -154,18 +158,18 @@ def encoded_changes(parts: Iterable[Changes]) -> pa.Buffer:
 
 
 class Database(Protocol):
-    """The column families of a task's stores."""
+    """The database with the column families of a task's stores."""
 
     def family(self, store: str) -> ColumnFamily:
-        """The family of a store."""
+        """Return the column family of a store."""
         ...
 
     def statistics(self) -> dict[str, Statistic]:
-        """What it has counted and timed, by name; empty where that was not asked for."""
+        """Return statistics by name; empty if the database does not collect them."""
         ...
 
     def close(self) -> None:
-        """Write what is not on disk yet and release the files."""
+        """Flush, and close the files."""
         ...
 
 
@@ -306,25 +310,24 @@ def open_task_state(
     Parameters
     ----------
     stores : sequence of StoreBuilder
-        Their names differ.
+        The stores, with unique names.
     directory : Path or None
-        The task's directory, made when it is not there; None keeps everything in memory.
+        The folder of the task, created if it does not exist. If None, all stores are in memory.
     limits : StateLimits or None
-        Ceilings of the process; the first caller's hold for all.
+        The memory limits of the process; those of the first caller count.
     caching : bool
-        Whether the record cache is on. Where it is off, no store caches, whatever its description says.
+        True if the record cache is on. If it is off, no store caches, even if its builder says so.
     keep_all : bool
-        Whether the directory keeps what stores in memory hold, too, from one opening to the next.
+        True if the folder has the rows of stores in memory too, from one opening to the next.
     measured : bool
-        Whether look-ups are counted, operations of stores timed and RocksDB's statistics gathered: all is a little
-        slower then.
+        True if lookups are counted, operations are timed and RocksDB collects statistics, which takes some time.
 
     Raises
     ------
     CorruptStateError
-        When its files are damaged.
+        If the files are damaged.
     StateError
-        When another process holds the directory, or when nothing can be written there.
+        If another process has locked the folder, or it cannot be written to.
 
     Examples
     --------
@@ -350,19 +353,19 @@ def open_task_state(
 
 
 def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits, measured: bool) -> Database:
-    from kstreams.state.rocksdb import RocksDatabase  # rocksdict is loaded by who needs it
+    from kstreams.state.rocksdb import RocksDatabase  # rocksdict is imported only for stores on disk
 
     return RocksDatabase(directory, stores, limits, measured=measured)
 
 
 @cache
 def _budget(live_max_bytes: int) -> LiveBudget:
-    """One for all stores of the process that were opened under the same limit."""
+    """Return the budget of all stores of the process that are opened with this limit."""
     return LiveBudget(live_max_bytes)
 
 
 def _extra_families(builder: StoreBuilder) -> list[str]:
-    """The names of the column families that a store has beside that of its rows."""
+    """Return the names of a store's column families other than that of its rows."""
     return [f"{builder.name}/{extra}" for extra in builder.kind.extra_families]
 
 

@@ -1,6 +1,6 @@
-"""`TimedStore`: a store as processors see it: times that they give become milliseconds, what is none is refused.
+"""`TimedStore`: a store for processors, whose times may be datetimes; they are checked and converted to milliseconds.
 
-Operators give stores milliseconds, which nobody has to look at.
+Operators pass milliseconds to stores, without a check.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from kstreams.record import AggregationWithHeaders, ValueAndTimestamp, ValueTime
 from kstreams.state.values_with_headers import checked_row
 
 Taken: TypeAlias = Callable[[Any], Any]
-"""Takes an argument of a user, gives the one of the store."""
+"""Converts an argument of the user to that of the store."""
 Places: TypeAlias = Mapping[int, Taken]
-"""Which arguments of a method hold times, by place, and how they are taken."""
+"""The conversions of a method's arguments, by position."""
 Times: TypeAlias = Mapping[str, Places]
-"""The same by method."""
+"""The conversions by method."""
 
 
 def taken_time(time: Any) -> int:
-    """Milliseconds of a time.
+    """Return the milliseconds of a time.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def taken_time(time: Any) -> int:
 
 
 def taken_bound(time: object) -> int | None:
-    """The same where None stands for an open end.
+    """Return the milliseconds of a bound; None stands for no bound.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def taken_bound(time: object) -> int | None:
 
 
 def taken_value(value: object) -> Any:
-    """A value with a timestamp; raises TypeError for one without.
+    """Return a value with a timestamp in milliseconds; raise TypeError for a value without timestamp.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def taken_value(value: object) -> Any:
 
 
 def taken_value_with_headers(value: object) -> Any:
-    """A value with a timestamp and headers; raises TypeError for anything else.
+    """Return a value with a timestamp in milliseconds and headers; raise TypeError for anything else.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def taken_value_with_headers(value: object) -> Any:
 
 
 def taken_aggregation(value: object) -> Any:
-    """A value of a session with headers; raises TypeError for anything else.
+    """Return a value of a session with headers; raise TypeError for anything else.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def taken_aggregation(value: object) -> Any:
 
 
 def taken_session(session: object) -> Any:
-    """A key within a window; raises TypeError for anything else.
+    """Return a key with its window in milliseconds; raise TypeError for anything else.
 
     Examples
     --------
@@ -98,13 +98,13 @@ def taken_session(session: object) -> Any:
 
 
 class TimedStore:
-    """A store whose methods take times of users; all else is that of the store itself.
+    """A store whose methods take times of users. All other methods and attributes are those of the store.
 
     Parameters
     ----------
-    store : LiveStore, or one around it
+    store : LiveStore or a wrapper of one
     times : mapping of str to mapping of int to callable
-        By method: which arguments hold times, by place, and how they are taken.
+        The conversions of arguments, by method and position.
     """
 
     def __init__(self, store: Any, times: Times) -> None:

@@ -1,7 +1,7 @@
-"""Values with their headers: how they live, and how they lie in bytes: the value as a part, then the headers.
+"""Values with headers: their live form, and their bytes: the value as a part, then the headers (see `rows/packing.py`).
 
-So they are in the files of stores and of bundles. In a changelog topic the headers are those of the record (see
-`task_state.py`), as Kafka Streams writes them.
+The files of stores and of bundles have these bytes. In a changelog topic, the headers are those of the record (see
+`task_state.py`), as in Kafka Streams.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BARE: Mapping[type, Callable[[Any], Any]] = {
 
 
 def without_headers(row: object) -> Any:
-    """A value of a store as one without headers has it; of such a store the same.
+    """Return the value of a store without its headers.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def without_headers(row: object) -> Any:
 
 
 def headers_of(row: Any) -> Headers:
-    """The headers of a value of a store; none of one without.
+    """Return the headers of a store's value; empty if the store has no headers.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def headers_of(row: Any) -> Headers:
 
 
 def checked_row(row: object, form: type[Any]) -> Any:
-    """The same, if it is of the form that a store keeps; raises TypeError for a bare value.
+    """Return a value of the type that a store takes; raise TypeError for any other value.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def checked_row(row: object, form: type[Any]) -> Any:
 
 
 def headers_to_keep(headers: Headers) -> Headers:
-    """Headers as a store keeps them: nobody can change them any more; raises TypeError for what are none.
+    """Return headers in an immutable form; raise TypeError for anything that is not a header.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _refuse(header: object) -> NoReturn:
 
 
 def joined(values: pa.Array, headers: Iterable[Headers]) -> pa.Array:
-    """Serialized values with their headers; null stays null.
+    """Encode serialized values with their headers; null stays null.
 
     Examples
     --------
@@ -94,12 +94,12 @@ def joined(values: pa.Array, headers: Iterable[Headers]) -> pa.Array:
 
 
 def parted(column: pa.Array) -> tuple[pa.Array, list[Headers]]:
-    """What `joined` has joined."""
+    """Decode the values and headers that `joined` has encoded."""
     rows = [(None, ()) if data is None else part(data) for data in column.to_pylist()]
     return pa.array([value for value, _ in rows], pa.binary()), [headers for _, headers in rows]
 
 
 def part(data: bytes, at: int = 0) -> tuple[bytes | None, Headers]:
-    """The same of one row, which begins at a place."""
+    """Decode the value and the headers of one row from a position on."""
     (value,), end = unpacked(data, at, 1)
     return value, unpacked_headers(data, end)

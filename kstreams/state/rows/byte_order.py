@@ -1,4 +1,4 @@
-"""The unsigned byte order of a column of keys, found without a Python object per row."""
+"""The order of a column of keys as unsigned bytes, computed without a Python object per row."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SHORT = 7
 
 
 def last_of_each(keys: pa.Array) -> pa.Array:
-    """Where each distinct key stands last, in the order of the keys as unsigned bytes.
+    """Return the last position of each distinct key, in the order of the keys as unsigned bytes.
 
-    Keys that differ in few bytes only, as most keys of one store do, become one integer each, which numpy sorts several
+    If keys differ in at most 7 bytes, as most keys of a store do, each becomes an integer: numpy sorts integers several
     times faster than Arrow sorts bytes.
 
     Parameters
@@ -46,7 +46,7 @@ def last_of_each(keys: pa.Array) -> pa.Array:
 
 
 def _as_numbers(keys: pa.Array) -> np.typing.NDArray[np.uint64] | None:
-    """Per key: its bytes behind what all have in common, then how many; None when these are more than 7."""
+    """Return each key's bytes after the common prefix, and their number, as an integer; None if they exceed 7 bytes."""
     shared = _shared_prefix(keys)
     lengths = np.asarray(pc.binary_length(keys), dtype=np.int64) - shared
     if lengths.max() > _SHORT:
@@ -58,7 +58,7 @@ def _as_numbers(keys: pa.Array) -> np.typing.NDArray[np.uint64] | None:
 
 
 def _shared_prefix(keys: pa.Array) -> int:
-    """How many bytes all keys begin with."""
+    """Return the length of the common prefix of all keys."""
     ends = pc.min_max(keys).as_py()
     pairs = zip(ends["min"], ends["max"], strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), len(ends["min"]))

@@ -1,8 +1,8 @@
-"""`Entries`: live values by key over a family of bytes: the map from which key-value and window stores are made.
+"""`Entries`: live values by key over a column family, for key-value and window stores.
 
-A dict holds live values; None in it is a deletion that is not persisted yet. As long as it is `complete` it
-holds everything and no byte is ever read. When memory runs out, persisted entries are evicted: from then on
-a key that is not in the dict is looked up in the column family.
+A dict has live values; None is a deletion that is not persisted yet. While the dict is `complete`, it has all entries,
+and the column family is never read. If memory is full, persisted entries are evicted: then keys that are not in the
+dict are looked up in the column family.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from kstreams.state.rows.sorted_keys import SortedKeys
 from kstreams.state.rows.store_measures import ReadCounts
 
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, bool, type(None))
-_KEPT_BY_PYTHON = range(-5, 257)  # integers of which there is one each
-_MOST_OBJECTS = 5_000  # of a sample: large values are not weighed by the dozen
+_CACHED_INTEGERS = range(-5, 257)  # integers that Python creates only once
+_MOST_OBJECTS = 5_000  # the limit of objects in a sample, so that few large values are weighed
 SLOT_BYTES = 64
-"""What a dict takes for an entry, beside the key and the value: between 36 and 105, as full as it is."""
+"""The bytes of an entry in a dict without its key and value: between 36 and 105, depending on how full the dict is."""
 
 
 def footprint(objects: Iterable[Any], counted: set[int] | None = None) -> int:
-    """Bytes that objects take with all they hold.
+    """Return the bytes of objects with all objects that they refer to.
 
     Parameters
     ----------
     objects : iterable
     counted : set of int, optional
-        Identities of what was counted before, and counts no more; those of the objects are added.
+        The ids of objects that were counted before and are skipped; the ids of counted objects are added.
 
     Examples
     --------
     >>> footprint([b"0123456789"]) == footprint([b"0123456789", None, 7, int])
     True
     """
-    todo = list(objects)
+    pending = list(objects)
     size = 0
     counted = set() if counted is None else counted
-    while todo:
-        current = todo.pop()
+    while pending:
+        current = pending.pop()
         if (
             id(current) in counted
             or isinstance(current, _SHARED)
-            or (type(current) is int and current in _KEPT_BY_PYTHON)
+            or (type(current) is int and current in _CACHED_INTEGERS)
         ):
             continue
         counted.add(id(current))
         size += sys.getsizeof(current) + 15 & ~15
-        todo += gc.get_referents(current)
+        pending += gc.get_referents(current)
     return size
 
 
 class RowWeight:
-    """The bytes of a row of many alike, weighed anew whenever their number has doubled.
+    """The average bytes of similar rows, measured again whenever their number has doubled.
 
     Parameters
     ----------
     sample : callable
-        Some of the rows: for each, the objects that are held for it.
+        Returns the objects of some rows.
     slots : int
-        How many entries of dicts a row has.
+        The number of dict entries of a row.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class RowWeight:
         self._weighed_at = 0
 
     def of(self, count: int) -> int:
-        """The bytes of a row, when there are `count` of them."""
+        """Return the average bytes of `count` rows."""
         if count >= 2 * self._weighed_at or not self._bytes:
             self.weigh(count)
         return self._bytes
 
     def weigh(self, count: int) -> None:
-        """Weigh anew."""
+        """Measure a sample of `count` rows."""
         counted = set[int]()
         weighed = 0
         size = 0
@@ -111,39 +111,38 @@ _UNSHARED = nullcontext()
 class Entries(dict[Any, Any]):
     """Live values by key.
 
-    `entries[key]` reads a value: None if there is none. `put` writes; on hot paths, writers do what it does without the
-    call.
+    `entries[key]` is None if there is no entry. `put` writes; on hot paths, writers do what it does without the call.
 
     Parameters
     ----------
     keys, values : KeyCodec, ValueCodec
-        How both become bytes.
     family : ColumnFamily
-        The persisted bytes.
+        The persisted rows.
     prefix : bytes
-        In front of every persisted key: the part of the family that belongs to this map.
+        The prefix of all persisted keys of this map in the family.
     complete : bool
-        Whether nothing is persisted yet.
+        True if no row is persisted yet.
     on_read : callable
-        Called before so many persisted rows are read: the place to load them, or to make room.
+        Called with a number of persisted rows before they are read, to load all rows, or to evict others.
     lock : context manager
-        Held while persisted rows are read or evicted. Several threads may read at once, none beside a writer;
-        what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
+        Held while persisted rows are read or evicted. Several threads may read at once, but not while a thread writes.
+        Live values are read without the lock: `complete` is set to False before values are evicted, and set to True
+        after all values are loaded.
     reads : ReadCounts
-        Gets the reads of persisted rows by key.
+        Counts the reads of persisted rows by key.
     """
 
     __slots__ = (
         "_deleted",
         "_earlier",
         "_family",
-        "_handed",
         "_keys",
         "_lock",
         "_on_read",
         "_ordered",
         "_prefix",
         "_reads",
+        "_unwritten",
         "_values",
         "changed",
         "complete",
@@ -170,10 +169,10 @@ class Entries(dict[Any, Any]):
         self._lock = lock
         self._reads = reads or ReadCounts()
         self.changed: dict[Any, None] = {}
-        self._earlier: dict[Any, None] = {}  # changed too, and in the order already
-        self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet
-        self._deleted: list[Any] = []  # those of them that are deletions
-        self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
+        self._earlier: dict[Any, None] = {}  # changed too, and in `_ordered` already
+        self._unwritten: dict[Any, None] = {}  # returned as changes, and not persisted yet
+        self._deleted: list[Any] = []  # the deletions in `_unwritten`
+        self._ordered: SortedKeys | None = None  # created by the first scan: all keys if complete, else pending keys
 
     def put(self, key: object, value: object) -> None:
         """Set the value of a key; None deletes it."""
@@ -184,7 +183,7 @@ class Entries(dict[Any, Any]):
         if key is None:
             raise self._keys.missing()
         if self.complete:
-            value = self.get(key)  # another thread may have loaded it just now
+            value = self.get(key)  # another thread may have loaded it since
             if self.complete:
                 return value
         with self._lock:
@@ -203,7 +202,7 @@ class Entries(dict[Any, Any]):
         return self.complete
 
     def read_many(self, keys: list[Any]) -> list[Any]:
-        """The values of keys, in their order; what is not live is read at once."""
+        """Return the values of keys, in their order; values that are not live are read together."""
         with self._lock:
             if self.complete or self._is_all(sum(key not in self for key in keys)):
                 return list(map(self.get, keys))
@@ -222,9 +221,9 @@ class Entries(dict[Any, Any]):
         return self._values.of_stored(pa.array(data, pa.binary()))
 
     def scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        """(key, value) with serialized keys in [low, high), in their unsigned order.
+        """Yield (key, value) with serialized keys in [low, high), ordered as unsigned bytes.
 
-        Keys that are written behind the place a scan has reached may be missed, deleted ones are left out.
+        The scan may miss a key that is written after the current position; deleted keys are left out.
         """
         return self._frozen(low, high, reverse) if self._family.frozen else self._changing(low, high, reverse)
 
@@ -242,7 +241,7 @@ class Entries(dict[Any, Any]):
                 yield key, value
 
     def _frozen(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
-        """A scan of persisted rows that nobody changes: as columns, and none of them stays."""
+        """Scan persisted rows that never change: as columns, without adding them to the dict."""
         return chain.from_iterable(map(self._pairs, self._family.chunks(*self._persisted_range(low, high), reverse)))
 
     def _pairs(self, chunk: Chunk) -> Iterator[tuple[Any, Any]]:
@@ -250,24 +249,24 @@ class Entries(dict[Any, Any]):
         return zip(self._keys.decode(keys), self._values.of_stored(values), strict=True)
 
     def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
-        """A scan of the persisted rows, overlaid with the live ones."""
+        """Scan the persisted rows, merged with the live values."""
         start = len(self._prefix)
         for chunk in self._family.chunks(*self._persisted_range(low, high), reverse):
-            below = {key[start:]: value for key, value in chunk.rows()}
+            persisted_rows = {key[start:]: value for key, value in chunk.rows()}
             with self._lock:
-                pending = self._in_order().between(*self._span_here(chunk, high))
-            for data in sorted({*below, *pending}, reverse=reverse):
+                pending = self._in_order().between(*self._span_of(chunk, high))
+            for data in sorted({*persisted_rows, *pending}, reverse=reverse):
                 key = self._keys.of_bytes(data)
                 value = self.get(key, _ABSENT)
                 if value is _ABSENT:
-                    value = self._values.of_bytes(below[data]) if data in below else self[key]
+                    value = self._values.of_bytes(persisted_rows[data]) if data in persisted_rows else self[key]
                 if value is not None:
                     yield key, value
 
     def _persisted_range(self, low: bytes, high: bytes | None) -> tuple[bytes, bytes | None]:
         return self._prefix + low, after_prefix(self._prefix) if high is None else self._prefix + high
 
-    def _span_here(self, chunk: Chunk, high: bytes | None) -> tuple[bytes, bytes | None]:
+    def _span_of(self, chunk: Chunk, high: bytes | None) -> tuple[bytes, bytes | None]:
         start = len(self._prefix)
         end = chunk.high
         return chunk.low[start:], end[start:] if end is not None and end.startswith(self._prefix) else high
@@ -285,11 +284,11 @@ class Entries(dict[Any, Any]):
         return self._ordered
 
     def _pending(self) -> dict[Any, None]:
-        """Keys whose live value is not persisted yet."""
-        return dict.fromkeys(chain(self._handed, self._earlier, self.changed))
+        """Return the keys whose live values are not persisted yet."""
+        return dict.fromkeys(chain(self._unwritten, self._earlier, self.changed))
 
     def take_changes(self, last: Iterable[Any] = ()) -> tuple[list[Any], list[Any]]:
-        """Keys and live values that changed since the last call; also these, which come last and in their order."""
+        """Return the keys and live values that changed since the last call, then those of the keys in `last`."""
         if self._ordered is not None:
             self._in_order()
         changed = self._earlier | self.changed if self._earlier else self.changed
@@ -298,7 +297,7 @@ class Entries(dict[Any, Any]):
             changed[key] = None
         self._earlier = {}
         self.changed = {}
-        self._handed = self._handed | changed if self._handed else changed
+        self._unwritten = self._unwritten | changed if self._unwritten else changed
         keys = list(changed)
         values = list(map(self.get, keys))
         if None in values:
@@ -306,7 +305,7 @@ class Entries(dict[Any, Any]):
         return keys, values
 
     def written(self) -> None:
-        """The changes that were handed out are persisted: deletions need no mark any more."""
+        """Note that the changes from `take_changes` are persisted, so that deletions need no entry any more."""
         deleted = [key for key in self._deleted if self.get(key, _ABSENT) is None and not self._changed_since(key)]
         for key in deleted:
             self.pop(key, None)
@@ -315,27 +314,27 @@ class Entries(dict[Any, Any]):
         elif self._ordered is not None:
             for key in deleted:
                 self._ordered.discard(self._keys.to_bytes(key))
-        self._handed.clear()
+        self._unwritten.clear()
         self._deleted.clear()
 
     def _changed_since(self, key: object) -> bool:
         return key in self.changed or key in self._earlier
 
     def num_live(self) -> int:
-        """How many values there are in memory: all of them when `complete`."""
+        """Return the number of values in memory: all values if `complete`."""
         self._is_all()
         return len(self) - sum(self.get(key) is None for key in self._pending())
 
     def sample(self, count: int) -> list[tuple[Any, Any]]:
-        """The entries that were made last, up to `count`."""
+        """Return the newest entries, at most `count`."""
         return list(islice(reversed(self.items()), count))
 
     def num_pending(self) -> int:
-        """How many keys are to be handed out or persisted."""
-        return len(self.changed) + len(self._earlier) + len(self._handed)
+        """Return the number of keys whose changes are not persisted."""
+        return len(self.changed) + len(self._earlier) + len(self._unwritten)
 
     def evict(self, count: int) -> int:
-        """Evict up to `count` persisted entries, the oldest first; returns how many."""
+        """Evict up to `count` persisted entries, the oldest first; return their number."""
         with self._lock:
             pending = self._pending()
             clean = list(islice((key for key in self if key not in pending), count))
@@ -347,15 +346,15 @@ class Entries(dict[Any, Any]):
         return len(clean)
 
     def forget(self) -> None:
-        """Drop everything live: the persisted rows were changed from outside."""
+        """Remove all live values, because the persisted rows were changed without them."""
         self.complete = False
         self._ordered = None
         self.clear()
 
     def load(self, keys: list[Any], values: list[Any]) -> None:
-        """Take over persisted rows or those of a changelog; None deletes. What is pending here is newer and stays."""
+        """Set values from persisted rows or a changelog; None deletes. Pending changes, which are newer, stay."""
         fresh = dict(zip(keys, values, strict=True))
-        for pending in (self._handed, self._earlier, self.changed):
+        for pending in (self._unwritten, self._earlier, self.changed):
             for key in fresh.keys() & pending.keys():
                 del fresh[key]
         self.update(fresh)

@@ -1,7 +1,7 @@
-"""How the rows of buffers are packed: parts of any length one after the other, and headers as such parts.
+"""The encoding of rows in buffers: parts of any length, one after the other, and headers as parts.
 
-A part is its length in 4 bytes, big endian, -1 for none, and its bytes. Headers are their number in 4 bytes, and name
-and value of each as two parts.
+A part is its length (4 bytes, big endian; -1 for None) and its bytes. Headers are their number (4 bytes), and for each
+header two parts, name and value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LENGTH = struct.Struct(">i")
 
 
 def packed(part: bytes | None) -> bytes:
-    """One part.
+    """Encode a part.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def packed(part: bytes | None) -> bytes:
 
 
 def unpacked(data: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:
-    """`count` parts from `at` on, and where they end."""
+    """Decode `count` parts from position `at` on; return them and the position of their end."""
     parts: list[bytes | None] = []
     for _ in range(count):
         length = _LENGTH.unpack_from(data, at)[0]
@@ -36,7 +36,7 @@ def unpacked(data: bytes, at: int, count: int) -> tuple[list[bytes | None], int]
 
 
 def packed_headers(headers: Headers) -> bytes:
-    """All headers of a record."""
+    """Encode the headers of a record."""
     parts = [_LENGTH.pack(len(headers))]
     for name, value in headers:
         parts += [packed(name.encode()), packed(value)]
@@ -44,7 +44,7 @@ def packed_headers(headers: Headers) -> bytes:
 
 
 def unpacked_headers(data: bytes, at: int) -> Headers:
-    """The headers that begin at a place."""
+    """Decode the headers at a position."""
     count = _LENGTH.unpack_from(data, at)[0]
     parts, _ = unpacked(data, at + _LENGTH.size, 2 * count)
     return tuple(((name or b"").decode(), value) for name, value in zip(parts[::2], parts[1::2], strict=True))

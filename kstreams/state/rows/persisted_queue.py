@@ -1,7 +1,7 @@
-"""`PersistedQueue`: rows of a buffer that are held on disk alone, in the order in which they leave.
+"""`PersistedQueue`: the rows of a buffer that are only on disk, in the order in which they are removed.
 
-They leave from the front. So nothing is kept in memory of the rows that have left since the last commit, but from which
-place to which: a window of millions of keys may close at once.
+Rows are removed from the front. So memory has only the range of positions that were removed since the last commit: a
+window of millions of keys may close at once.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow as pa
 from kstreams.state.column_family import ByteRows, ColumnFamily
 
 _TIME = struct.Struct(">q")
-# times are not negative: no place begins like that
+# bounds of all positions, because times are not negative
 _FIRST = b""
 _END = b"\xff" * 9
 _NONE = _FIRST, _FIRST
 
 
 class PersistedRow(NamedTuple):
-    """A row that is held on disk alone: where it stands in the order (its time comes first), its key and its value."""
+    """A row that is only on disk: its position in the order, which begins with its time, its key and its value."""
 
     place: bytes
     key: bytes
@@ -31,23 +31,23 @@ class PersistedRow(NamedTuple):
 
     @property
     def time_ms(self) -> int:
-        """The time that decides when it leaves."""
+        """The time at which it is removed."""
         time_ms: int = _TIME.unpack_from(self.place)[0]
         return time_ms
 
 
 Read: TypeAlias = Callable[[bytes, bytes | None], Iterator[list[PersistedRow]]]
-"""The persisted rows with positions in [low, high), in order and in parts."""
+"""Yields the persisted rows with positions in [low, high), in order and in parts."""
 
 
 class PersistedQueue:
-    """The rows that are held on disk alone.
+    """The rows that are only on disk.
 
     Parameters
     ----------
     read : Read
     is_known : callable
-        Whether memory knows what has become of the row with a key: then the persisted row does not count.
+        Returns whether memory has the row of a key or its deletion: then the persisted row is ignored.
 
     Examples
     --------
@@ -64,28 +64,29 @@ class PersistedQueue:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all rows."""
         self.count = 0
-        """How many rows are held."""
+        """The number of rows."""
         self.front = _FIRST
-        """No row that is held stands before this place."""
+        """A position that is not after the first row."""
         self._ahead = deque[PersistedRow]()
         self._parts: Iterator[list[PersistedRow]] | None = None
-        self._popped = self._handed = _NONE  # from where to where rows have left since the last commit; those given out
+        # the ranges of removed rows: since `take_popped`, and since the last commit
+        self._popped = self._unwritten = _NONE
 
     def add(self, places: list[bytes]) -> None:
-        """Persisted rows are held on disk alone from now on."""
+        """Add persisted rows that are no longer in memory."""
         self.count += len(places)
         self.front = min([self.front, *places])
         self._ahead.clear()
         self._parts = None
 
     def holds(self, place: bytes, key: bytes) -> bool:
-        """Whether a persisted row is one that is held."""
+        """Return whether a persisted row is in the queue."""
         return place >= self._popped[1] and not self._is_known(key)
 
     def first(self) -> PersistedRow | None:
-        """The row that leaves next."""
+        """Return the first row; None if there is none."""
         while True:
             while self._ahead:
                 if not self._is_known(self._ahead[0].key):
@@ -100,7 +101,7 @@ class PersistedQueue:
             self._ahead.extend(part)
 
     def pop(self) -> PersistedRow:
-        """The row that `first` gave leaves."""
+        """Remove and return the first row, after a call of `first`."""
         row = self._ahead.popleft()
         start, end = self._popped
         self.front = row.place + b"\x00"
@@ -109,26 +110,26 @@ class PersistedQueue:
         return row
 
     def rows(self, low: bytes = _FIRST) -> Iterator[PersistedRow]:
-        """All rows that are held from a place on, in order."""
+        """Yield the rows from a position on, in order."""
         for part in self._read(max(self.front, low), None) if self.count else ():
             yield from (row for row in part if not self._is_known(row.key))
 
     def num_popped(self) -> int:
-        """1 if rows have left that are not deleted on disk yet, else 0."""
-        return int(self._popped[0] != self._popped[1] or self._handed[0] != self._handed[1])
+        """Return 1 if removed rows are not deleted on disk yet, else 0."""
+        return int(self._popped[0] != self._popped[1] or self._unwritten[0] != self._unwritten[1])
 
     def take_popped(self) -> Iterator[list[bytes]]:
-        """The keys of the rows that have left since the last call, in parts; without those that memory knows."""
+        """Yield the keys of the rows that were removed since the last call, in parts, without keys that memory has."""
         popped, self._popped = self._popped, (self._popped[1], self._popped[1])
-        self._handed = popped[0] if self._handed[0] == self._handed[1] else self._handed[0], popped[1]
+        self._unwritten = popped[0] if self._unwritten[0] == self._unwritten[1] else self._unwritten[0], popped[1]
         for part in self._between(*popped):
             yield [row.key for row in part if not self._is_known(row.key)]
 
     def written(self) -> Iterator[list[bytes]]:
-        """The keys of all rows that were given out as having left, in parts: they are to be deleted on disk."""
-        for part in self._between(*self._handed):
+        """Yield the keys of all rows that `take_popped` has returned, in parts: they are deleted on disk now."""
+        for part in self._between(*self._unwritten):
             yield [row.key for row in part]
-        self._handed = _NONE
+        self._unwritten = _NONE
         if self._popped[0] == self._popped[1]:
             self._popped = _NONE
 
@@ -137,17 +138,17 @@ class PersistedQueue:
 
 
 class PersistedOrder:
-    """The order of persisted rows: their places, in a column family of their own.
+    """The positions of persisted rows in the order of removal, in a column family of their own.
 
-    It is made anew whenever a store is opened, so that it need not be true after a crash. A place may be out of date:
-    it counts only if the persisted row has that time still.
+    The order is written again whenever a store is opened, so that it may be wrong after a crash. An outdated position
+    is ignored: it counts only if the persisted row still has its time.
 
     Parameters
     ----------
     family : ColumnFamily
         The rows of the store by key; each value begins with the row's time (8 bytes, big endian).
     order : ColumnFamily
-        Their places: time and key.
+        The positions: time and key.
     """
 
     def __init__(self, family: ColumnFamily, order: ColumnFamily) -> None:
@@ -156,18 +157,18 @@ class PersistedOrder:
         self._front = _FIRST
 
     def add(self, rows: list[tuple[int, bytes]]) -> list[bytes]:
-        """Note the times and keys of rows; answers their places."""
+        """Add rows by times and keys; return their positions."""
         places = [_TIME.pack(time_ms) + key for time_ms, key in rows]
         no_values = pa.repeat(pa.scalar(b"", pa.binary()), len(places))
         self._order.write(ByteRows(pa.array(places, pa.binary()), no_values), None, -1)
         return places
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all positions."""
         self._order.delete_range(_FIRST, _END)
 
     def drop_until(self, front: bytes) -> None:
-        """Forget those before a place."""
+        """Remove the positions before a position."""
         if front > self._front:
             self._order.delete_range(_FIRST, front)
         self._front = front

@@ -1,7 +1,7 @@
-"""`RowsByKey`: live rows by key and position: the map that session stores and join-window stores are made of.
+"""`RowsByKey`: live rows by key and position, for session stores and window stores of joins.
 
-A place is (time, second): a session's (end, start), or a join window's (start, sequence number). What a store is asked
-about is one key at a time, so the rows of a key stay together: all of them are in memory, or none.
+A position is (time, second): a session's (end, start), or a join window's (start, sequence number). Stores are read one
+key at a time, so the rows of a key stay together: all of them are in memory, or none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RowPosition: TypeAlias = tuple[int, int]
 
 
 class RowsOfKey(dict[RowPosition, Any]):
-    """The rows of one key: values by position, and the positions in order; changed by `RowsByKey` and itself."""
+    """The rows of one key: values by position, and the positions in order."""
 
     __slots__ = ("places",)
 
@@ -30,21 +30,21 @@ class RowsOfKey(dict[RowPosition, Any]):
         self.places: list[RowPosition] = []
 
     def add(self, place: RowPosition, value: object) -> None:
-        """Set the value at a place that had none."""
+        """Set the value at a new position."""
         places = self.places
-        if not places or place > places[-1]:  # mostly so
+        if not places or place > places[-1]:  # the most frequent case
             places.append(place)
         else:
             insort(places, place)
         self[place] = value
 
     def remove(self, place: RowPosition) -> None:
-        """Remove the value at a place."""
+        """Remove the value at a position."""
         places = self.places
         del self[place], places[-1 if place == places[-1] else bisect_left(places, place)]
 
     def span(self, from_time: int, to_time: int) -> list[RowPosition]:
-        """The places of the rows with from_time <= time <= to_time."""
+        """Return the positions with from_time <= time <= to_time."""
         places = self.places
         if not places or places[-1][0] < from_time:
             return []
@@ -52,46 +52,45 @@ class RowsOfKey(dict[RowPosition, Any]):
         return places[start:] if places[-1][0] <= to_time else places[start : bisect_left(places, (to_time + 1,))]
 
     def rows(self, from_time: int, to_time: int) -> list[tuple[RowPosition, Any]]:
-        """The rows with from_time <= time <= to_time."""
+        """Return the rows with from_time <= time <= to_time."""
         return [(place, self[place]) for place in self.span(from_time, to_time)]
 
     def after_last(self, time: int) -> int:
-        """The second number that follows the last one at a time; 0 when there is none."""
+        """Return the second number after the last one at a time; 0 if there is none."""
         if not self.places or self.places[-1][0] < time:
             return 0
         at = bisect_left(self.places, (time + 1,))
         return self.places[at - 1][1] + 1 if at and self.places[at - 1][0] == time else 0
 
     def drop_until(self, time: int) -> int:
-        """Remove the rows with a time up to `time`; answers how many."""
-        gone = self.span(-1, time)
-        if len(gone) == len(self):
+        """Remove the rows with a time up to `time`; return their number."""
+        dropped = self.span(-1, time)
+        if len(dropped) == len(self):
             self.clear()
-        for place in gone if self else ():
+        for place in dropped if self else ():
             del self[place]
-        del self.places[: len(gone)]
-        return len(gone)
+        del self.places[: len(dropped)]
+        return len(dropped)
 
 
 class RowsByKey(dict[Any, RowsOfKey]):
-    """Rows by key; `groups[key]` is the key's group, read from the column family when it is not there.
+    """Rows by key; `groups[key]` is the group of a key, which is read from the column family if it is not in memory.
 
     Parameters
     ----------
     keys, values : KeyCodec, ValueCodec
-        How both become bytes.
     family : ColumnFamily
-        The persisted bytes: key, then the two numbers of the place.
+        The persisted rows: key, then the two numbers of the position.
     second : struct format
-        "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
+        "I" or "q": the format of the second number of a position. The first number has 8 bytes.
     alive : callable
-        The first and the last time that a row may have: nothing else is read.
+        Returns the first and the last time of rows that have not expired; only these are read.
     on_read : callable
         Called before persisted rows are read.
     lock : context manager
-        Held while groups are made, loaded or evicted (see `Entries`).
+        Held while groups are created, loaded or evicted (see `Entries`).
     reads : ReadCounts
-        Gets the reads of persisted rows by key.
+        Counts the reads of persisted rows by key.
     """
 
     def __init__(
@@ -117,12 +116,10 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._lock = lock
         self.num_rows = 0
         self._changed: dict[tuple[Any, RowPosition], Any] = {}  # values of rows
-        self._fresh: set[tuple[Any, RowPosition]] = (
-            set()
-        )  # those of them that are not persisted: removed, they leave no trace
-        self._handed: dict[tuple[Any, RowPosition], None] = {}  # handed out as changes, not persisted yet
-        self._timeline: SortedKeys | None = None  # made by the first question about time
-        self._untimed: list[tuple[Any, RowPosition]] = []  # rows that it lacks
+        self._fresh = set[tuple[Any, RowPosition]]()  # new rows in `_changed`: their removal is not persisted
+        self._unwritten: dict[tuple[Any, RowPosition], None] = {}  # returned as changes, and not persisted yet
+        self._timeline: SortedKeys | None = None  # created by the first read by time
+        self._untimed: list[tuple[Any, RowPosition]] = []  # rows that are not in `_timeline` yet
 
     def __missing__(self, key: object) -> RowsOfKey:
         with self._lock:
@@ -139,7 +136,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         group = RowsOfKey()
         data = self._keys.to_bytes(key)
         size = self.place.size
-        first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
+        first_ms, last_ms = self._alive()  # excludes most of the longer keys with the same prefix
         low = self.place.pack(max(0, first_ms), 0)
         high = self.place.pack(last_ms + 1, 0)
         for chunk in self._family.chunks(data + low, data + high):
@@ -150,7 +147,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return group
 
     def peek(self, key: object) -> RowsOfKey:
-        """The group of a key, to be read only: a key that has none gets none."""
+        """Return the group of a key for reading only; no group is created."""
         was_complete = self.complete
         rows = self.get(key)
         if rows is not None:
@@ -158,7 +155,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return _NOTHING if was_complete and self.complete else self[key]
 
     def put(self, key: Any, place: RowPosition, value: Any) -> None:
-        """Set the value of a key at a place; None removes it."""
+        """Set the value of a key at a position; None removes it."""
         group = self[key]
         row = (key, place)
         changed = self._changed
@@ -186,30 +183,30 @@ class RowsByKey(dict[Any, RowsOfKey]):
             self._changed[row] = None
 
     def take_changes(self, gone_ms: int) -> tuple[list[Any], list[RowPosition], list[Any]]:
-        """Keys, places and live values that changed since the last call; not what came and went meanwhile.
+        """Return the keys, positions and live values that changed since the last call.
 
-        Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
+        Rows that were added and removed since are left out, as are rows up to the time `gone_ms`, which have expired.
         """
         changed = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
         self._changed = {}
         self._fresh = set()
-        self._handed = self._handed | changed if self._handed else changed
+        self._unwritten = self._unwritten | changed if self._unwritten else changed
         return [key for key, _ in changed], [place for _, place in changed], list(changed.values())
 
     def written(self) -> None:
-        """The changes that were handed out are persisted."""
-        emptied = {key for key, _ in self._handed if not self.get(key, _NOTHING)}
+        """Note that the changes from `take_changes` are persisted."""
+        emptied = {key for key, _ in self._unwritten if not self.get(key, _NOTHING)}
         changing = {key for key, _ in self._changed} if emptied else ()
         for key in emptied.difference(changing):
             self.pop(key, None)
-        self._handed = {}
+        self._unwritten = {}
 
     def num_pending(self) -> int:
-        """How many rows are to be handed out or persisted."""
-        return len(self._changed) + len(self._handed)
+        """Return the number of rows whose changes are not persisted."""
+        return len(self._changed) + len(self._unwritten)
 
     def between(self, from_time: int, to_time: int) -> list[tuple[Any, RowPosition]]:
-        """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
+        """Return rows with from_time <= time <= to_time by (time, second, serialized key); some may be removed ones."""
         size = self.place.size
         of_bytes = self._keys.of_bytes
         low = self.place.pack(max(0, from_time), 0)
@@ -230,7 +227,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return self._timeline
 
     def every_key(self) -> list[Any]:
-        """All keys, live or persisted, in no order."""
+        """Return all keys, live or persisted, in any order."""
         if not self.complete:
             self._on_read()
         keys = dict.fromkeys(self)
@@ -242,8 +239,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return list(keys)
 
     def load(self, keys: list[Any], places: list[RowPosition], values: list[Any]) -> None:
-        """Take over rows; None removes."""
-        fresh: dict[Any, RowsOfKey] = {}  # the rows of a key appear together: others may read meanwhile
+        """Set rows; None removes."""
+        fresh: dict[Any, RowsOfKey] = {}  # the rows of a key appear together, because other threads may read
         for key, place, value in zip(keys, places, values, strict=True):
             group = fresh.get(key) or self.get(key)
             if group is None:
@@ -258,7 +255,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._timeline = None
 
     def drop_until(self, time: int) -> None:
-        """Remove every row with a time up to `time`."""
+        """Remove all rows with a time up to `time`."""
         self._timeline = None
         for key in list(self):
             group = self[key]
@@ -267,16 +264,16 @@ class RowsByKey(dict[Any, RowsOfKey]):
                 del self[key]
 
     def forget(self) -> None:
-        """Drop everything live: the persisted rows were changed from outside."""
+        """Remove all live rows, because the persisted rows were changed without them."""
         self.complete = False
         self.num_rows = 0
         self._timeline = None
         self.clear()
 
     def evict(self, count: int) -> int:
-        """Evict the rows of keys without pending changes, about `count`; returns how many."""
+        """Evict about `count` rows of keys without pending changes; return their number."""
         with self._lock:
-            pending = {key for key, _ in (*self._changed, *self._handed)}
+            pending = {key for key, _ in (*self._changed, *self._unwritten)}
             clean = list(islice((key for key in self if key not in pending), count))
             self.complete = self.complete and not clean
             evicted = 0

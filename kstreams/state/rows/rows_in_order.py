@@ -1,6 +1,6 @@
-"""`RowsInOrder`: persisted rows that are read again in the order in which they were written, and not by their keys.
+"""`RowsInOrder`: persisted rows that are read again in the order in which they were written, not by their keys.
 
-A row's value is, big endian: its number in that order (8 bytes), its timestamp (8), and what the store keeps.
+The value of a row is its number in this order (8 bytes, big endian), its timestamp (8 bytes), and the store's value.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class RowsInOrder:
         self._next = 0
 
     def numbered(self, changes: Changes) -> ByteRows:
-        """Changelog records as rows to persist, with the next numbers."""
+        """Return changelog records as rows to persist, with the next numbers."""
         first, self._next = self._next, self._next + len(changes)
         numbers = big_endian(pa.array(np.arange(first, self._next)))
         return ByteRows(changes.keys, join(numbers, big_endian(changes.timestamps), changes.values))
 
     def read(self) -> Changes:
-        """All persisted rows as changelog records, in the order in which they were written last."""
+        """Return all persisted rows as changelog records, in the order of their last writes."""
         parts = [chunk.columns() for chunk in self._family.chunks(b"", None)]
         keys, values = (pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
         numbers = integers(cut(values, 0, _NUMBER))

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from kstreams.state.api import StoreBuilder
 
 ScanOrder: TypeAlias = Callable[[bytes, int, int], tuple[int, bytes, int]]
-"""Of a serialized key, a time and the second number of a place, by what the row is sorted."""
+"""Returns the sort key of a row from its serialized key, its time and the second number of its position."""
 
 
 _SHORTEST_SEGMENT_MS = 60_000
@@ -35,12 +35,12 @@ def segment_ms(builder: StoreBuilder) -> int | None:
 
 
 def scans_by_segment(builder: StoreBuilder) -> bool:
-    """Whether a store scans several keys segment by segment."""
+    """Return whether a scan of several keys goes segment by segment."""
     return builder.store == "rocksdb" and not builder.time_ordered
 
 
 def scan_order(builder: StoreBuilder, *, latest_start_first: bool = False) -> ScanOrder:
-    """By what the rows of a store are sorted in scans over several keys; sessions in memory by the latest start first.
+    """Return the order of rows in scans over several keys. Sessions in memory may have the latest start first.
 
     Examples
     --------

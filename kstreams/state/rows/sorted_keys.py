@@ -9,7 +9,7 @@ _CHUNK = 1_000
 
 
 class SortedKeys:
-    """A sorted set of byte strings, kept as a list of short sorted lists so that an insertion moves little.
+    """A sorted set of byte strings: a list of short sorted lists, so that an insertion moves few entries.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class SortedKeys:
         self._firsts = [chunk[0] if chunk else b"" for chunk in self._chunks]
 
     def add(self, key: bytes) -> None:
-        """Insert a key that may be there already."""
+        """Insert a key, if it is not in the set."""
         number = self._chunk_of(key)
         chunk = self._chunks[number]
         place = bisect_left(chunk, key)
@@ -38,14 +38,14 @@ class SortedKeys:
             self._split(number)
 
     def discard(self, key: bytes) -> None:
-        """Remove a key that may be absent."""
+        """Remove a key, if it is in the set."""
         chunk = self._chunks[self._chunk_of(key)]
         place = bisect_left(chunk, key)
         if place < len(chunk) and chunk[place] == key:
-            del chunk[place]  # an empty chunk and a too low first key do no harm
+            del chunk[place]  # an empty chunk, or a first key that is too low, does no harm
 
     def between(self, low: bytes, high: bytes | None) -> list[bytes]:
-        """The keys in [low, high), in order; high None = open end."""
+        """Return the keys in [low, high), in order; if `high` is None, up to the end."""
         keys: list[bytes] = []
         for chunk in self._chunks[self._chunk_of(low) :]:
             start = bisect_left(chunk, low)

@@ -1,4 +1,4 @@
-"""`OperationTime`: how often an operation of a store was called, and how long the calls took."""
+"""Measures of a store: the calls of each operation with their time, and the reads that its live rows answer."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class OperationTime:
 
 
 class ReadCounts:
-    """Counted by the thread that owns the store.
+    """The counts of lookups in a store. Only the thread that owns the store counts.
 
     Attributes
     ----------
     look_ups : int
-        Questions of operators; they are counted on request (see `MeasuredStore`).
+        Lookups by operators, if they are measured (see `MeasuredStore`).
     misses : int
-        Those that live values could not answer.
+        Lookups that had to read RocksDB.
 
     Examples
     --------
@@ -83,10 +83,10 @@ class ReadCounts:
         self.misses = misses
 
     def copy(self) -> ReadCounts:
-        """As they are now."""
+        """Return a copy of the present counts."""
         return ReadCounts(self.look_ups, self.misses)
 
     def hits_since(self, before: ReadCounts) -> tuple[int, int]:
-        """Look-ups since then, and how many of them live values have answered."""
+        """Return the lookups since earlier counts, and how many of them live rows have answered."""
         look_ups = self.look_ups - before.look_ups
         return look_ups, max(0, look_ups - (self.misses - before.misses))

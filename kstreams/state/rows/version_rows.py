@@ -1,8 +1,8 @@
 """Changelog records of versioned stores: one for each version, with the version's time in the key.
 
-Compaction keeps the last record of each key, and lets others go by a clock that compares their times with now. So a
-version has a key of its own: its record stays until another one deletes it. Kafka Streams writes the plain key, and the
-time as that of the record; `in_rows` turns such records into these.
+Compaction retains the last record of each key, and deletes other records by their age. So each version has a key of
+its own: its record is retained until another record deletes it. Kafka Streams writes the plain key, with the time as
+that of the record; `in_rows` converts such records.
 
 The key of a record is the key of the version, its time (8 bytes, big endian) and `MARK`. The value is a 1 and the value
 of the version, or a 0 if the version is a deletion, or null if the version has expired.
@@ -19,7 +19,7 @@ from kstreams.state.api import Changes
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join, prefixed
 
 MARK = b"\xffks-ver\xff"
-"""Neither text nor JSON holds the byte 255, so no key of theirs ends with it."""
+"""No key that is text or JSON ends with it, because they have no byte 255."""
 _VALUE = b"\x01"
 _DELETION = b"\x00"
 _EARLIEST_MS = 1  # Kafka's client cannot write 0
@@ -28,16 +28,16 @@ _TAIL_BYTES = _TIME_BYTES + len(MARK)
 
 
 class Versions(NamedTuple):
-    """Versions of a store, column by column."""
+    """Versions of a store as columns."""
 
     keys: pa.Array  # binary
     times: pa.Array  # int64 ms
-    values: pa.Array  # binary, null where the version is a deletion, and where it is gone
+    values: pa.Array  # binary, null if the version is a deletion, or has expired
     are_gone: pa.Array  # bool
 
 
 def version_rows(versions: Versions) -> Changes:
-    """The records of versions.
+    """Return the records of versions.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def version_rows(versions: Versions) -> Changes:
 
 
 def versions_of(rows: Changes) -> Versions:
-    """The versions of `version_rows`."""
+    """Return the versions of the records from `version_rows`."""
     times = integers(cut(rows.keys, -_TAIL_BYTES, -len(MARK)))
     has_value = pc.fill_null(pc.starts_with(rows.values, _VALUE), False)
     values = pc.if_else(has_value, cut(rows.values, len(_VALUE)), pa.scalar(None, pa.binary()))
@@ -63,7 +63,7 @@ def versions_of(rows: Changes) -> Versions:
 
 
 def in_rows(records: Changes) -> Changes:
-    """Records of a changelog, where those in Kafka Streams' form are turned into `version_rows`.
+    """Return records of a changelog in the form of `version_rows`; records of Kafka Streams are converted.
 
     Examples
     --------
@@ -77,6 +77,6 @@ def in_rows(records: Changes) -> Changes:
     are_rows = pc.ends_with(records.keys, MARK)
     if pc.all(are_rows, min_count=0).as_py():
         return records
-    no_rows = pa.repeat(False, len(records))
-    turned = version_rows(Versions(records.keys, records.timestamps, records.values, no_rows))
-    return Changes(*(pc.if_else(are_rows, column, other) for column, other in zip(records, turned, strict=True)))
+    none_expired = pa.repeat(False, len(records))
+    converted = version_rows(Versions(records.keys, records.timestamps, records.values, none_expired))
+    return Changes(*(pc.if_else(are_rows, column, other) for column, other in zip(records, converted, strict=True)))
