@@ -18,7 +18,7 @@ from kstreams.record import Windowed
 from kstreams.serdes import Serde
 from kstreams.state.api import VersionedRecord
 from kstreams.state.committed import CommittedViews
-from kstreams.state.tables.store_tables import as_table, held_by
+from kstreams.state.tables.store_tables import as_table, rows_of_store
 
 if TYPE_CHECKING:
     import polars
@@ -161,7 +161,7 @@ class ReadOnlyStore:
         StateError
             When the store has no form as a table, or values are of several types.
         """
-        return as_table(self._ask(held_by, self._partitions), time_ms_or_none(as_of))
+        return as_table(self._ask(rows_of_store, self._partitions), time_ms_or_none(as_of))
 
     def to_polars(self, as_of: Time | None = None) -> polars.DataFrame:
         """`to_arrow` as a frame of polars, which has to be installed."""

@@ -15,7 +15,7 @@ from kstreams.errors import ProcessingError, StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.native.lifecycle import State
 from kstreams.state import open_task_state
-from kstreams.state.tables.store_tables import as_table, held_by
+from kstreams.state.tables.store_tables import as_table, rows_of_store
 from kstreams.testing import MockProcessorContext, TopologyTestDriver
 from tests.native.bundles import export, take
 from tests.native.world import World, until
@@ -223,7 +223,7 @@ def test_the_server_answers_with_headers(world: World, kind: str) -> None:
 def test_as_a_table_they_have_a_column_of_headers(kind: str) -> None:
     state = open_task_state([STORES[kind]()])
     keep(state.stores["kept"], kind)
-    table = as_table([held_by(state.stores["kept"])], None)
+    table = as_table([rows_of_store(state.stores["kept"])], None)
     assert table.column("value").to_pylist() == ["A"]
     headers = [{"name": name, "value": value} for name, value in TRACE]
     assert table.column("headers").to_pylist() == [headers]

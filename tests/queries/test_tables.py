@@ -24,7 +24,7 @@ from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import StringSerde, TimeWindowedSerde
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
-from kstreams.state.tables.store_tables import as_table, held_by
+from kstreams.state.tables.store_tables import as_table, rows_of_store
 from tests.native.world import World, until
 from tests.queries.test_committed_views import EVERY_KIND, KEYS, KINDS, commit
 
@@ -204,10 +204,10 @@ def test_the_rows_of_a_view_are_those_of_the_store_at_the_commit(tmp_path: Path,
             time = draw.randrange(40) * 5 * draw.randrange(1, 5)
             put(state.stores["s"], draw.choice(KEYS), time, draw.choice([None, 1, 2, 3, 4]))
         commit(state, end)
-        expected = as_table([held_by(state.stores["s"])], None)
+        expected = as_table([rows_of_store(state.stores["s"])], None)
         put(state.stores["s"], KEYS[0], 700, 5)
         with state.committed.reading() as view:
-            found = as_table([held_by(view.store("s"))], None)
+            found = as_table([rows_of_store(view.store("s"))], None)
         assert found.schema == expected.schema
         assert rows(found, *expected.column_names) == rows(expected, *expected.column_names)
         assert found.num_rows
@@ -266,7 +266,7 @@ def table_of(*parts: list[Any], key: Any = str, value: Any) -> pa.Table:
         state = open_task_state([builder])
         for number, each in enumerate(values):
             state.stores["s"].put(f"k{number}", each)
-        held.append(held_by(state.stores["s"]))
+        held.append(rows_of_store(state.stores["s"]))
     return as_table(held, None)
 
 
@@ -321,7 +321,7 @@ def test_values_of_several_types_are_refused_with_a_reason(kind: Any, values: li
 def test_windowed_keys_of_a_table_have_their_windows_in_columns() -> None:
     builder = Stores.key_value("s", key=TimeWindowedSerde(StringSerde(), 10), value=int)
     state = open_task_state([builder])
-    assert as_table([held_by(state.stores["s"])], None).num_rows == 0
+    assert as_table([rows_of_store(state.stores["s"])], None).num_rows == 0
     state.stores["s"].put(ks.Windowed("a", ks.Window(20, 30)), 1)
-    found = as_table([held_by(state.stores["s"])], None)
+    found = as_table([rows_of_store(state.stores["s"])], None)
     assert found.to_pylist() == [{"key": "a", "window_start": 20, "window_end": 30, "value": 1}]

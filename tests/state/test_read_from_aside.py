@@ -123,7 +123,7 @@ def test_a_group_that_is_forgotten_is_read_from_below(tmp_path: Path) -> None:
         store._values,
         store.family,
         "q",
-        alive=store._times,
+        alive=store._stored_times,
         on_read=lambda: None,
         lock=threading.RLock(),
         reads=store.reads,

@@ -1,1 +1,1 @@
-"""The kinds of stores: key-value, window, session, versioned, buffers, and custom ones."""
+"""The kinds of stores: key-value, window, session and versioned stores, buffers, and custom stores."""

@@ -12,7 +12,7 @@ from kstreams.serdes import Serde
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily, after_prefix, all_rows
-from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.kinds.live_store import SAMPLED_ROWS, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
 
@@ -21,7 +21,7 @@ class LiveKeyValueStore(LiveStore):
     """Values by key (see `KeyValueStore`)."""
 
     get: Callable[[Any], Any]
-    """The value of a key, or None; stays valid for the life of the store, so that an operator may bind it once."""
+    """Returns the value of a key, or None. An operator may bind this function once: it never changes."""
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
@@ -29,13 +29,13 @@ class LiveKeyValueStore(LiveStore):
         self._values = value_codec(builder)
         complete = not family.durable
         self._entries = Entries(self._keys, self._values, family, complete=complete, **self._access)
-        # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
-        plain = self._keys.direct and self._values.public is None
-        self.get = self._entries.__getitem__ if plain else self._get
-        self.put = self._put_plain if plain and self._values.live is None else self._put
+        # If keys and values need no conversion, a read is one subscript of a dict, without a Python frame.
+        is_plain = self._keys.direct and self._values.public is None
+        self.get = self._entries.__getitem__ if is_plain else self._get
+        self.put = self._put_plain if is_plain and self._values.live is None else self._put
 
     put: Callable[[Any, Any], None]
-    """Set the value of a key; None deletes it."""
+    """Sets the value of a key; None deletes the key."""
 
     def _put_plain(self, key: object, value: object) -> None:
         if key is None:
@@ -45,25 +45,25 @@ class LiveKeyValueStore(LiveStore):
         entries.changed[key] = None
 
     def _put(self, key: object, value: object) -> None:
-        live = self._keys.to_live(key)
-        self._entries[live] = self._values.to_live(value)
-        self._entries.changed[live] = None
+        live_key = self._keys.to_live(key)
+        self._entries[live_key] = self._values.to_live(value)
+        self._entries.changed[live_key] = None
 
     def _get(self, key: object) -> Any:
         return self._values.to_public(self._entries[self._keys.to_live(key)])
 
     def delete(self, key: object) -> Any:
-        """Delete a key and answer what it was."""
-        old = self.get(key)
+        """Delete a key and return the value that it had."""
+        old_value = self.get(key)
         self.put(key, None)
-        return old
+        return old_value
 
     def put_if_absent(self, key: object, value: object) -> Any:
-        """Set the value of a key that has none; answers the one it has."""
-        old = self.get(key)
-        if old is None:
+        """Set the value of a key if it has none. Return the value that it had, or None."""
+        old_value = self.get(key)
+        if old_value is None:
             self.put(key, value)
-        return old
+        return old_value
 
     def put_all(self, entries: Collection[tuple[Any, Any]]) -> None:
         """Put (key, value) pairs, in order."""
@@ -71,62 +71,69 @@ class LiveKeyValueStore(LiveStore):
             self.put(key, value)
 
     def get_many(self, keys: list[Any]) -> list[Any]:
-        """The values of keys, in their order."""
+        """Return the values of keys, in the order of the keys."""
         return self._values.shown(self._live_values(keys))
 
     def get_values(self, keys: list[Any]) -> list[Any]:
-        """`get_many`, without timestamps."""
+        """Return the values of keys as `get_many` does, but without timestamps."""
         return self._values.values(self._live_values(keys))
 
     def _live_values(self, keys: list[Any]) -> list[Any]:
-        live = self._keys.live
-        return self._entries.read_many(keys if live is None else list(map(live, keys)))
+        key_to_live = self._keys.live
+        return self._entries.read_many(keys if key_to_live is None else list(map(key_to_live, keys)))
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
-        """Put many, in order."""
-        live_key = self._keys.live
-        live = self._values.live
-        lives = keys if live_key is None else list(map(live_key, keys))
-        if live_key is None and None in lives:
+        """Put many values, in order."""
+        key_to_live = self._keys.live
+        to_live = self._values.live
+        live_keys = keys if key_to_live is None else list(map(key_to_live, keys))
+        if key_to_live is None and None in live_keys:
             raise self._keys.missing()
-        live_values = values if live is None else [None if value is None else live(value) for value in values]
-        self._entries.update(zip(lives, live_values, strict=True))
-        self._entries.changed.update(dict.fromkeys(lives))
+        live_values = values if to_live is None else [None if value is None else to_live(value) for value in values]
+        self._entries.update(zip(live_keys, live_values, strict=True))
+        self._entries.changed.update(dict.fromkeys(live_keys))
 
     def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
-        """(key, value) from `low` to `high`, both included and None for open, in the order of the serialized keys."""
+        """Return (key, value) of the keys from `low` to `high`, in the order of the serialized keys.
+
+        Both bounds are included. None is an open bound.
+        """
         return self._scan(*self._keys.span(low, high))
 
     def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
-        """`range` in descending order."""
+        """Return the entries of `range` in descending order."""
         return self._scan(*self._keys.span(low, high), reverse=True)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
-        """Every (key, value), in the order of the serialized keys."""
+        """Return (key, value) of every key, in the order of the serialized keys."""
         return self._scan(b"", None)
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
-        """`all` in descending order."""
+        """Return the entries of `all` in descending order."""
         return self._scan(b"", None, reverse=True)
 
     def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
-        """(key, value) whose serialized key begins with `prefix`, written by `serde` (the store's own when None)."""
+        """Return (key, value) of the keys that begin with `prefix` when they are serialized.
+
+        `serde` serializes the prefix; None: the key serde of the store.
+        """
         if prefix is None:
-            raise StateError(f"store {self.name!r} takes no null prefix: all() gives all rows")
+            raise StateError(f"store {self.name!r} takes no null prefix: give a prefix, or read all()")
         data = (serde or self._keys.serde).serialize(prefix)
         return self._scan(data, after_prefix(data))
 
     def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
         rows = self._entries.scan(low, high, reverse)
-        key_of = self._keys.public
-        if key_of is None and self._values.public is None:
+        key_to_public = self._keys.public
+        if key_to_public is None and self._values.public is None:
             return rows
-        return ((live if key_of is None else key_of(live), self._values.to_public(value)) for live, value in rows)
+        to_public = self._values.to_public
+        return ((key if key_to_public is None else key_to_public(key), to_public(value)) for key, value in rows)
 
     def approximate_num_entries(self) -> int:
-        """How many entries there are: exactly when all of them are live, else roughly."""
-        live = self._entries.num_live()
-        return live if self._entries.complete else max(self.family.estimated_rows(), live)
+        """Return the number of entries. It is exact if all entries are in memory, else an estimate."""
+        num_live = self._entries.num_live()
+        return num_live if self._entries.complete else max(self.family.estimated_rows(), num_live)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         keys, values = self._entries.take_changes()
@@ -157,8 +164,8 @@ class LiveKeyValueStore(LiveStore):
     def dump(self) -> Changes:
         if self.family.frozen:
             keys, stored = all_rows(self.family)
-            none = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
-            return Changes(keys, *as_in_changelog(self.builder, stored, none))
+            no_timestamps = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
+            return Changes(keys, *as_in_changelog(self.builder, stored, no_timestamps))
         rows = list(self._entries.scan(b"", None))
         return Changes(
             self._keys.encode([key for key, _ in rows]), *self._values.encode([value for _, value in rows], 0)
@@ -171,7 +178,7 @@ class LiveKeyValueStore(LiveStore):
         return len(self._entries)
 
     def sample(self) -> list[tuple[Any, ...]]:
-        return list(self._entries.sample(SAMPLE))
+        return list(self._entries.sample(SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:
         return self._entries.evict(count)

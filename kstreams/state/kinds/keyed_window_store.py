@@ -1,4 +1,4 @@
-"""Window stores whose rows are grouped by key: those of sliding windows and of stream-stream joins."""
+"""Window stores whose rows are grouped by key. Sliding windows and stream-stream joins use them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kstreams.state.rows.scan_order import scan_order
 
 
 class KeyedWindowStore(WindowReads, RowsByKeyStore):
-    """Values by key and start (see `WindowStore`); time is the start. The kinds add writes, and reads of one start."""
+    """Values by key and window start (see `WindowStore`). Subclasses add writes, and reads of one start."""
 
     second = "I"
 
     def get(self, key: Any, start_ms: int) -> Any:
-        """The value put first at a start, or None."""
+        """Return the first value that was put at a start, or None."""
         raise NotImplementedError
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
@@ -27,27 +27,27 @@ class KeyedWindowStore(WindowReads, RowsByKeyStore):
         group = self._groups.peek(self._keys.to_live(key))
         public = self._values.public
         expired_ms = self.observed_ms - self._retention_ms
-        places = group.span(from_ms if from_ms > expired_ms else expired_ms + 1, to_ms)
+        positions = group.span(from_ms if from_ms > expired_ms else expired_ms + 1, to_ms)
         if backward:
-            places.reverse()
+            positions.reverse()
         if public is None:
-            return [(place[0], group[place]) for place in places]
-        return [(place[0], public(group[place])) for place in places]
+            return [(position[0], group[position]) for position in positions]
+        return [(position[0], public(group[position])) for position in positions]
 
     def _windows_between(self, keys: KeyRange, from_ms: int, to_ms: int, *, backward: bool) -> WindowRows:
         in_order = scan_order(self.builder)
         to_bytes = self._keys.to_bytes
-        is_in_range = self._lies_in(keys)
+        is_in_range = self._is_in_range(keys)
         rows = [row for row in self._all_rows() if from_ms <= row[1][0] <= to_ms and is_in_range(row[0])]
         rows.sort(key=lambda row: in_order(to_bytes(row[0]), *row[1]), reverse=backward)
-        return (self._shown(key, start_ms, value) for key, (start_ms, _), value in rows)
+        return (self._public_row(key, start_ms, value) for key, (start_ms, _), value in rows)
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
-        """The value put first at each key and start."""
+        """Return the value that `get` returns for each key and start."""
         return list(map(self.get, keys, starts_ms))
 
     def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None:
-        """Put many, in order."""
+        """Put many values, in order."""
         for key, start_ms, value in zip(keys, starts_ms, values, strict=True):
             self.put(key, value, start_ms)
 
@@ -67,7 +67,7 @@ class SparseWindowStore(KeyedWindowStore):
             self._groups.put(live_key, (start_ms, 0), self._values.to_live(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
-        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        """Return the value of a key's window, or None. A caching store returns it even if it has just expired."""
         live_key = self._keys.to_live(key)
         if start_ms <= self._hidden_ms():
             return None
@@ -78,28 +78,28 @@ class SparseWindowStore(KeyedWindowStore):
         group = self._groups.peek(self._keys.to_live(key))
         public = self._values.public
         expired_ms = self.observed_ms - self._retention_ms
-        places = group.span(from_ms if from_ms > expired_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
-        places.reverse()
+        positions = group.span(from_ms if from_ms > expired_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
+        positions.reverse()
         if public is None:
-            return {place[0]: group[place] for place in places}
-        return {place[0]: public(group[place]) for place in places}
+            return {position[0]: group[position] for position in positions}
+        return {position[0]: public(group[position]) for position in positions}
 
     def started_between(self, from_ms: int, to_ms: int) -> WindowRows:
-        """All keys, from <= start <= to, by (start, serialized key): windows that close together are adjacent.
+        """Yield the windows of all keys with from_ms <= start <= to_ms, ordered by start and serialized key.
 
-        The first call makes an index by time, which stays in memory from then on.
+        Windows that close together are adjacent. The first call builds an index by time, which stays in memory.
         """
-        for key, place in self._groups.between(max(from_ms, self._expired_ms() + 1), to_ms):
-            value = self._groups.peek(key).get(place)
+        for key, position in self._groups.between(max(from_ms, self._expired_ms() + 1), to_ms):
+            value = self._groups.peek(key).get(position)
             if value is not None:
-                yield self._shown(key, place[0], value)
+                yield self._public_row(key, position[0], value)
 
 
 class JoinWindowStore(KeyedWindowStore):
-    """All values by key and start, in the order of their puts (see `WindowStore`); time is the start.
+    """All values by key and start, in the order of their puts (see `WindowStore`).
 
-    Values of one key and start differ in a sequence number, counted within both. So the content of the store alone
-    decides what a put does, and a replay writes the same bytes.
+    A sequence number, counted per key and start, tells the values of one key and start apart. So the bytes that a put
+    writes depend only on the content of the store, and a replay writes the same bytes.
     """
 
     def _hidden_ms(self) -> int:
@@ -107,12 +107,12 @@ class JoinWindowStore(KeyedWindowStore):
         return self._expired_ms()
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
-        """Add a value; None is no value and changes nothing, nor does one that has expired."""
+        """Add a value. Nothing happens if the value is None, or if its start has expired."""
         if value is None or not self._observe(start_ms):
             return
         live_key = self._keys.to_live(key)
         self._groups.put(live_key, (start_ms, self._groups[live_key].after_last(start_ms)), self._values.to_live(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
-        """The value put first at a start, or None."""
+        """Return the first value that was put at a start, or None."""
         return next((value for _, value in self.fetch(key, start_ms, start_ms)), None)

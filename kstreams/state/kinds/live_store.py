@@ -1,4 +1,4 @@
-"""`LiveStore`: what every store has in common: its name, its column family, and its changelog records."""
+"""`LiveStore`: the base of all stores: their column family, changelog records, and memory."""
 
 from __future__ import annotations
 
@@ -15,210 +15,215 @@ from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import SLOT_BYTES, RowWeight
 from kstreams.state.rows.store_measures import ReadCounts
 
-_FIRST_GUESS = 64
-_READS_PER_LOOK = 1_000
-_LOADED_PER_READ = 16  # rows: they take about as long as reading the one from RocksDB
-AT_ONCE = 20_000
-"""So many rows are loaded by the first read; the others of a larger store follow as more is read."""
-SAMPLE = 16
-"""Of how many rows the weight of all is told."""
+_DEFAULT_PERSISTED_BYTES = 64
+_READS_PER_BUDGET_CHECK = 1_000
+_ROWS_LOADED_PER_READ = 16  # to load 16 rows takes about as long as to read one row from RocksDB
+ROWS_OF_FIRST_READ = 20_000
+"""Rows that the first read loads at most. Later reads load the other rows of a larger store."""
+SAMPLED_ROWS = 16
+"""Live rows that are measured to estimate the memory of all rows."""
 
 
 class LiveStore:
-    """A store of live objects; the kinds fill in the methods at the end.
+    """A store that holds rows as Python objects in memory. Each kind of store implements the methods at the end.
 
     Parameters
     ----------
     builder : StoreBuilder
-        What the store is to be.
+        Describes the store.
     family : ColumnFamily
-        The persisted bytes.
+        Holds the persisted rows.
     budget : LiveBudget
-        The memory it shares with other stores.
+        Limits the memory of this store and others.
     """
 
     row_slots = 1
-    """How many entries of dicts a row has."""
+    """Number of dict slots that a row takes."""
     object_bytes = 200
-    """A guess at what a row takes in memory beside the bytes it stands for, until it is weighed."""
+    """Estimated bytes that a row takes in memory in addition to its serialized bytes, until rows are measured."""
     pending_bytes = SLOT_BYTES
-    """What a row takes in addition until it is committed."""
+    """Additional bytes that a row takes until it is committed."""
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         self.name = builder.name
         self.builder = builder
         self.family = family
         self.handle: Any = self
-        """What operators and processors are given."""
+        """The object that operators and processors use."""
         self._budget = budget
         self._reads = 0
         self._weight = RowWeight(self.sample, self.row_slots)
-        self._least_row_bytes = _FIRST_GUESS + self.object_bytes
-        self._loaded = not family.durable  # as far as reads need it: `_parts` loads more
-        self._parts = _NO_PARTS
-        self._rows_due = 0
+        self._estimated_row_bytes = _DEFAULT_PERSISTED_BYTES + self.object_bytes
+        self._loaded = not family.durable
+        """True once a read has started to load the persisted rows; `_loading` may have more to load."""
+        self._loading = _NOTHING_TO_LOAD
+        self._rows_to_load = 0
         self._lock = threading.RLock()
-        """Held while live objects are loaded, read or evicted (see `Entries`)."""
+        """Held while rows are loaded, read or evicted (see `Entries`)."""
         self.reads = ReadCounts()
         self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock, "reads": self.reads}
-        self.observed_ms = self._handed_ms = family.observed_ms
-        """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
+        self.observed_ms = family.observed_ms
+        """The highest time that was put, from which the retention counts; -1 if there is none."""
+        self._changes_observed_ms = family.observed_ms
+        """`observed_ms` at the time when `changes` was called last."""
 
     def changes(self, timestamp_ms: int = 0) -> Changes:
-        """The entries written since the last call, as changelog records."""
-        self._handed_ms = self.observed_ms
+        """Return the rows that were written since the last call, as changelog records."""
+        self._changes_observed_ms = self.observed_ms
         return self.take_changes(timestamp_ms)
 
     def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
-        """Deletions that come before `changes`, in parts: too many at once may be due to be held in memory."""
+        """Yield the deletions that precede `changes`, in parts: all of them may not fit in memory."""
         return iter(())
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
-        """Persist changes and the changelog offset they lead to; what they deleted is forgotten."""
+        """Persist changes and the changelog offset after them, and drop deleted rows from memory."""
         if changes is not None and len(changes):
-            self._least_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+            self._estimated_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(
+                changes
+            )
             self._weight.weigh(self.num_live())
         if self.family.durable and changes is not None:
-            self.family.write(self.rows(changes), offset, self._handed_ms)
+            self.family.write(self.rows(changes), offset, self._changes_observed_ms)
         elif offset is not None:
-            self.family.write(_NO_ROWS, offset, self._handed_ms)
+            self.family.write(_NO_ROWS, offset, self._changes_observed_ms)
         self.written()
         self.make_room()
 
     def restore(self, records: Changes, offset: int) -> None:
-        """Apply changelog records, in order; `offset` is that of the record after them."""
+        """Apply changelog records, in order; `offset` is the offset of the record after them."""
         self.refuse_when_pending()
         changes = self.builder.kind.current_form(records)
         self.apply(changes)
-        self._handed_ms = self.observed_ms
+        self._changes_observed_ms = self.observed_ms
         if self.family.durable:
             self.family.restore(self.rows(changes), offset, self.observed_ms)
         else:
             self.family.write(_NO_ROWS, offset, self.observed_ms)
 
     def observe(self, time_ms: int) -> None:
-        """Note a time that the store has seen."""
+        """Advance `observed_ms` to a time, unless it is later already."""
         self.observed_ms = max(self.observed_ms, time_ms)
 
     def refuse_when_pending(self) -> None:
-        """Raise when uncommitted changes could contradict what is restored."""
+        """Raise a StateError if there are uncommitted changes: they could contradict the restored rows."""
         if self.num_pending():
             raise StateError(
                 f"store {self.name!r} holds uncommitted changes: commit or reopen it before it is restored"
             )
 
     def num_bytes_pending(self) -> int:
-        """Roughly what the uncommitted changes take in memory."""
+        """Return the estimated bytes that uncommitted changes take in memory."""
         count = self.num_pending()
         return count * (self._row_bytes(count) + self.pending_bytes) if count else 0
 
     def num_bytes_live(self) -> int:
-        """Roughly what the live entries take in memory."""
+        """Return the estimated bytes that live rows take in memory."""
         count = self.num_live()
         return count * self._row_bytes(count)
 
     def _row_bytes(self, count: int) -> int:
-        """What a row takes in memory when there are `count` of them."""
-        return self._weight.of(count) or self._least_row_bytes
+        """Return the estimated bytes that one of `count` rows takes in memory."""
+        return self._weight.of(count) or self._estimated_row_bytes
 
     def make_room(self) -> None:
-        """Evict persisted rows when the stores together take more memory than they may."""
+        """Evict persisted rows from memory if all stores together exceed the budget."""
         count = self.num_live()
         row_bytes = self._row_bytes(count)
         excess = self._budget.excess(id(self), count * row_bytes)
         if excess and self.family.durable and self.evict(excess // row_bytes + 1):
-            self._parts = _NO_PARTS  # what was evicted may lie before them
+            self._loading = _NOTHING_TO_LOAD  # the evicted rows may lie before the rows that it would load next
             self._budget.excess(id(self), self.num_live() * row_bytes)
 
     def ready(self) -> None:
-        """Load the persisted rows when nothing was read yet."""
+        """Load persisted rows if this is the first read."""
         if not self._loaded:
             self.on_read()
 
     def on_read(self, rows: int = 1) -> None:
-        """Called before so many persisted rows are read: if all of them fit, they are loaded, a part at a time."""
+        """Prepare a read of so many persisted rows: if all rows of the store fit in memory, load a part of them."""
         with self._lock:
             if not self._loaded:
-                self._parts = self.load(self._budget.loads_whole and self._fits())
-                self._rows_due = AT_ONCE
-            self._load_parts(rows * _LOADED_PER_READ)
+                self._loading = self.load(self._budget.loads_whole and self._fits_in_budget())
+                self._rows_to_load = ROWS_OF_FIRST_READ
+            self._continue_loading(rows * _ROWS_LOADED_PER_READ)
             self._loaded = True
             self._reads += 1
-            if self._reads % _READS_PER_LOOK == 0:
+            if self._reads % _READS_PER_BUDGET_CHECK == 0:
                 self.make_room()
 
-    def _fits(self) -> bool:
-        self._least_row_bytes = self.object_bytes + self._sampled_bytes()
-        return self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes)
+    def _fits_in_budget(self) -> bool:
+        self._estimated_row_bytes = self.object_bytes + self._sampled_bytes()
+        return self._budget.may_load(id(self), self.family.estimated_rows() * self._estimated_row_bytes)
 
-    def _load_parts(self, rows: int) -> None:
-        """Load on until as many rows are loaded as the reads so far are worth."""
-        self._rows_due = min(self._rows_due + rows, AT_ONCE)
+    def _continue_loading(self, rows: int) -> None:
+        """Load more rows: `rows` in addition to those that earlier reads had to load."""
+        self._rows_to_load = min(self._rows_to_load + rows, ROWS_OF_FIRST_READ)
         try:
-            while self._rows_due > 0 and (loaded := next(self._parts, None)) is not None:
-                self._rows_due -= loaded
+            while self._rows_to_load > 0 and (loaded := next(self._loading, None)) is not None:
+                self._rows_to_load -= loaded
         except BaseException:
             self.reload()
             raise
 
     def _sampled_bytes(self) -> int:
-        """Bytes of a row, by the first persisted ones."""
-        first = next(iter(self.family.chunks(b"", None)))
-        size = sum(map(len, first.keys)) + sum(map(len, first.values))
-        return size // len(first.keys) if first.keys else _FIRST_GUESS
+        """Return the average size of the first persisted rows, in bytes."""
+        chunk = next(iter(self.family.chunks(b"", None)))
+        size = sum(map(len, chunk.keys)) + sum(map(len, chunk.values))
+        return size // len(chunk.keys) if chunk.keys else _DEFAULT_PERSISTED_BYTES
 
     def reload(self) -> None:
-        """The persisted rows were changed from outside: live objects are out of date."""
+        """Load persisted rows again at the next read, because they were changed directly."""
         self._loaded = not self.family.durable
-        self._parts = _NO_PARTS
+        self._loading = _NOTHING_TO_LOAD
 
     def close(self) -> None:
-        """Give the share of the memory back."""
+        """Release this store's share of the memory budget."""
         self._budget.forget(id(self))
 
     def rows(self, changes: Changes) -> ByteRows:
-        """The rows to persist for changelog records."""
+        """Return the rows to persist for changelog records."""
         return ByteRows(changes.keys, changes.values)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        """See `changes`."""
+        """Implement `changes` for this kind of store."""
         raise NotImplementedError
 
     def written(self) -> None:
-        """The changes that were handed out are persisted."""
+        """Note that the changes which `take_changes` returned are persisted."""
         raise NotImplementedError
 
     def apply(self, changes: Changes) -> None:
-        """Apply changelog records; a store with persisted rows only drops the live objects they may contradict."""
+        """Apply changelog records. If rows are persisted, only drop the live objects that may be out of date."""
         raise NotImplementedError
 
     def load(self, everything: bool) -> Iterator[int]:
-        """Called once, before the first read of persisted rows: load all of them, or note what is there.
+        """Load all persisted rows, or only note which rows there are. Called once, before they are first read.
 
-        Each step of what it gives loads some more rows and says how many; until the last the store reads by key.
+        Each step of the iterator loads some rows and yields their number. The store reads by key until the last step.
         """
         raise NotImplementedError
 
     def dump(self) -> Changes:
-        """Everything it holds, as changelog records."""
+        """Return all rows as changelog records."""
         raise NotImplementedError
 
     def num_pending(self) -> int:
-        """How many changes are not committed."""
+        """Return the number of uncommitted changes."""
         raise NotImplementedError
 
     def sample(self) -> list[tuple[Any, ...]]:
-        """Up to `SAMPLE` live rows: for each, the objects that are held for it."""
+        """Return, for up to `SAMPLED_ROWS` live rows, the objects that are in memory for the row."""
         return []
 
     def num_live(self) -> int:
-        """How many entries are held as live objects."""
+        """Return the number of rows in memory."""
         raise NotImplementedError
 
     def evict(self, count: int) -> int:
-        """Evict about `count` persisted entries from memory; returns how many. Not every kind can."""
+        """Evict about `count` persisted rows from memory and return their number. Some kinds never evict."""
         return 0
 
 
-_NO_PARTS: Iterator[int] = iter(())
+_NOTHING_TO_LOAD: Iterator[int] = iter(())
 _NO_ROWS = ByteRows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))

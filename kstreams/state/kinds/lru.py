@@ -1,7 +1,7 @@
-"""The LRU map: a key-value store in memory that keeps the entries that were used last.
+"""The LRU map: a key-value store in memory that keeps the most recently used entries.
 
-Where it is persisted, its rows lie in the order of their last use, which counts as a change: whoever opens it goes on
-with the same order. It is read as a whole, since it holds no more than so many entries.
+If it is persisted, its rows lie in the order of their last use, so that the order is the same after a restart. A use
+counts as a change. All rows are loaded when the store is opened: there are at most `max_entries`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from kstreams.state.rows.rows_in_order import RowsInOrder
 
 
 class LruMap(LiveKeyValueStore):
-    """Values of the `max_entries` keys used last; what falls out is deleted in the changelog too."""
+    """Values of the `max_entries` most recently used keys. An evicted entry is deleted in the changelog too."""
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.max_entries is None:
-            raise StateError(f"LRU map {builder.name!r} needs max_entries: how many it keeps")
+            raise StateError(
+                f"the LRU map {builder.name!r} has no max_entries: give the number of entries that it keeps"
+            )
         self._max_entries = builder.max_entries
         self._recent: dict[Any, None] = {}  # least recently used first
         self.get = self._read
         self.put = self._write
-        self._in_turn = RowsInOrder(family)
-        self._used: dict[Any, None] = {}  # since the last commit, where rows are persisted
+        self._ordered_rows = RowsInOrder(family)
+        self._used: dict[Any, None] = {}  # keys used since the last commit, if rows are persisted
         self._entries.complete = self._loaded = True
         if family.durable:
-            self.apply(self._in_turn.read())
+            self.apply(self._ordered_rows.read())
 
     def _read(self, key: object) -> Any:
         value = self._get(key)
         if value is not None:
-            self._touch(self._keys.to_live(key))
+            self._note_use(self._keys.to_live(key))
         return value
 
     def _write(self, key: object, value: object) -> None:
@@ -45,16 +47,16 @@ class LruMap(LiveKeyValueStore):
             self._recent.pop(self._keys.to_live(key), None)
             self._used.pop(self._keys.to_live(key), None)
             return
-        self._touch(self._keys.to_live(key))
+        self._note_use(self._keys.to_live(key))
         if len(self._recent) > self._max_entries:
-            self._drop(next(iter(self._recent)))
+            self._evict_oldest()
 
     def _live_values(self, keys: list[Any]) -> list[Any]:
-        lives = super()._live_values(keys)
-        for key, live in zip(keys, lives, strict=True):
-            if live is not None:
-                self._touch(self._keys.to_live(key))
-        return lives
+        live_values = super()._live_values(keys)
+        for key, live_value in zip(keys, live_values, strict=True):
+            if live_value is not None:
+                self._note_use(self._keys.to_live(key))
+        return live_values
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         for key, value in zip(keys, values, strict=True):
@@ -66,7 +68,7 @@ class LruMap(LiveKeyValueStore):
         return Changes(self._keys.encode(keys), *self._values.encode(values, timestamp_ms))
 
     def rows(self, changes: Changes) -> ByteRows:
-        return self._in_turn.numbered(changes)
+        return self._ordered_rows.numbered(changes)
 
     def apply(self, changes: Changes) -> None:
         keys = self._keys.decode(changes.keys)
@@ -82,15 +84,16 @@ class LruMap(LiveKeyValueStore):
     def evict(self, count: int) -> int:
         return 0
 
-    def _touch(self, live: object) -> None:
-        self._recent.pop(live, None)
-        self._recent[live] = None
+    def _note_use(self, live_key: object) -> None:
+        self._recent.pop(live_key, None)
+        self._recent[live_key] = None
         if self.family.durable:
-            self._used.pop(live, None)
-            self._used[live] = None
+            self._used.pop(live_key, None)
+            self._used[live_key] = None
 
-    def _drop(self, live: object) -> None:
-        del self._recent[live]
-        self._used.pop(live, None)
-        self._entries[live] = None
-        self._entries.changed[live] = None
+    def _evict_oldest(self) -> None:
+        live_key = next(iter(self._recent))
+        del self._recent[live_key]
+        self._used.pop(live_key, None)
+        self._entries[live_key] = None
+        self._entries.changed[live_key] = None

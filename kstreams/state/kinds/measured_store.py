@@ -1,6 +1,6 @@
-"""`MeasuredStore`: a store that counts look-ups, and times all operations, under the names of Kafka Streams.
+"""`MeasuredStore`: a store that counts look-ups and times its operations, for the store metrics of Kafka Streams.
 
-A look-up is mostly one subscript of a dict: so it is measured on request alone.
+Most look-ups are one subscript of a dict, so measuring would slow them down: a store is measured only on request.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kstreams.state.rows.store_measures import OperationTime, StoreOperation
 
 _LOOK_UPS = {"get", "get_many", "get_values", "fetch", "fetch_session", "find_sessions", "touched", "put_if_absent"}
 _LOOK_UPS |= {"delete"}
-_MANY = {"get_many", "get_values", "put_many"}
-_SCANS = {
+_BATCH_METHODS = {"get_many", "get_values", "put_many"}
+_SCANS_OF_OPERATION = {
     StoreOperation.RANGE: ("range", "reverse_range"),
     StoreOperation.PREFIX_SCAN: ("prefix_scan",),
     StoreOperation.ALL: ("all", "reverse_all", "backward_all"),
@@ -24,7 +24,7 @@ _SCANS = {
         *("find_sessions", "backward_find_sessions", "find_sessions_range", "backward_find_sessions_range"),
     ),
 }
-_CALLS = {
+_METHODS_OF_OPERATION = {
     StoreOperation.GET: ("get", "get_many", "get_values"),
     StoreOperation.FETCH: ("fetch_session", "touched"),
     StoreOperation.PUT: ("put", "put_many"),
@@ -38,7 +38,7 @@ _CALLS = {
 
 
 class MeasuredStore:
-    """A store that is measured; all else is that of the store itself.
+    """A store whose operations are measured. Attributes that are not measured are those of the store itself.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class MeasuredStore:
     Attributes
     ----------
     times : dict of StoreOperation to OperationTime
-        For the operations that the store has.
+        The measured time of each operation that the store has.
     """
 
     has_plain_frames = False  # frames would bypass `get`
@@ -56,7 +56,7 @@ class MeasuredStore:
         self._store = store
         self._reads = store.reads
         self.times: dict[StoreOperation, OperationTime] = {}
-        for methods, timed in ((_CALLS, self._timed), (_SCANS, self._timed_scan)):
+        for methods, timed in ((_METHODS_OF_OPERATION, self._timed), (_SCANS_OF_OPERATION, self._timed_scan)):
             for operation, names in methods.items():
                 for name in names:
                     if hasattr(store, name):
@@ -70,27 +70,27 @@ class MeasuredStore:
         if name not in _LOOK_UPS:
             return read
         reads = self._reads
-        many = name in _MANY
+        is_batch = name in _BATCH_METHODS
 
         def count_and_read(*arguments: Any, **named: Any) -> Any:
-            reads.look_ups += len(arguments[0]) if many else 1
+            reads.look_ups += len(arguments[0]) if is_batch else 1
             return read(*arguments, **named)
 
         return count_and_read
 
     def _timed(self, name: str, call: Callable[..., Any], time: OperationTime) -> Callable[..., Any]:
-        many = name in _MANY
+        is_batch = name in _BATCH_METHODS
 
         def timed_call(*arguments: Any, **named: Any) -> Any:
             started_at = perf_counter()
             result = call(*arguments, **named)
-            time.took(perf_counter() - started_at, len(arguments[0]) if many else 1)
+            time.took(perf_counter() - started_at, len(arguments[0]) if is_batch else 1)
             return result
 
         return timed_call
 
     def _timed_scan(self, name: str, call: Callable[..., Iterable[Any]], time: OperationTime) -> Callable[..., Any]:
-        """Timed until its end, what the caller does with its rows with it."""
+        """Measure a scan from its start to its end, including the time that the caller spends on the rows."""
 
         def timed_rows(rows: Iterable[Any], started_at: float) -> Iterator[Any]:
             try:

@@ -1,13 +1,13 @@
-"""Outer-join stores: rows of a left or outer stream-stream join that found no partner yet.
+"""Outer-join stores: rows of a left or outer stream-stream join that have no partner yet.
 
-A row's key is: timestamp (8 bytes, big endian), side (1 byte: 0 right, 1 left), serialized key; its value holds the
-values of that row, in order of arrival, each with its length (4 bytes) in front. So on disk rows are in the order in
-which they leave, and what memory has no room for is held there alone.
+The key of a row is: timestamp (8 bytes, big endian), side (1 byte: 0 right, 1 left), serialized key. Its value holds
+the values of the row in order of arrival, each after its length (4 bytes). So rows are on disk in the order in which
+they leave, and rows that do not fit in memory are only on disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -21,9 +21,9 @@ from kstreams.state.rows.unmatched_side import PLACE, UnmatchedSide
 
 
 class LiveOuterJoinStore(LiveStore):
-    """Rows without a partner (see `OuterJoinStore`); `value` is the serde of left rows, `right_value` of right ones."""
+    """Rows without a partner (see `OuterJoinStore`); `value` is the serde of left rows, `right_value` of right rows."""
 
-    # a dict's slot, and the place in the queue, which takes as much as two
+    # one slot of a dict, and an entry of the queue, which takes as much memory as two slots
     row_slots = 3
     object_bytes = 600
 
@@ -39,48 +39,48 @@ class LiveOuterJoinStore(LiveStore):
     def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None:
         """Add a row without a partner."""
         self.ready()
-        live = self._keys.live
-        self._sides[left_side].put(timestamp, key if live is None else live(key), value)
+        to_live = self._keys.live
+        self._sides[left_side].put(timestamp, key if to_live is None else to_live(key), value)
 
     def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
-        """Forget all rows of this key, time and side: they found a partner."""
+        """Remove all rows of a key, time and side, because they have a partner."""
         self.ready()
-        live = self._keys.live
-        self._sides[left_side].remove(timestamp, key if live is None else live(key))
+        to_live = self._keys.live
+        self._sides[left_side].remove(timestamp, key if to_live is None else to_live(key))
 
     def first_row(self, left_side: bool) -> UnmatchedRow | None:
-        """The first row of a side."""
+        """Return the first row of a side, or None."""
         self.ready()
         return self._sides[left_side].first()
 
     def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
-        """The row after a row, on either side."""
+        """Return the row after a row, on either side, or None."""
         self.ready()
         rows = [side.after(row) for side in self._sides]
         return min((next_row for next_row in rows if next_row is not None), default=None)
 
     def num_values(self, row: UnmatchedRow) -> int:
-        """How many values one row has."""
+        """Return the number of values of a row."""
         self.ready()
         return self._sides[row.left_side].num_values(row)
 
     def last_row(self) -> UnmatchedRow | None:
-        """The last row, on either side."""
+        """Return the last row, on either side, or None."""
         self.ready()
         rows = [side.last() for side in self._sides]
         return max((last_row for last_row in rows if last_row is not None), default=None)
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
-        """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.
+        """Remove and yield (key, value, timestamp, left_side) of the rows with timestamp < the limit of their side.
 
-        Order: timestamp, then right rows before left rows, then serialized key, then arrival. A row leaves when the
-        iterator comes to it.
+        The order is: timestamp, right rows before left rows, serialized key, arrival. A row is removed when the
+        iterator reaches it.
         """
         self.ready()
         limits = right_before_ms, left_before_ms
         while True:
-            firsts = (side.first() for side in self._sides)
-            row = min((first for first in firsts if first and first[0] < limits[first[1]]), default=None)
+            first_rows = (side.first() for side in self._sides)
+            row = min((row for row in first_rows if row and row[0] < limits[row[1]]), default=None)
             if row is None:
                 return
             yield from self._sides[row.left_side].pop()
@@ -99,7 +99,7 @@ class LiveOuterJoinStore(LiveStore):
         for side in self._sides:
             for keys in side.persisted.written():
                 rows = ByteRows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
-                self.family.write(rows, None, self._handed_ms)
+                self.family.write(rows, None, self._changes_observed_ms)
         super().write(changes, offset)
 
     def written(self) -> None:
@@ -111,22 +111,22 @@ class LiveOuterJoinStore(LiveStore):
             self._clear()
             self.reload()
         else:
-            self._take(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))
+            self._load_rows(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))
 
     def _clear(self) -> None:
         for side in self._sides:
             side.clear()
 
-    def _take(self, rows: Any) -> None:
-        for place, data in rows:
-            timestamp, left_side = PLACE.unpack_from(place)
-            self._sides[left_side].take(timestamp, place[PLACE.size :], data)
+    def _load_rows(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for row_key, data in rows:
+            timestamp, left_side = PLACE.unpack_from(row_key)
+            self._sides[left_side].take(timestamp, row_key[PLACE.size :], data)
 
     def load(self, everything: bool) -> Iterator[int]:
         self._clear()
         for chunk in self.family.chunks(b"", None):
             if everything:
-                self._take(chunk.rows())
+                self._load_rows(chunk.rows())
             else:
                 for side in self._sides:
                     side.persisted.add(side.own(chunk.keys))

@@ -1,4 +1,4 @@
-"""`StoreWithRetention`: a store whose rows expire, since they have times: windows and sessions."""
+"""`StoreWithRetention`: the base of stores whose rows expire: windows and sessions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class StoreWithRetention(LiveStore):
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.retention_ms is None:
-            raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
+            raise StateError(f"the store {builder.name!r} has no retention_ms: give the time for which it keeps rows")
         self._retention_ms = builder.retention_ms
         self._segment_ms = segment_ms(builder)
         self._keys = KeyCodec(builder.name, builder.key)
         self._values = value_codec(builder)
         self._swept_ms = max(-1, self._deleted_ms())
-        """Rows with this time or an earlier one are deleted on disk too; the last sweep may be somewhat behind."""
+        """The last deletion on disk covered, or could have covered, rows up to this time."""
 
     def _expired_ms(self) -> int:
         """Return the time at or before which rows have expired."""

@@ -1,4 +1,4 @@
-"""Versioned stores: the history of each key, as far back as the history retention reaches."""
+"""Versioned stores: the versions of each key, as far back as the history retention reaches."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from kstreams.errors import StateError
 from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, VersionedRecord
 from kstreams.state.codecs import KeyCodec, PlainValueCodec, ValueCodec
 from kstreams.state.column_family import ByteRows, ColumnFamily
-from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.kinds.live_store import SAMPLED_ROWS, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
 from kstreams.state.rows.version_rows import Versions, version_rows, versions_of
 
 History: TypeAlias = list[tuple[int, Any]]
-"""(timestamp, live value or None for a deletion), ascending."""
+"""The versions of a key, ordered by time: (timestamp, live value or None for a deletion)."""
 
 _VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
-_GONE = object()  # in place of the value of a version that has expired
+_EXPIRED = object()
+"""Stands for the value of a version that has expired."""
 
 
 class HistoryCodec(ValueCodec):
-    """The persisted form of a key's history: its versions one after the other."""
+    """The persisted form of a key's history: its versions, one after another."""
 
     live: Callable[[Any], Any] | None = None
     public: Callable[[Any], Any] | None = None
@@ -35,34 +36,34 @@ class HistoryCodec(ValueCodec):
         self._values = values
 
     def to_bytes(self, history: History | None) -> bytes | None:
-        """All versions of a key."""
+        """Serialize a history; None if it is empty."""
         if not history:
             return None
         data = self._values.to_bytes([value for _, value in history]).to_pylist()
         times = (timestamp for timestamp, _ in history)
         return b"".join(
-            _VERSION.pack(ts, -1) if value is None else _VERSION.pack(ts, len(value)) + value
-            for ts, value in zip(times, data, strict=True)
+            _VERSION.pack(timestamp, -1) if value is None else _VERSION.pack(timestamp, len(value)) + value
+            for timestamp, value in zip(times, data, strict=True)
         )
 
     def of_bytes(self, data: bytes) -> History:
-        """The history that `to_bytes` wrote."""
+        """Return the history that `to_bytes` serialized."""
         history = []
-        at = 0
-        while at < len(data):
-            timestamp, length = _VERSION.unpack_from(data, at)
-            at += _VERSION.size
-            value = None if length < 0 else self._values.of_bytes(data[at : at + length])
+        offset = 0
+        while offset < len(data):
+            timestamp, length = _VERSION.unpack_from(data, offset)
+            offset += _VERSION.size
+            value = None if length < 0 else self._values.of_bytes(data[offset : offset + length])
             history.append((timestamp, value))
-            at += max(0, length)
+            offset += max(0, length)
         return history
 
     def of_stored(self, column: pa.Array) -> list[Any]:
-        """The histories of many keys."""
+        """Return the histories of persisted rows."""
         return [None if data is None else self.of_bytes(data) for data in column.to_pylist()]
 
     def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        """Histories as they are persisted."""
+        """Return persisted rows of histories."""
         stored = pa.array(map(self.to_bytes, lives), pa.binary())
         return stored, pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
 
@@ -78,16 +79,17 @@ class HistoryCodec(ValueCodec):
 class LiveVersionedStore(LiveStore):
     """Values by key and time (see `VersionedStore`).
 
-    A version holds until the next one begins. The latest one never expires; what ended before (greatest timestamp put -
-    history retention) is gone. The changelog has a record for each version that was put or has gone since (see
-    `kstreams.state.rows.version_rows`).
+    A version is valid until the next one begins. The latest version never expires; a version that ended before
+    (greatest timestamp put - history retention) has expired. The changelog has a record for each version that was put
+    or has expired since (see `kstreams.state.rows.version_rows`).
     """
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.history_retention_ms is None:
             raise StateError(
-                f"versioned store {builder.name!r} needs history_retention_ms: how far back it can be asked"
+                f"the versioned store {builder.name!r} has no history_retention_ms: give the time for which it keeps "
+                "old versions"
             )
         self._history_ms = builder.history_retention_ms
         self._keys = KeyCodec(builder.name, builder.key)
@@ -95,86 +97,91 @@ class LiveVersionedStore(LiveStore):
         self._histories = HistoryCodec(self._values)
         complete = not family.durable
         self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
-        self._changed: dict[tuple[Any, int], Any] = {}  # by key and time: the live value, None, or `_GONE`
-        self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
-        self._rows = ByteRows(pa.array([], pa.binary()), pa.array([], pa.binary()))
+        self._changed: dict[tuple[Any, int], Any] = {}
+        """The live value of each changed version by key and time; None for a deletion, or `_EXPIRED`."""
+        self._deleted_since: dict[Any, int] = {}
+        """The keys whose latest version is a deletion, and the time of the deletion."""
+        self._rows_to_write = ByteRows(pa.array([], pa.binary()), pa.array([], pa.binary()))
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
-        """Set the value that holds from `timestamp` on; None says that there is none from then on.
+        """Set the value that is valid from `timestamp` on; None deletes the key from then on.
 
         Returns
         -------
         int
-            Until when it holds: the timestamp of the next version; VALID_TO_UNDEFINED when it is the latest;
-            NOT_PUT when it is older than the history retention.
+            The end of the version: the timestamp of the next version; VALID_TO_UNDEFINED if it is the latest version;
+            NOT_PUT if it is older than the history retention.
         """
         return self._put(self._keys.to_live(key), self._values.to_live(value), timestamp)
 
     def _put(self, key: object, live_value: object, timestamp: int) -> int:
-        if timestamp < self._limit_ms():
+        if timestamp < self._history_start_ms():
             return NOT_PUT
         self.observed_ms = max(self.observed_ms, timestamp)
         history = self._entries[key]
         if history is None:
             history = self._entries[key] = []
-        at = _set(history, timestamp, [(timestamp, live_value)])
-        valid_to = history[at + 1][0] if at + 1 < len(history) else VALID_TO_UNDEFINED
+        index = _replace_version(history, timestamp, [(timestamp, live_value)])
+        valid_to = history[index + 1][0] if index + 1 < len(history) else VALID_TO_UNDEFINED
         self._changed[key, timestamp] = live_value
         self._entries.changed[key] = None
         self._note_deletion(key, history)
-        self._trim(key, history)
+        self._expire_versions(key, history)
         return valid_to
 
     def _note_deletion(self, key: object, history: History) -> None:
         if history and history[-1][1] is None:
-            self._deleted[key] = history[-1][0]
+            self._deleted_since[key] = history[-1][0]
         else:
-            self._deleted.pop(key, None)
+            self._deleted_since.pop(key, None)
 
     def delete(self, key: object, timestamp: int) -> VersionedRecord | None:
-        """Say that there is no value from `timestamp` on; answers the one that held then."""
+        """Delete a key from `timestamp` on. Return the version that was valid then, or None."""
         if key is None:
             raise self._keys.missing()
-        if timestamp < self._limit_ms():
+        if timestamp < self._history_start_ms():
             return None
-        old = self.get(key, timestamp)
+        old_version = self.get(key, timestamp)
         self.put(key, None, timestamp)
-        return old
+        return old_version
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
-        """The value that holds at a time (None: the latest), or None.
+        """Return the version that is valid at a time, or None. Without a time, return the latest version.
 
-        For a time beyond the history retention only the latest version is an answer.
+        For a time before the history retention, only the latest version is returned.
         """
         history: History = self._entries[self._keys.to_live(key)] or []
-        at = len(history) - 1 if as_of_ms is None else bisect_right(history, as_of_ms, key=_timestamp) - 1
-        is_latest = at == len(history) - 1
-        if at < 0 or (as_of_ms is not None and as_of_ms < self._limit_ms() and not is_latest):
+        index = len(history) - 1 if as_of_ms is None else bisect_right(history, as_of_ms, key=_timestamp) - 1
+        is_latest = index == len(history) - 1
+        if index < 0 or (as_of_ms is not None and as_of_ms < self._history_start_ms() and not is_latest):
             return None
-        timestamp, live_value = history[at]
+        timestamp, live_value = history[index]
         if live_value is None:
             return None
         public = self._values.public
         value = live_value if public is None else public(live_value)
-        return VersionedRecord(value, timestamp, None if is_latest else history[at + 1][0])
+        return VersionedRecord(value, timestamp, None if is_latest else history[index + 1][0])
 
     def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> Iterator[VersionedRecord]:
-        """The versions that held at some time from `from_ms` to `to_ms`, both included and None for open, by time.
+        """Return the versions of a key that were valid at some time from `from_ms` to `to_ms`, ordered by time.
 
-        What ended before the history retention is gone.
+        Both bounds are included. None is an open bound. Versions that have expired are not returned.
         """
         return self._versions_between(self._entries[self._keys.to_live(key)] or [], from_ms, to_ms)
 
     def range(
         self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
     ) -> Iterator[tuple[Any, VersionedRecord]]:
-        """(key, version) of the keys from `low` to `high`, in the order of serialized keys: each as in `history`."""
+        """Return (key, version) of the keys from `low` to `high`, with the versions of `history`.
+
+        Keys are in the order of their serialized form.
+        """
         return self._range(low, high, from_ms, to_ms, reverse=False)
 
     def reverse_range(
         self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
     ) -> Iterator[tuple[Any, VersionedRecord]]:
-        """`range` with keys in descending order; the versions of a key ascend."""
+        """Return the versions of `range` with keys in descending order. The versions of a key stay ordered by time."""
         return self._range(low, high, from_ms, to_ms, reverse=True)
 
     def _range(
@@ -186,66 +193,64 @@ class LiveVersionedStore(LiveStore):
 
     def _versions_between(self, history: History, from_ms: int | None, to_ms: int | None) -> Iterator[VersionedRecord]:
         public = self._values.public
-        limit_ms = self._limit_ms()
-        ends = [*(timestamp for timestamp, _ in history[1:]), None]
-        for (timestamp, live_value), end in zip(
-            history, ends, strict=False
-        ):  # the latest has no end, nothing has no latest
-            is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
+        history_start_ms = self._history_start_ms()
+        ends = [*(timestamp for timestamp, _ in history[1:]), None]  # the latest version has no end
+        for (timestamp, live_value), end in zip(history, ends, strict=False):  # `ends` of an empty history has one item
+            is_over = end is not None and (end <= history_start_ms or (from_ms is not None and end <= from_ms))
             if live_value is not None and not is_over and (to_ms is None or timestamp <= to_ms):
                 yield VersionedRecord(live_value if public is None else public(live_value), timestamp, end)
 
-    def _limit_ms(self) -> int:
-        """Times before this one are beyond the history retention."""
+    def _history_start_ms(self) -> int:
+        """Return the first time that the history retention covers."""
         return self.observed_ms - self._history_ms
 
-    def _trim(self, key: object, history: History) -> None:
-        """Drop the versions that ended before anybody may ask for them."""
-        ended = self._num_ended(history)
-        self._changed.update(((key, timestamp), _GONE) for timestamp, _ in history[:ended])
-        del history[:ended]
+    def _expire_versions(self, key: object, history: History) -> None:
+        """Drop the versions that have expired."""
+        num_expired = self._num_expired(history)
+        self._changed.update(((key, timestamp), _EXPIRED) for timestamp, _ in history[:num_expired])
+        del history[:num_expired]
 
-    def _num_ended(self, history: History) -> int:
-        limit_ms = self._limit_ms()
-        ended = 0
-        while ended + 1 < len(history) and history[ended + 1][0] <= limit_ms:
-            ended += 1
-        return ended
+    def _num_expired(self, history: History) -> int:
+        history_start_ms = self._history_start_ms()
+        count = 0
+        while count + 1 < len(history) and history[count + 1][0] <= history_start_ms:
+            count += 1
+        return count
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        dropped = self._drop_deleted()
-        self._note_rows()
+        dropped = self._drop_deleted_keys()
+        self._encode_rows()
         changed, self._changed = self._changed, {}
         versions = version_rows(
             self._versions([(key, time, live_value) for (key, time), live_value in changed.items()])
         )
         return Changes(*map(pa.concat_arrays, zip(dropped, versions, strict=True)))
 
-    def _drop_deleted(self) -> Changes:
-        """Drop the keys whose deletion has expired; what deletes their records in Kafka Streams' form, if any."""
-        limit_ms = self._limit_ms()
-        expired = [key for key, since in self._deleted.items() if since < limit_ms]
-        times = [self._deleted.pop(key) for key in expired]
+    def _drop_deleted_keys(self) -> Changes:
+        """Drop the keys whose deletion has expired. Return tombstones for their records in Kafka Streams' format."""
+        history_start_ms = self._history_start_ms()
+        expired = [key for key, since in self._deleted_since.items() if since < history_start_ms]
+        times = [self._deleted_since.pop(key) for key in expired]
         for key in expired:
-            self._changed.update(((key, timestamp), _GONE) for timestamp, _ in self._entries[key] or [])
+            self._changed.update(((key, timestamp), _EXPIRED) for timestamp, _ in self._entries[key] or [])
             self._entries[key] = None
             self._entries.changed[key] = None
         return Changes(self._keys.encode(expired), pa.nulls(len(expired), pa.binary()), pa.array(times, pa.int64()))
 
-    def _note_rows(self) -> None:
-        """Encode what is to be persisted."""
+    def _encode_rows(self) -> None:
+        """Encode the changed histories, which `write` persists."""
         keys, histories = self._entries.take_changes()
-        self._rows = ByteRows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
+        self._rows_to_write = ByteRows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
 
     def _versions(self, changed: list[tuple[Any, int, Any]]) -> Versions:
-        """Versions by key, time, and live value, None or `_GONE`."""
+        """Return versions as columns. Each has a key, a time, and a live value, None or `_EXPIRED`."""
         keys, times, live_values = ([row[part] for row in changed] for part in range(3))
-        values = self._values.to_bytes([None if value is _GONE else value for value in live_values])
-        are_gone = pa.array([value is _GONE for value in live_values], pa.bool_())
+        values = self._values.to_bytes([None if value is _EXPIRED else value for value in live_values])
+        are_gone = pa.array([value is _EXPIRED for value in live_values], pa.bool_())
         return Versions(self._keys.encode(keys), pa.array(times, pa.int64()), values, are_gone)
 
     def rows(self, changes: Changes) -> ByteRows:
-        return self._rows
+        return self._rows_to_write
 
     def written(self) -> None:
         self._entries.written()
@@ -255,7 +260,7 @@ class LiveVersionedStore(LiveStore):
         changes = self.builder.kind.current_form(records)
         self.apply(changes)
         self._handed_ms = self.observed_ms
-        self._note_rows()
+        self._encode_rows()
         self.write(changes, offset)
 
     def apply(self, changes: Changes) -> None:
@@ -266,7 +271,7 @@ class LiveVersionedStore(LiveStore):
         are_gone = versions.are_gone.to_pylist()
         for key, timestamp, live_value, is_gone in zip(keys, times, values, are_gone, strict=True):
             history = self._entries[key] or []
-            _set(history, timestamp, [] if is_gone else [(timestamp, live_value)])
+            _replace_version(history, timestamp, [] if is_gone else [(timestamp, live_value)])
             self._entries[key] = history or None
             self._entries.changed[key] = None
             self._note_deletion(key, history)
@@ -289,7 +294,7 @@ class LiveVersionedStore(LiveStore):
                 [
                     (key, time, live_value)
                     for key, history in histories
-                    for time, live_value in history[self._num_ended(history) :]
+                    for time, live_value in history[self._num_expired(history) :]
                 ]
             )
         )
@@ -301,17 +306,17 @@ class LiveVersionedStore(LiveStore):
         return len(self._entries)
 
     def sample(self) -> list[tuple[Any, ...]]:
-        return list(self._entries.sample(SAMPLE))
+        return list(self._entries.sample(SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:
         return self._entries.evict(count)
 
 
-def _set(history: History, timestamp: int, version: History) -> int:
-    """Put a version, or none, in the place of the one of a time; where that is."""
-    at = bisect_left(history, (timestamp,))
-    history[at : at + (at < len(history) and history[at][0] == timestamp)] = version
-    return at
+def _replace_version(history: History, timestamp: int, version: History) -> int:
+    """Replace the version that starts at a time, if there is one, by `version` (one or none). Return its index."""
+    index = bisect_left(history, (timestamp,))
+    history[index : index + (index < len(history) and history[index][0] == timestamp)] = version
+    return index
 
 
 def _timestamp(version: tuple[int, Any]) -> int:

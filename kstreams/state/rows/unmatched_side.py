@@ -13,7 +13,7 @@ import pyarrow as pa
 from kstreams.state.api import Changes, UnmatchedRow
 from kstreams.state.codecs import KeyCodec, PlainValueCodec
 from kstreams.state.column_family import ColumnFamily
-from kstreams.state.kinds.live_store import SAMPLE
+from kstreams.state.kinds.live_store import SAMPLED_ROWS
 from kstreams.state.rows.persisted_queue import PersistedQueue, PersistedRow
 
 SortedRow: TypeAlias = tuple[Any, ...]
@@ -277,7 +277,7 @@ class UnmatchedSide:
 
     def sample(self) -> list[tuple[Any, ...]]:
         """Return the objects of some rows in memory."""
-        return list(islice(reversed(self.rows.items()), SAMPLE))
+        return list(islice(reversed(self.rows.items()), SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:
         """Evict up to `count` persisted rows, the last rows first; return their number."""

@@ -1,1 +1,1 @@
-"""Stores as tables: Arrow, and SQL over it."""
+"""Stores as Arrow tables, and SQL over them."""

@@ -1,4 +1,4 @@
-"""SQL over stores, by DuckDB: each store that a query names is a table of that name."""
+"""SQL over stores, with DuckDB: each store is a table with the name of the store."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from kstreams.errors import StateError
 _SETTINGS = {
     "enable_external_access": False,
     "python_enable_replacements": False,
-    "memory_limit": "25%",  # of the machine: by default 80 %, beside an application at work
-    "temp_directory": "",  # by default `.tmp` in the current folder, which it fills with what memory does not hold
+    "memory_limit": "25%",  # of the machine's memory: the default of 80 % would take it from the running application
+    "temp_directory": "",  # never spill to disk: the default is `.tmp` in the current folder
 }
 
 
 def answer(query: str, stores: Collection[str], table_of: Callable[[str], pa.Table]) -> pa.Table:
-    """The result of a SELECT.
+    """Return the result of a SELECT.
 
-    It sees these stores and nothing else: no file, no variable of the program. Columns of one name are told apart, as
-    `value` and `value_1`. It takes a quarter of the memory of the machine at most.
+    The query can read these stores and nothing else: no file, no variable of the program. If several columns have one
+    name, later ones get a number, as `value` and `value_1`. The query may use a quarter of the machine's memory.
 
     Parameters
     ----------
     query : str
     stores : collection of str
-        Names; those that are no plain words stand in double quotes in a query.
+        Names of stores. A query puts a name that is not an SQL identifier in double quotes.
     table_of : callable
-        The table of a store; called for those that the query names.
+        Returns the table of a store. It is called for the stores in the query.
 
     Raises
     ------
     StateError
-        When DuckDB is not installed or cannot answer.
+        If DuckDB is not installed or cannot answer the query.
     """
     duckdb = _duckdb()
     with duckdb.connect(config=_SETTINGS) as connection:
-        for name in _named(connection, query, stores):
+        for name in _stores_in_query(connection, query, stores):
             connection.register(name, table_of(name))
         try:
             table: pa.Table = connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
-            raise _unanswered(str(error), stores) from error
-    return _with_integers(table.rename_columns(list(_told_apart(table.column_names))))
+            raise _query_error(str(error), stores) from error
+    return _with_int64_sums(table.rename_columns(list(_with_unique_names(table.column_names))))
 
 
-def _told_apart(names: list[str]) -> Iterator[str]:
-    """The names, with numbers where one is there already: who makes a dict of a row would lose its column."""
-    used_names = set(names)
-    folded_names = set[str]()
+def _with_unique_names(names: list[str]) -> Iterator[str]:
+    """Yield the names with numbers appended to repeated ones, so that a row as a dict has all columns."""
+    original_names = set(names)
+    unique_names = set[str]()
     for name in names:
         number = 0
-        original = name
-        while original in folded_names or (number and original in used_names):
+        unique_name = name
+        while unique_name in unique_names or (number and unique_name in original_names):
             number += 1
-            original = f"{name}_{number}"
-        folded_names.add(original)
-        yield original
+            unique_name = f"{name}_{number}"
+        unique_names.add(unique_name)
+        yield unique_name
 
 
-def _with_integers(table: pa.Table) -> pa.Table:
-    """DuckDB's sums of integers have 128 bits: as integers again, where all of a column fit."""
-    for place, column in enumerate(table.schema):
-        if pa.types.is_decimal(column.type) and not column.type.scale:
+def _with_int64_sums(table: pa.Table) -> pa.Table:
+    """Cast columns of 128 bits, which DuckDB uses for sums of integers, to int64 if all values fit."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type) and not field.type.scale:
             with suppress(pa.ArrowInvalid):
-                table = table.set_column(place, column.name, table.column(place).cast(pa.int64()))
+                table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
     return table
 
 
@@ -80,32 +80,32 @@ def _duckdb() -> Any:
     return duckdb
 
 
-def _named(connection: Any, query: str, stores: Collection[str]) -> list[str]:
-    """The stores that a query names; as everywhere in SQL, upper and lower case are the same."""
+def _stores_in_query(connection: Any, query: str, stores: Collection[str]) -> list[str]:
+    """Return the stores that a query reads. Names are case-insensitive, as in SQL."""
     [(text,)] = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(text)
     if parsed["error"]:
-        raise _unanswered(parsed["error_message"], stores)
+        raise _query_error(parsed["error_message"], stores)
     if len(parsed["statements"]) != 1:
-        raise _unanswered(f"it has {len(parsed['statements'])} statements: give one SELECT", stores)
-    tables = {name.casefold() for name in _tables(parsed)}
-    table_names = {name: name.casefold() for name in stores if name.casefold() in tables}
-    alike = [name for name, folded in table_names.items() if list(table_names.values()).count(folded) > 1]
-    if alike:
-        raise _unanswered(f"{' and '.join(alike)} are one name in SQL: read them by to_arrow()", stores)
-    return list(table_names)
+        raise _query_error(f"it has {len(parsed['statements'])} statements: give one SELECT", stores)
+    tables = {name.casefold() for name in _tables_in(parsed)}
+    folded_names = {name: name.casefold() for name in stores if name.casefold() in tables}
+    ambiguous = [name for name, folded in folded_names.items() if list(folded_names.values()).count(folded) > 1]
+    if ambiguous:
+        raise _query_error(f"{' and '.join(ambiguous)} are one name in SQL: read them by to_arrow()", stores)
+    return list(folded_names)
 
 
-def _tables(part: object) -> Iterator[str]:
-    """The names of all tables in a part of a parsed query."""
-    within = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+def _tables_in(part: object) -> Iterator[str]:
+    """Yield the names of all tables in a part of a parsed query."""
     if isinstance(part, dict) and part.get("type") == "BASE_TABLE":
         yield part["table_name"]
-    for scope in within:
-        yield from _tables(scope)
+    children = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for child in children:
+        yield from _tables_in(child)
 
 
-def _unanswered(reason: str, stores: Collection[str]) -> StateError:
+def _query_error(reason: str, stores: Collection[str]) -> StateError:
     return StateError(
         f"the query has no answer: {reason.rstrip()}\nThe stores are: {', '.join(sorted(stores)) or 'none'}"
     )
