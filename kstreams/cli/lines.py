@@ -96,7 +96,7 @@ def are_json() -> bool:
     return _lines.is_json
 
 
-def are_kept() -> bool:
+def are_structured() -> bool:
     """Return whether the lines are structured log lines, which must contain no secret."""
     return _lines.is_structured
 

@@ -119,14 +119,14 @@ def _termination() -> Iterator[threading.Event]:
         terminated.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, on_signal)
+    previous_handler = signal.signal(signal.SIGTERM, on_signal)
     try:
         yield terminated
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    others = [argument for argument in arguments[:end] if argument != "--debug"]
-    return others + arguments[end:], len(others) < end
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return options + arguments[end:], len(options) < end

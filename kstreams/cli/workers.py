@@ -109,7 +109,7 @@ class _Worker:
         return printer
 
     def _print(self, source: IO[bytes], target: IO[str]) -> None:
-        who = "" if lines.are_json() else f"worker {self._number}: "
+        prefix = "" if lines.are_json() else f"worker {self._number}: "
         for line in source:
-            target.write(f"{who}{line.decode(errors='replace')}")
+            target.write(f"{prefix}{line.decode(errors='replace')}")
             target.flush()

@@ -14,6 +14,6 @@ from kstreams.processor.task.columns import region as thinning
 def columns_always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thinning, "LARGEST_SHARE", 1.0)
-        patch.setattr(session_target, "RUNS_PER_ROW", 1.0)
-        patch.setattr(session_target, "TURNS", 100)
+        patch.setattr(session_target, "MAX_RUNS_PER_ROW", 1.0)
+        patch.setattr(session_target, "MAX_PASSES", 100)
         yield

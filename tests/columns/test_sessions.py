@@ -96,7 +96,7 @@ def test_late_records_take_the_record_path(taken: list[bool]) -> None:
 
 
 def test_short_runs_are_not_worth_it(taken: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_target, "RUNS_PER_ROW", 1 / 2)
+    monkeypatch.setattr(session_target, "MAX_RUNS_PER_ROW", 1 / 2)
     assert_same(lambda: topology(50, None), [[row(b"a", 10), row(b"b", 10), row(b"c", 12)]])
     assert not any(taken)
 

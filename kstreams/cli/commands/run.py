@@ -123,11 +123,11 @@ def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], Abstrac
 
     def tell(token: str) -> None:
         token_shown = (
-            f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
+            f"the token in {Instances(server.config).token_file}" if lines.are_structured() else f"the token {token}"
         )
         lines.tell(f"queries at {server.url} with {token_shown}")
         base_url = server.url.removesuffix("/v1")
-        lines.tell(f"page at {page_address(base_url, None if lines.are_kept() else token)}")
+        lines.tell(f"page at {page_address(base_url, None if lines.are_structured() else token)}")
 
     return replace(app, config=server.config), partial(server.serving, on_start=tell)
 

@@ -33,7 +33,7 @@ class Lowered(NamedTuple):
     state: Serde
     expressions: expressions.Aggregation | None
 
-    def kept(self) -> dict[str, Any]:
+    def store_settings(self) -> dict[str, Any]:
         """Return the settings of the store: the serde of the state, and how queries read results."""
         kind = None if self.expressions is None else self.expressions.value_type
         return {"value": self.state, "result": self.aggregator.result, "result_type": kind}
@@ -43,7 +43,7 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
-    store = build.store(node.store, kind, node.materialized, key=key, **lowered.kept())
+    store = build.store(node.store, kind, node.materialized, key=key, **lowered.store_settings())
     set_view(node, build, StoreView(store), lowered)
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None

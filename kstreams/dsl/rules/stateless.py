@@ -114,13 +114,13 @@ def map_batch(node: MapBatch, build: Lowering) -> str:
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     arguments = takes(node.function, with_key=node.with_key)
     function = build.record_function(node, node.function, arguments.value)
-    return build.processor(node, op.FlatMapValuesOperator(function, arguments, gave_text(node)))
+    return build.processor(node, op.FlatMapValuesOperator(function, arguments, text_warning(node)))
 
 
-def gave_text(node: FlatMapValues) -> FirstWarning:
+def text_warning(node: FlatMapValues) -> FirstWarning:
     """Return the warning about a function that returns a text instead of several values."""
     return FirstWarning(
-        f"the function of {node} gave a text, whose letters go on one by one: to pass it on whole, return [text]"
+        f"the function of {node} returned a text, whose letters are forwarded one by one: return [text] to forward it whole"
     )
 
 

@@ -13,7 +13,7 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
-from kstreams.processor.operators.stateless import pair_of
+from kstreams.processor.operators.stateless import pair_result
 from kstreams.processor.operators.tables.rows import StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.nodes import repartition_topic
@@ -52,7 +52,7 @@ def table_group_by(node: TableGroupBy, build: Lowering) -> str:
 def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:
     if not isinstance(node.function, tuple):
         group = node.function
-        return lambda row_key, row: pair_of(group(row_key, row))
+        return lambda row_key, row: pair_result(group(row_key, row))
     key, value = build.pair(node, node.function, ("key", "value"))
     return lambda row_key, row: (key(row_key, row), value(row_key, row))
 

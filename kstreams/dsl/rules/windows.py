@@ -27,8 +27,8 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     kind = window_kind(node.windows)
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
-    kept_as = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.kept()}
-    store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **kept_as)
+    store_settings = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.store_settings()}
+    store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **store_settings)
     set_view(node, build, kind.view(store), lowered)
     table_rows = MaterializedRows(store, build.topology.stores[store].caches, build.sends_old(node))
     operator = kind.operator(lowered.aggregator, merger_of(node, lowered), table_rows, windows, on_close)

@@ -1,1 +1,1 @@
-"""What each operator does: one file per family, bound into closures by a task."""
+"""The operators of a topology: one module per family. A task binds each operator into a closure."""

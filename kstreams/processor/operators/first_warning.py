@@ -1,4 +1,4 @@
-"""`FirstWarning`: a warning about what may be a mistake, logged when it first happens and never again."""
+"""`FirstWarning`: a warning about a possible mistake, which is logged only the first time."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ logger = logging.getLogger("kstreams.processor")
 
 
 class FirstWarning:
-    """A warning of one operator; calling it logs its text the first time, in whichever task that is.
+    """A warning of one operator. The first call logs it, in whichever task; further calls do nothing.
 
     Parameters
     ----------
     text : str
-        Names the operator, what it saw and what to do.
+        Names the operator, what happened and what to do.
     """
 
-    __slots__ = ("_is_given", "_text")
+    __slots__ = ("_is_logged", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._is_given = False
+        self._is_logged = False
 
     def __call__(self) -> None:
-        if not self._is_given:
-            self._is_given = True
+        if not self._is_logged:
+            self._is_logged = True
             logger.warning("%s", self._text)
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return _of_process, (self._text,)
+        return _warning_of_process, (self._text,)
 
 
 @cache
-def _of_process(text: str) -> FirstWarning:
-    """In a worker of Spark, which gets the operator anew for each of its steps."""
+def _warning_of_process(text: str) -> FirstWarning:
+    """Return the warning of this process. A Spark worker unpickles operators for each step, and must warn only once."""
     return FirstWarning(text)
 
 
 def no_warning() -> None:
-    """In the place of a `FirstWarning` where there is nothing to warn of."""
+    """Do nothing: the default of operators without a `FirstWarning`."""

@@ -1,4 +1,4 @@
-"""Operators that change headers: what follows sees the new ones, as behind a processor that forwards a new record."""
+"""Operators that change headers. Later operators see the new headers, as if a processor had forwarded a new record."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.expressions.headers import header_bytes
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.record_functions import OfRecord, RecordFunction
-from kstreams.processor.operators.stateless import shortly
+from kstreams.processor.operators.stateless import short_repr
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
 
 def headers_of(result: object) -> Headers:
-    """The headers that a function gave: pairs, or a mapping; raises TypeError for what are none.
+    """Return a function's result, pairs or a mapping, as headers. Raise a TypeError if it is neither.
 
     Examples
     --------
@@ -24,20 +25,22 @@ def headers_of(result: object) -> Headers:
     """
     pairs = result.items() if isinstance(result, Mapping) else result
     if isinstance(pairs, str | bytes) or not hasattr(pairs, "__iter__"):
-        raise TypeError(f"the function returned {shortly(result)}: return the headers, as [(name, value), ...]")
+        raise TypeError(f"the function returned {short_repr(result)}: return the headers, as [(name, value), ...]")
     return tuple(map(_header, pairs))
 
 
 def _header(pair: object) -> tuple[str, bytes | None]:
     if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
-        raise TypeError(f"the function returned the header {shortly(pair)}: a header is a pair of a name and a value")
+        raise TypeError(
+            f"the function returned the header {short_repr(pair)}: a header is a pair of a name and a value"
+        )
     name, value = pair
     return name, header_bytes(value)
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutHeaders:
-    """The headers but for those of some names.
+    """Removes the headers of some names.
 
     Examples
     --------
@@ -53,13 +56,13 @@ class WithoutHeaders:
 
 @dataclass(frozen=True, slots=True)
 class MapHeadersOperator(ClosureOperator):
-    """New headers for each record: `function(headers)`, or an `OfRecord`."""
+    """Replaces the headers of each record by the result of `function(headers)`, or of an `OfRecord`."""
 
     function: Callable[..., Any]
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> MapHeadersOperator:
-        """That of a function of headers, or of the whole record."""
+        """Return the operator of a function of headers, or of the whole record."""
         return cls(function if isinstance(function, OfRecord) else _OfHeaders(function))
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
@@ -67,26 +70,26 @@ class MapHeadersOperator(ClosureOperator):
         current = context.current
 
         def process(key: object, value: object, timestamp: int) -> None:
-            new = headers_of(function(key, value, timestamp))
-            current.forward_with(new, forward, key, value, timestamp)
+            new_headers = headers_of(function(key, value, timestamp))
+            current.forward_with(new_headers, forward, key, value, timestamp)
 
         return process
 
 
 @dataclass(frozen=True, slots=True)
 class _OfHeaders(RecordFunction):
-    """A function of the headers alone."""
+    """A function that takes only the headers of a record."""
 
     function: Callable[[Headers], Any]
 
-    def bind(self, current: Any) -> Callable[..., Any]:
+    def bind(self, current: CurrentRecord) -> Callable[..., Any]:
         function = self.function
         return lambda key, value, timestamp: function(current.headers)
 
 
 @dataclass(frozen=True, slots=True)
 class WithHeadersOperator(ClosureOperator):
-    """More headers for each record, in the place of those of the same names.
+    """Sets headers of each record; earlier headers of the same names are removed.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ class WithHeadersOperator(ClosureOperator):
         functions = tuple(zip(self.names, self.values, strict=True))
 
         def process(key: object, value: object, timestamp: int) -> None:
-            new = [(name, header_bytes(value_of(key, value, timestamp))) for name, value_of in functions]
-            current.forward_with((*remaining(current.headers), *new), forward, key, value, timestamp)
+            added = [(name, header_bytes(value_of(key, value, timestamp))) for name, value_of in functions]
+            current.forward_with((*remaining(current.headers), *added), forward, key, value, timestamp)
 
         return process

@@ -1,6 +1,6 @@
-"""Operators without state: most are one statement in the compiled closure of a chain.
+"""Stateless operators. Most of them are one statement in the compiled closure of a chain.
 
-A function takes what its `Takes` says: values, keys and values, or (expressions) the timestamp as well.
+The `Takes` of an operator says whether its function takes the value, key and value, or (expressions) the timestamp too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kstreams.processor.topology.operator import Forward
 
 
 class Takes(Enum):
-    """What a function is called with; the names are in the order of the arguments."""
+    """The arguments of a user's function, in their order."""
 
     VALUE = ("value",)
     KEY_VALUE = ("key", "value")
@@ -27,27 +27,27 @@ class Takes(Enum):
 
     @property
     def arguments(self) -> str:
-        """As they are written in a call."""
+        """The arguments as the text of a call."""
         return ", ".join(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterOperator(StatementOperator):
-    """Forwards the records for which the predicate holds, or for which it does not."""
+    """Forwards the records for which a predicate is true, or with `negate` those for which it is false."""
 
     function: Callable[..., Any]
     negate: bool = False
     takes: Takes = Takes.KEY_VALUE
 
     def statement(self) -> Statement:
-        refuses = "" if self.negate else "not "
-        text = f"if {refuses}{{function}}({self.takes.arguments}): return"
+        negation = "" if self.negate else "not "
+        text = f"if {negation}{{function}}({self.takes.arguments}): return"
         return Statement(text, {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
 class MapValuesOperator(StatementOperator):
-    """A new value for each record."""
+    """Replaces the value of each record by a function's result."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
@@ -58,124 +58,98 @@ class MapValuesOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValuesOperator(ClosureOperator):
-    """Any number of new values for each record."""
+    """Forwards any number of new values for each record."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
-    gave_text: Callable[[], None] = no_warning
-    """Called when the first result is a text, of which each letter is forwarded."""
+    warn_of_text: Callable[[], None] = no_warning
+    """Called if the first result is a text: each of its letters is forwarded, which is probably a mistake."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward, self.gave_text)
+        return _flat_map_values(self.function, self.takes, forward, self.warn_of_text)
 
 
-def _flat_map_value(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+def _flat_map_values(
+    mapper: Callable[..., Any], takes: Takes, forward: Forward, warn_of_text: Callable[[], None]
+) -> Forward:
     function = mapper
 
-    def know() -> None:
+    def use_mapper() -> None:
         nonlocal function
         function = mapper
 
-    function = first_looked_at(mapper, gave_text, know)
+    function = check_first_result(mapper, warn_of_text, use_mapper)
 
-    def process(key: object, value: object, timestamp: int) -> None:
-        for new in several(function(value), "values"):
-            forward(key, new, timestamp)
+    def process_value(key: object, value: object, timestamp: int) -> None:
+        for new_value in iterable_result(function(value), "values"):
+            forward(key, new_value, timestamp)
 
-    return process
+    def process_key_value(key: object, value: object, timestamp: int) -> None:
+        for new_value in iterable_result(function(key, value), "values"):
+            forward(key, new_value, timestamp)
 
+    def process_record(key: object, value: object, timestamp: int) -> None:
+        for new_value in iterable_result(function(key, value, timestamp), "values"):
+            forward(key, new_value, timestamp)
 
-def _flat_map_key_value(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
-    function = mapper
-
-    def know() -> None:
-        nonlocal function
-        function = mapper
-
-    function = first_looked_at(mapper, gave_text, know)
-
-    def process(key: object, value: object, timestamp: int) -> None:
-        for new in several(function(key, value), "values"):
-            forward(key, new, timestamp)
-
-    return process
+    return {Takes.VALUE: process_value, Takes.KEY_VALUE: process_key_value, Takes.RECORD: process_record}[takes]
 
 
-def _flat_map_record(mapper: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
-    function = mapper
-
-    def know() -> None:
-        nonlocal function
-        function = mapper
-
-    function = first_looked_at(mapper, gave_text, know)
-
-    def process(key: object, value: object, timestamp: int) -> None:
-        for new in several(function(key, value, timestamp), "values"):
-            forward(key, new, timestamp)
-
-    return process
-
-
-def pair_of(result: object) -> tuple[object, object]:
-    """The key and value that a function gave; raises TypeError for what is no pair.
+def pair_result(result: object) -> tuple[object, object]:
+    """Return a function's result as (key, value). Raise a TypeError if it is not a pair.
 
     Examples
     --------
-    >>> pair_of(["k", "v"])
+    >>> pair_result(["k", "v"])
     ('k', 'v')
     """
     if isinstance(result, tuple | list) and len(result) == 2:
         key, value = result
         return key, value
-    raise TypeError(f"the function returned {shortly(result)}: return a pair, as (key, value)")
+    raise TypeError(f"the function returned {short_repr(result)}: return a pair, as (key, value)")
 
 
-def several(results: object, kind: str) -> Any:
-    """What a function gave to be forwarded one by one; raises TypeError for what cannot be.
+def iterable_result(result: object, items: str) -> Any:
+    """Return a function's result if it is iterable. Raise a TypeError otherwise, which names the `items` to return.
 
     Examples
     --------
-    >>> several(None, "values")
+    >>> iterable_result(None, "values")
     Traceback (most recent call last):
     TypeError: the function returned None: return a list of values, [] for none
     """
-    if hasattr(results, "__iter__"):
-        return results
-    raise TypeError(f"the function returned {shortly(results)}: return a list of {kind}, [] for none")
+    if hasattr(result, "__iter__"):
+        return result
+    raise TypeError(f"the function returned {short_repr(result)}: return a list of {items}, [] for none")
 
 
-def shortly(result: object) -> str:
-    """A result as errors show it."""
+def short_repr(result: object) -> str:
+    """Return the text of a result in errors."""
     text = repr(result)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def first_looked_at(
-    function: Callable[..., Any], gave_text: Callable[[], None], know: Callable[[], None]
+def check_first_result(
+    function: Callable[..., Any], warn_of_text: Callable[[], None], use_function: Callable[[], None]
 ) -> Callable[..., Any]:
-    """Stands for a function in its first call; `know` then puts the function itself in its place, which costs less."""
+    """Return a function for the first call, which warns if the result is a text.
 
-    def first(*arguments: object) -> Any:
-        know()
+    It calls `use_function`, with which the caller replaces it by `function`: later calls then cost nothing extra.
+    """
+
+    def call_first(*arguments: object) -> Any:
+        use_function()
         result = function(*arguments)
         if isinstance(result, str | bytes):
-            gave_text()
+            warn_of_text()
         return result
 
-    return first
-
-
-_VALUE_FLAT_MAPPERS = {
-    Takes.VALUE: _flat_map_value,
-    Takes.KEY_VALUE: _flat_map_key_value,
-    Takes.RECORD: _flat_map_record,
-}
+    return call_first
 
 
 @dataclass(frozen=True, slots=True)
 class SelectKeyOperator(StatementOperator):
-    """A new key for each record."""
+    """Replaces the key of each record by a function's result."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.KEY_VALUE
@@ -186,7 +160,7 @@ class SelectKeyOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class MapOperator(StatementOperator):
-    """A new key and value for each record."""
+    """Replaces key and value of each record by a function's result."""
 
     function: Callable[..., tuple[Any, Any]]
     takes: Takes = Takes.KEY_VALUE
@@ -194,15 +168,15 @@ class MapOperator(StatementOperator):
     def statement(self) -> Statement:
         text = (
             f"pair = {{function}}({self.takes.arguments})\n"
-            "if pair.__class__ is not tuple or len(pair) != 2: pair = {pair_of}(pair)\n"
+            "if pair.__class__ is not tuple or len(pair) != 2: pair = {pair_result}(pair)\n"
             "key, value = pair"
         )
-        return Statement(text, {"function": self.function, "pair_of": pair_of})
+        return Statement(text, {"function": self.function, "pair_result": pair_result})
 
 
 @dataclass(frozen=True, slots=True)
 class MapRecordOperator(StatementOperator):
-    """A new key and value for each record, by two expressions."""
+    """Replaces key and value of each record by the results of two expressions."""
 
     key: Callable[[Any, Any, int], Any]
     value: Callable[[Any, Any, int], Any]
@@ -214,7 +188,7 @@ class MapRecordOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class FlatMapOperator(ClosureOperator):
-    """Any number of new keys and values for each record."""
+    """Forwards any number of new keys and values for each record."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.KEY_VALUE
@@ -225,8 +199,8 @@ class FlatMapOperator(ClosureOperator):
 
 def _flat_map(function: Callable[[Any, Any], Any], forward: Forward) -> Forward:
     def process(key: object, value: object, timestamp: int) -> None:
-        for pair in several(function(key, value), "(key, value) pairs"):
-            new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_of(pair)
+        for pair in iterable_result(function(key, value), "(key, value) pairs"):
+            new_key, new_value = pair if pair.__class__ is tuple and len(pair) == 2 else pair_result(pair)
             forward(new_key, new_value, timestamp)
 
     return process
@@ -234,8 +208,9 @@ def _flat_map(function: Callable[[Any, Any], Any], forward: Forward) -> Forward:
 
 def _flat_map_records(function: Callable[[Any, Any, int], Any], forward: Forward) -> Forward:
     def process(key: object, value: object, timestamp: int) -> None:
-        for pair in several(function(key, value, timestamp), "(key, value) pairs"):
-            forward(*pair_of(pair), timestamp)
+        for pair in iterable_result(function(key, value, timestamp), "(key, value) pairs"):
+            new_key, new_value = pair_result(pair)
+            forward(new_key, new_value, timestamp)
 
     return process
 
@@ -248,7 +223,7 @@ _FLAT_MAPPERS: dict[Takes, Callable[[Callable[..., Any], Forward], Forward]] = {
 
 @dataclass(frozen=True, slots=True)
 class PeekOperator(StatementOperator):
-    """Shows each record to a function and forwards it."""
+    """Calls a function with each record, and forwards the record."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.KEY_VALUE
@@ -259,7 +234,7 @@ class PeekOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class ForeachOperator(StatementOperator):
-    """Gives each record to a function; nothing comes out."""
+    """Calls a function with each record, and forwards nothing."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.KEY_VALUE
@@ -270,9 +245,9 @@ class ForeachOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class PrintOperator(ClosureOperator):
-    """Prints each record as `[label]: key, value`, to standard output unless a file or its path is given.
+    """Prints each record as `[label]: key, value`, to a file or else to standard output.
 
-    `mapper(key, value)` gives what is printed after the label.
+    `mapper(key, value)` returns the text after the label.
     """
 
     label: str
@@ -281,7 +256,7 @@ class PrintOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         label = self.label
-        file = self._opened(context)
+        file = self._open_file(context)
         mapper = self.mapper or (lambda key, value: f"{key}, {value}")
 
         def process(key: object, value: object, timestamp: int) -> None:
@@ -289,18 +264,18 @@ class PrintOperator(ClosureOperator):
 
         return process
 
-    def _opened(self, context: OperatorContext) -> TextIO | None:
+    def _open_file(self, context: OperatorContext) -> TextIO | None:
         if not isinstance(self.file, str | Path):
             return self.file
-        # By lines: several tasks write the same file.
-        opened = open(self.file, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  (closed with the task)
-        context.at_close(opened.close)
-        return opened
+        # It is flushed after each line, because several tasks write to the same file.
+        file = open(self.file, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  (closed with the task)
+        context.at_close(file.close)
+        return file
 
 
 @dataclass(frozen=True, slots=True)
 class PassOperator(StatementOperator):
-    """Forwards everything: where streams merge, and where a branch leaves a split."""
+    """Forwards every record: the node of a merge, and of a branch of a split."""
 
     def statement(self) -> Statement:
         return Statement("", {})
@@ -308,7 +283,7 @@ class PassOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class DropNullKeysOperator(StatementOperator):
-    """Stands before a repartition topic: a record without a key has no place in it."""
+    """Drops records without a key before a repartition topic, which needs the key to choose the partition."""
 
     def statement(self) -> Statement:
         return Statement("if key is None: return {dropped}('null key')", {})
@@ -316,14 +291,14 @@ class DropNullKeysOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class SplitOperator(ClosureOperator):
-    """Forwards each record to the child of the first predicate that holds.
+    """Forwards each record to the branch of the first predicate that is true.
 
     Parameters
     ----------
     predicates : tuple of callable
-        All called alike, as `takes` says.
+        All take the same arguments: see `takes`.
     children : tuple of str
-        Names of the branches' nodes, one more than predicates when there is a default branch.
+        Names of the branches' nodes. If there is a default branch, it is the last child, without a predicate.
     """
 
     predicates: tuple[Callable[..., Any], ...]
@@ -333,11 +308,12 @@ class SplitOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         branches = [context.children[child] for child in self.children]
         choices = tuple(zip(self.predicates, branches, strict=False))
-        default = branches[len(choices)] if len(branches) > len(choices) else _nowhere
+        default = branches[len(choices)] if len(branches) > len(choices) else _drop
         return _SPLITS[self.takes](choices, default)
 
 
 Choices: TypeAlias = tuple[tuple[Callable[..., Any], Forward], ...]
+"""Predicates, and the closures of their branches."""
 
 
 def _split(choices: Choices, default: Forward) -> Forward:
@@ -362,7 +338,7 @@ def _split_records(choices: Choices, default: Forward) -> Forward:
     return process
 
 
-def _nowhere(key: object, value: object, timestamp: int) -> None:
+def _drop(key: object, value: object, timestamp: int) -> None:
     return None
 
 

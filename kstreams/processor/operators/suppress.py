@@ -1,4 +1,4 @@
-"""Suppress: updates of a table wait, one per key, until their window closes or a time limit passes."""
+"""`suppress`: holds updates of a table back, one per key, until their window closes or a time limit passes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from kstreams.processor.context.operator_context import ClosureOperator, Operato
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change
 from kstreams.state.api import BufferedChange, TimeOrderedBuffer
-
-ALL_TIME = 2**63 - 1
+from kstreams.windows import END_OF_TIME_MS
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressOperator(ClosureOperator):
-    """Holds updates back; of each key the last one is emitted.
+    """Holds updates back, and emits the last update of each key.
 
     Parameters
     ----------
     store : str
-        Buffer in which updates wait.
+        Name of the buffer that holds the updates.
     wait_ms : int
-        How long an update waits, in stream time, after its time: the grace of a window, or the time limit.
+        How long an update waits after its time, in stream time: the grace period of a window, or the time limit.
     until_window_closes : bool
-        Whether an update's time is the end of its window (and deletions are not emitted: nothing came before them),
-        or the timestamp of the first update that waits.
+        True if the time of an update is the end of its window; False if it is the timestamp of the key's first held
+        update. If True, deletions are not emitted, because no update of the window was emitted before.
     max_records, max_bytes : int, optional
-        How much may wait.
+        Bounds of the buffer.
     emit_early : bool
-        Whether a full buffer lets its oldest updates go, or is an error.
+        True if a full buffer emits its oldest updates; False if it is an error.
     """
 
     store: str
@@ -45,22 +44,22 @@ class SuppressOperator(ClosureOperator):
         buffer: TimeOrderedBuffer = context.state_store(self.store)
         emit = self._emitter(context, forward)
         wait_ms = self.wait_ms
-        windowed = self.until_window_closes
+        until_window_closes = self.until_window_closes
         current = context.current
-        enforce_bounds = self._bounds(buffer, emit)
+        enforce_bounds = self._enforcer(buffer, emit)
         stream_time = -1
 
         def suppress(key: Any, change: Change, timestamp: int) -> None:
             nonlocal stream_time
             stream_time = max(stream_time, timestamp)
-            time_ms = key.window.end_ms if windowed else timestamp
+            time_ms = key.window.end_ms if until_window_closes else timestamp
             buffer.put(key, BufferedChange(change.new, change.old, timestamp, current.headers), time_ms)
             for row in context.sending_meanwhile(buffer.pop_until(stream_time - wait_ms)):
                 emit(*row)
             enforce_bounds()
 
         def emit_all() -> None:
-            for row in context.sending_meanwhile(buffer.pop_until(ALL_TIME)):
+            for row in context.sending_meanwhile(buffer.pop_until(END_OF_TIME_MS)):
                 emit(*row)
 
         def pass_time(elapsed_ms: int) -> bool:
@@ -90,17 +89,17 @@ class SuppressOperator(ClosureOperator):
 
         return emit
 
-    def _bounds(self, buffer: TimeOrderedBuffer, emit: Callable[[Any, BufferedChange], None]) -> Callable[[], None]:
+    def _enforcer(self, buffer: TimeOrderedBuffer, emit: Callable[[Any, BufferedChange], None]) -> Callable[[], None]:
         max_records = self.max_records
         max_bytes = self.max_bytes
 
-        def over() -> bool:
+        def is_full() -> bool:
             return (max_records is not None and buffer.num_records() > max_records) or (
                 max_bytes is not None and buffer.num_bytes() > max_bytes
             )
 
         def enforce_bounds() -> None:
-            while over() and (row := buffer.pop_first()) is not None:
+            while is_full() and (row := buffer.pop_first()) is not None:
                 if not self.emit_early:
                     raise StateError(
                         f"The buffer {self.store} of suppress is over its bound (max_records={max_records}, "

@@ -1,7 +1,7 @@
 """The event loop on which async functions run: one thread per process, started with the first call.
 
-There is one for all tasks because what asyncio clients keep, connections above all, belongs to the loop where it was
-first used, and the client that a module makes serves every task. It has its own thread so that calls go on while the
+All tasks share the loop, because the connections of an asyncio client belong to the loop on which they were opened, and
+the client that a user's module creates serves every task. The loop has its own thread so that calls continue while the
 task works, and so that applications run where a loop is running already, as in notebooks.
 """
 
@@ -25,7 +25,7 @@ _starting = of_module(threading.Lock())
 
 
 def start(coroutine: Coroutine[object, object, T]) -> Future[T]:
-    """Let a coroutine run beside the caller; the future may be asked, waited for and cancelled from any thread."""
+    """Run a coroutine on the event loop. Its future may be used from any thread."""
     with _starting:
         loop = _running_loop()
     return asyncio.run_coroutine_threadsafe(coroutine, loop)
@@ -39,13 +39,13 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    # What comes through `run_forever` is a call that left by sys.exit: its future tells who waits for it, once the loop
-    # goes on, and without the loop nobody would hear of any call.
+    # `run_forever` raises if a call raises SystemExit. The loop must continue: else no call would ever end, not even
+    # this one, whose future gets the exception when the loop runs again.
     while not loop.is_closed():
         try:
             loop.run_forever()
         except BaseException as error:
-            _logger.error("an async function left by %s: %s", type(error).__name__, error)
+            _logger.error("an async function raised %s: %s", type(error).__name__, error)
 
 
 os.register_at_fork(after_in_child=_running_loop.cache_clear)  # threads do not survive a fork

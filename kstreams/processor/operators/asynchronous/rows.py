@@ -1,4 +1,4 @@
-"""Async functions: a bounded number of calls at once, each result forwarded in the place of its record."""
+"""Async functions: a bounded number of concurrent calls, whose results are forwarded in place of their records."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from kstreams.processor.topology.operator import Forward
 
 @dataclass(frozen=True, slots=True)
 class AsyncOperator(ClosureOperator):
-    """Does what a plain operator does with the result of a call, once it is there.
+    """Calls an async function, and processes the result as a plain operator does.
 
     Parameters
     ----------
     plain : operator
-        With the async function as its `function`.
+        A synchronous operator, whose `function` is the async function.
     concurrency : int, optional
-        Most calls of a task at once; `async.concurrency` by default.
+        Greatest number of pending calls of a task; `async.concurrency` by default.
     timeout_ms : int, optional
         How long a call may take; `async.timeout.ms` by default.
     ordered : bool or "by_key"
@@ -49,16 +49,16 @@ class AsyncOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         settings = context.task.application.settings
-        most = self.concurrency or settings.async_concurrency
+        max_pending = self.concurrency or settings.async_concurrency
         timeout_ms = settings.async_timeout_ms if self.timeout_ms is None else self.timeout_ms
-        calls = AsyncCalls(context, self.plain, forward, _NEXT[self.ordered])
+        calls = AsyncCalls(context, self.plain, forward, _NEXT_CALL[self.ordered])
         timeout_s = timeout_ms / 1000 if timeout_ms >= 0 else None
-        function, arguments_of = _called(self.plain, context.current)
+        function, arguments_of = _function_and_arguments(self.plain, context.current)
 
         def call(key: object, value: object, timestamp: int) -> None:
-            calls.release_until(most - 1)
+            calls.release_until(max_pending - 1)
             arguments = arguments_of(key, value, timestamp)
-            calls.start(calls.hold(key, value, timestamp), partial(_within, timeout_s, function, arguments))
+            calls.start(calls.hold(key, value, timestamp), partial(_with_timeout, timeout_s, function, arguments))
 
         context.at_close(calls.cancel)
         return call
@@ -66,83 +66,83 @@ class AsyncOperator(ClosureOperator):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A pending call and its record; `ended` is its number in the order in which calls ended."""
+    """A call and its record. `end_number` is its position in the order in which calls end; None while it runs."""
 
-    kept: DelayedRecord
+    record: DelayedRecord
     future: Future[object] = field(init=False)
-    ended: int | None = None
+    end_number: int | None = None
 
 
 NextCall: TypeAlias = Callable[[deque[Call]], Call | None]
+"""Returns the call to be forwarded next; None while there is none."""
 
 
 class AsyncCalls(DelayedResults[Call]):
-    """The calls of one step in one task.
+    """The pending calls of one operator in one task.
 
     Parameters
     ----------
     context : OperatorContext
     plain : operator
-        What becomes of results.
+        Processes the results.
     forward : callable
-        Takes what comes out of that.
-    next_of : callable
-        Which of the pending calls is forwarded next; None while none may be.
+        Takes the records that the plain operator forwards.
+    choose_next : NextCall
     """
 
-    def __init__(self, context: OperatorContext, plain: Any, forward: Forward, next_of: NextCall) -> None:
+    def __init__(self, context: OperatorContext, plain: Any, forward: Forward, choose_next: NextCall) -> None:
         super().__init__(context.current)
         context.hold_back(self)
         self._forward = bind_operator(replace(plain, function=self.result), context, forward)
-        self._next_of = next_of
-        self._one_ended = Event()
-        self._turn = count()
-        self._current: Future[Any]
+        self._choose_next = choose_next
+        self._call_ended = Event()
+        self._end_numbers = count()
+        self._released_future: Future[Any]
 
-    def start(self, kept: DelayedRecord, function: Callable[[], Awaitable[Any]]) -> None:
-        """Begin a call."""
-        call = Call(kept)
+    def start(self, record: DelayedRecord, function: Callable[[], Awaitable[object]]) -> None:
+        """Start the call for a record."""
+        call = Call(record)
         call.future = event_loop.start(self._run(call, function))
         self.waiting.append(call)
 
     def release_next(self) -> None:
-        """Forward the next record, as soon as its call is done."""
-        call = self._next()
+        """Wait for the next call to end, and forward its record."""
+        call = self._wait_for_next()
         self.waiting.remove(call)
-        self._current = call.future
-        self.forward_held(self._forward, call.kept, call.kept.value)
+        self._released_future = call.future
+        self.forward_held(self._forward, call.record, call.record.value)
 
-    def result(self, *arguments: Any) -> Any:
-        """What the current record's call gave; raises what it raised. Stands where the plain operator calls."""
-        return self._current.result()
+    def result(self, *arguments: object) -> object:
+        """Return the result of the current record's call, or raise its error. The plain operator calls this method."""
+        return self._released_future.result()
 
     def cancel(self) -> None:
-        """Cancel all pending calls: their records were not committed."""
+        """Cancel all pending calls. Their records are not committed and will be read again."""
         for call in self.waiting:
             call.future.cancel()
 
-    def _next(self) -> Call:
+    def _wait_for_next(self) -> Call:
         while True:
-            self._one_ended.clear()  # before looking, so that no call that ends meanwhile is missed
-            call = self._next_of(self.waiting)
+            self._call_ended.clear()  # before the choice, so that a call that ends meanwhile is not missed
+            call = self._choose_next(self.waiting)
             if call is not None:
                 return call
-            self._one_ended.wait()
+            self._call_ended.wait()
 
-    async def _run(self, call: Call, function: Callable[[], Awaitable[Any]]) -> Any:
+    async def _run(self, call: Call, function: Callable[[], Awaitable[object]]) -> object:
         try:
             return await function()
         finally:
-            call.ended = next(self._turn)
-            self._one_ended.set()
+            call.end_number = next(self._end_numbers)
+            self._call_ended.set()
 
 
 def _oldest(calls: deque[Call]) -> Call | None:
-    return None if calls[0].ended is None else calls[0]
+    return None if calls[0].end_number is None else calls[0]
 
 
 def _first_to_end(calls: Iterable[Call]) -> Call | None:
-    return min((call for call in calls if call.ended is not None), key=attrgetter("ended"), default=None)
+    return min((call for call in calls if call.end_number is not None), key=attrgetter("end_number"), default=None)
 
 
 def _first_to_end_of_its_key(calls: deque[Call]) -> Call | None:
@@ -150,22 +150,25 @@ def _first_to_end_of_its_key(calls: deque[Call]) -> Call | None:
 
 
 def _oldest_of_keys(calls: deque[Call]) -> Iterator[Call]:
-    keys: list[object] = []  # not a set: keys may be mutable
+    keys: list[object] = []  # not a set: keys may be unhashable
     for call in calls:
-        if call.kept.key not in keys:
-            keys.append(call.kept.key)
+        if call.record.key not in keys:
+            keys.append(call.record.key)
             yield call
 
 
-_NEXT: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
+_NEXT_CALL: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
 
 
 Arguments: TypeAlias = Callable[[Any, Any, int], tuple[Any, ...]]
-"""What a function is called with for a key, value and timestamp."""
+"""Returns the arguments of a function for a key, value and timestamp."""
 
 
-def _called(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
-    """The function that a plain operator calls, and its arguments: those of a call are there before it begins."""
+def _function_and_arguments(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
+    """Return the function that a plain operator calls, and a function that makes the arguments of a call.
+
+    The arguments are made before the call starts, because the current record changes while the call runs.
+    """
     function = plain.function
     if isinstance(function, OfRecord):
         return _awaitable(function.function), lambda key, value, timestamp: (record_of(current, key, value, timestamp),)
@@ -175,7 +178,7 @@ def _called(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable
 
 
 def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """The function; one that yields becomes one that returns a list."""
+    """Return the function itself; an async generator becomes a function that returns a list."""
     if not inspect.isasyncgenfunction(function):
         return function
 
@@ -185,7 +188,7 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     return collect
 
 
-async def _within(
+async def _with_timeout(
     timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[object, ...]
 ) -> Any:
     limit = asyncio.timeout(timeout_s)

@@ -1,20 +1,22 @@
-"""Foreign-key join of two tables: left rows subscribe to keys of the right table, and are answered.
+"""Foreign-key join of two tables: left rows subscribe to keys of the right table, which responds with its rows.
 
-Left side: `SubscriptionSendOperator` turns changes of left rows into subscriptions, which are sent to the partition of
-their foreign key. There `SubscriptionReceiveOperator` stores them, `SubscriptionJoinOperator` answers each at once, and
-`ForeignTableJoinOperator` answers all of them whenever the right row changes. Back on the left side,
-`ResponseJoinOperator` joins the responses with the left rows, unless those have changed since.
+On the left side, `SubscriptionSendOperator` turns changes of left rows into subscriptions, which are sent to the
+partition of their foreign key. On the right side, `SubscriptionReceiveOperator` stores the subscriptions,
+`SubscriptionJoinOperator` responds to each at once, and `ForeignTableJoinOperator` responds to all subscriptions of a
+right row that changes. Back on the left side, `ResponseJoinOperator` joins the responses with the left rows, unless
+the left rows have changed since.
 
-Two things are done that Kafka Streams does not do, where results stay for ever whose rows are gone:
+In Kafka Streams, a result may stay for ever though its rows were deleted. Two additions prevent this:
 
-- An inner join asks for no answer where a row was new, or kept its foreign key: what had no result has none to lose.
-  That is so when no response is in flight. But a response "nothing" for a row that has changed since may be the only
-  one that would have taken an earlier result back. So `ResponseJoinOperator` asks once more for the row as it is then,
-  to be answered in any case.
-- `SubscriptionJoinOperator` responds with the right row as it is, also when it waits in the record cache, which never
-  emits a row that came and went between two commits. So the operator looks again at the commit.
+- An inner join does not ask for a response "no match" if the left row is new or kept its foreign key, because there is
+  no earlier result to delete. This is wrong while a response is in flight: a "no match" that arrives after the left row
+  has changed is ignored, and may have been the only response that would have deleted an earlier result. So
+  `ResponseJoinOperator` subscribes once more with the row as it is then, and asks for a response in any case.
+- `SubscriptionJoinOperator` responds with the right row as it is, even if the record cache holds the row back. The
+  cache never emits a row that is written and deleted between two commits. So the operator reads the right row again at
+  the commit, and deletes the results if the row no longer exists.
 
-While answers come in time, neither changes an update.
+Neither addition changes an update if responses arrive in time.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 _C1 = 0x87C37B91114253D5
 _C2 = 0x4CF5AD432745937F
 SEED = 104729
-"""The one that Kafka Streams uses."""
+"""The seed that Kafka Streams uses."""
 _BLOCK = struct.Struct("<QQ")
 _HASH = struct.Struct(">QQ")
 
 
 def hash128(data: bytes, seed: int = SEED) -> bytes:
-    """The 16 bytes of the hash: both of its halves, big endian.
+    """Return the MurmurHash3 of Kafka Streams in 128 bits, big endian.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def hash128(data: bytes, seed: int = SEED) -> bytes:
     """
     h1 = h2 = seed
     whole = len(data) & ~15
-    # All steps stand here and not in functions of their own: a call costs more than what it would do.
+    # The steps are repeated here, because a call of a function would cost more than the step.
     for word1, word2 in _BLOCK.iter_unpack(data[:whole]):
         k1 = word1 * _C1 & _MASK
         k2 = word2 * _C2 & _MASK
@@ -69,13 +71,13 @@ def hash128(data: bytes, seed: int = SEED) -> bytes:
     h2 = h2 ^ len(data)
     h1 = h1 + h2 & _MASK
     h2 = h2 + h1 & _MASK
-    h1 = _finished(h1)
-    h2 = _finished(h2)
+    h1 = _final_mix(h1)
+    h2 = _final_mix(h2)
     h1 = h1 + h2 & _MASK
     return _HASH.pack(h1, h2 + h1 & _MASK)
 
 
-def _finished(bits: int) -> int:
+def _final_mix(bits: int) -> int:
     bits = (bits ^ bits >> 33) * 0xFF51AFD7ED558CCD & _MASK
     bits = (bits ^ bits >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return bits ^ bits >> 33
@@ -84,59 +86,54 @@ def _finished(bits: int) -> int:
 NULL_FOREIGN_KEY = "null foreign key"
 _DELETIONS = (Instruction.DELETE_NO_PROPAGATE, Instruction.DELETE_AND_PROPAGATE)
 
-Ask = Callable[[Any, Any, int], None]
-"""`ask(key, row, timestamp)`: subscribe to the foreign key of a left row, to be answered in any case."""
+Resubscribe = Callable[[Any, Any, int], None]
+"""`resubscribe(key, row, timestamp)`: subscribe a left row to its foreign key, and ask for a response in any case."""
 
 
 class SubscriptionRequester:
-    """What `SubscriptionSendOperator` and `ResponseJoinOperator` of one join share in a task.
+    """The state that `SubscriptionSendOperator` and `ResponseJoinOperator` of one join share in a task.
 
     Attributes
     ----------
-    ask : callable
-        Asks once more.
+    resubscribe : Resubscribe
+        Set when the `SubscriptionSendOperator` is bound.
+    write_key : callable
+        Serializes the keys of left rows. Set when the `ResponseJoinOperator` is bound.
     """
 
-    __slots__ = ("_unanswered", "_write_key", "ask")
+    __slots__ = ("_pending_deletions", "resubscribe", "write_key")
 
-    ask: Ask
+    resubscribe: Resubscribe
+    write_key: Callable[[Any], bytes]
 
     def __init__(self) -> None:
-        self._unanswered = set[bytes]()
+        self._pending_deletions = set[bytes]()
 
-    def asks_by(self, ask: Ask) -> None:
-        """The left side was bound: this asks."""
-        self.ask = ask
+    def note_deletion_sent(self, key: object) -> None:
+        """Note that the deletion of a left row was sent, and that a response will follow."""
+        self._pending_deletions.add(self.write_key(key))
 
-    def writes_keys_by(self, write_key: Callable[[Any], bytes]) -> None:
-        """The right side was bound: this serializes the keys of left rows."""
-        self._write_key = write_key
+    def note_deletion_response(self, key: object) -> None:
+        """Note the response to the deletion of a left row."""
+        self._pending_deletions.discard(self.write_key(key))
 
-    def deletion_asked(self, key: object) -> None:
-        """The deletion of a left row was sent, and will be answered."""
-        self._unanswered.add(self._write_key(key))
-
-    def deletion_answered(self, key: object) -> None:
-        """The answer has come."""
-        self._unanswered.discard(self._write_key(key))
-
-    def is_deletion_unanswered(self, key: object) -> bool:
-        """Whether the answer to a deletion is still to come."""
-        return self._write_key(key) in self._unanswered
+    def is_deletion_pending(self, key: object) -> bool:
+        """Return whether the response to the deletion of a left row has not arrived yet."""
+        return self.write_key(key) in self._pending_deletions
 
 
 def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[object, Instruction]]:
-    """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
+    """Yield the instructions of an inner join for a change of a row's foreign key; None stands for no foreign key.
 
     Examples
     --------
-    >>> [(key, asked.name) for key, asked in inner_subscriptions("a", "b", is_same_key=False)]
+    >>> [(key, instruction.name) for key, instruction in inner_subscriptions("a", "b", is_same_key=False)]
     [('a', 'DELETE_NO_PROPAGATE'), ('b', 'PROPAGATE_NULL_IF_NO_MATCH')]
     """
     if new_key is None:
         if old_key is not None:
             yield old_key, Instruction.DELETE_AND_PROPAGATE
-    elif old_key is None or is_same_key:  # there is no earlier result that would have to be deleted
+    elif old_key is None or is_same_key:  # there is no earlier result to delete
         yield new_key, Instruction.PROPAGATE_ONLY_IF_MATCH
     else:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
@@ -144,7 +141,7 @@ def inner_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) 
 
 
 def left_subscriptions(old_key: object, new_key: object, *, is_same_key: bool) -> Iterator[tuple[object, Instruction]]:
-    """What a left join asks for: it needs an answer in any case, also for a row without foreign key."""
+    """Yield the instructions of a left join, which needs a response in any case, even without a foreign key."""
     if old_key is not None and not is_same_key:
         yield old_key, Instruction.DELETE_NO_PROPAGATE
     yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
@@ -157,15 +154,15 @@ class SubscriptionSendOperator(ClosureOperator):
     Parameters
     ----------
     foreign_key : callable
-        `foreign_key(key, row)` gives a key of the right table, or None.
+        `foreign_key(key, row)` returns a key of the right table, or None.
     key_serde, row_serde : Serde
-        Of foreign keys, and of left rows.
+        The serdes of foreign keys, and of left rows.
     left : bool
-        Whether rows without a partner have a result.
+        True for a left join: left rows without a partner have a result.
     join : str
-        Names the join: `ResponseJoinOperator` has the same.
+        The name of the join, which its `ResponseJoinOperator` has too.
     versioned : bool
-        Whether the left table has a history: an update that comes after a later one changes nothing.
+        True if the left table is versioned: an out-of-order update is then ignored.
     """
 
     foreign_key: Callable[[Any, Any], Any]
@@ -177,7 +174,7 @@ class SubscriptionSendOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         shared = context.shared(self.join, SubscriptionRequester)
-        shared.asks_by(self._asking(context, forward))
+        shared.resubscribe = self._resubscriber(context, forward)
         foreign_key = self.foreign_key
         is_left = self.left
         versioned = self.versioned
@@ -199,41 +196,41 @@ class SubscriptionSendOperator(ClosureOperator):
                 context.dropped(NULL_FOREIGN_KEY)
             is_same_key = is_same(old_key, new_key)
             row_hash = None if new is None else hash128(write_row(new))
-            for asked_key, instruction in subscriptions(old_key, new_key, is_same_key=is_same_key):
+            for subscribed_key, instruction in subscriptions(old_key, new_key, is_same_key=is_same_key):
                 if new is None:
-                    shared.deletion_asked(key)
-                forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
+                    shared.note_deletion_sent(key)
+                forward(subscribed_key, Subscription(row_hash, instruction, key, partition), timestamp)
 
         return subscribe
 
     def _is_same(self, old_key: object, new_key: object) -> bool:
-        """Whether two foreign keys are the same, by their bytes."""
+        """Return whether two foreign keys have the same bytes."""
         write = self.key_serde.serialize
         return old_key is not None and new_key is not None and write(old_key) == write(new_key)
 
-    def _asking(self, context: OperatorContext, forward: Forward) -> Ask:
+    def _resubscriber(self, context: OperatorContext, forward: Forward) -> Resubscribe:
         foreign_key = self.foreign_key
         write_row = self.row_serde.serialize
         partition = context.task.partition
-        in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
+        always_respond = Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
-        def ask(key: object, row: object, timestamp: int) -> None:
-            forward(
-                foreign_key(key, row), Subscription(hash128(write_row(row)), in_any_case, key, partition), timestamp
-            )
+        def resubscribe(key: object, row: object, timestamp: int) -> None:
+            subscription = Subscription(hash128(write_row(row)), always_respond, key, partition)
+            forward(foreign_key(key, row), subscription, timestamp)
 
-        return ask
+        return resubscribe
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionReceiveOperator(ClosureOperator):
-    """Keeps or deletes the subscriptions to a foreign key, and passes them on.
+    """Stores or deletes the subscriptions to a foreign key, and forwards them.
 
     Parameters
     ----------
     store : str
-        By foreign key and key of the left row.
+        The store of subscriptions by foreign key and key of the left row.
     foreign_key, primary_key : Serde
+        The serdes of foreign keys, and of the keys of left rows.
     """
 
     store: str
@@ -247,9 +244,9 @@ class SubscriptionReceiveOperator(ClosureOperator):
 
         def receive(key: object, subscription: Subscription, timestamp: int) -> None:
             if key is not None:
-                place = subscribers_prefix(write_foreign(key)) + write(subscription.primary_key)
-                gone = subscription.instruction in _DELETIONS
-                put_row(place, None if gone else ValueAndTimestamp(subscription, timestamp))
+                store_key = subscribers_prefix(write_foreign(key)) + write(subscription.primary_key)
+                is_deletion = subscription.instruction in _DELETIONS
+                put_row(store_key, None if is_deletion else ValueAndTimestamp(subscription, timestamp))
             elif subscription.instruction is not Instruction.PROPAGATE_NULL_IF_NO_MATCH:
                 context.dropped(NULL_FOREIGN_KEY)
                 return
@@ -260,14 +257,16 @@ class SubscriptionReceiveOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionJoinOperator(ClosureOperator):
-    """Answers a subscription with the right row as it is now, if an answer is asked for.
+    """Responds to a subscription with the current right row, if the subscription asks for a response.
 
     Parameters
     ----------
     right : TableView
+        The right table.
     store : str
-        The subscriptions.
+        The store of subscriptions.
     foreign_key : Serde
+        The serde of foreign keys.
     """
 
     right: TableView
@@ -276,9 +275,9 @@ class SubscriptionJoinOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up = self.right.bind(context)
-        answered = self._taking_back(context, look_up, forward) if context.caching else _is_final
+        note_response = self._retractor(context, look_up, forward) if context.caching else _note_nothing
 
-        def answer(key: object, subscription: Subscription, timestamp: int) -> None:
+        def respond(key: object, subscription: Subscription, timestamp: int) -> None:
             row_hash, instruction, primary_key, partition = subscription
             row = None if key is None else look_up(key)
             if instruction is Instruction.DELETE_NO_PROPAGATE:
@@ -290,52 +289,53 @@ class SubscriptionJoinOperator(ClosureOperator):
             else:
                 value = row[0]
                 timestamp = max(timestamp, row[1])
-                answered(key)
+                note_response(key)
             if instruction is Instruction.DELETE_AND_PROPAGATE:
                 value = None
             forward(primary_key, SubscriptionResponse(row_hash, value, partition), timestamp)
 
-        return answer
+        return respond
 
-    def _taking_back(self, context: OperatorContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
-        """At the commit, take rows back that were there for an answer, and are not any more."""
+    def _retractor(self, context: OperatorContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
+        """Return a function that notes the right row of a response.
+
+        At the next commit, a second response "no match" is sent for each such row that no longer exists.
+        """
         scan = context.state_store(self.store).prefix_scan
         write = self.foreign_key.serialize
-        answers = dict[bytes, Any]()
+        sent_keys = dict[bytes, Any]()
 
-        def answered(key: object) -> None:
-            answers[write(key)] = key
+        def note_response(key: object) -> None:
+            sent_keys[write(key)] = key
 
-        def take_back() -> None:
-            gone = [data for data, key in answers.items() if look_up(key) is None]
-            answers.clear()
-            for data in gone:
-                for _, (subscription, timestamp) in list(scan(subscribers_prefix(data))):
-                    forward(
-                        subscription.primary_key,
-                        SubscriptionResponse(subscription.hash, None, subscription.partition),
-                        timestamp,
-                    )
+        def retract() -> None:
+            deleted_keys = [key_bytes for key_bytes, key in sent_keys.items() if look_up(key) is None]
+            sent_keys.clear()
+            for key_bytes in deleted_keys:
+                for _, (subscription, timestamp) in list(scan(subscribers_prefix(key_bytes))):
+                    response = SubscriptionResponse(subscription.hash, None, subscription.partition)
+                    forward(subscription.primary_key, response, timestamp)
 
-        context.at_flush(take_back)
-        return answered
+        context.at_flush(retract)
+        return note_response
 
 
-def _is_final(key: object) -> None:
-    """Without the record cache every change of a right row is emitted."""
+def _note_nothing(key: object) -> None:
+    """Do nothing: without the record cache, every change of a right row is emitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignTableJoinOperator(ClosureOperator):
-    """Answers all who subscribed to a right row that changes.
+    """Responds to all subscriptions of a right row that changes.
 
     Parameters
     ----------
     store : str
-        The subscriptions.
+        The store of subscriptions.
     foreign_key : Serde
+        The serde of foreign keys.
     versioned : bool
-        Whether the right table has a history: an update that comes after a later one changes nothing.
+        True if the right table is versioned: an out-of-order update is then ignored.
     """
 
     store: str
@@ -347,36 +347,36 @@ class ForeignTableJoinOperator(ClosureOperator):
         write = self.foreign_key.serialize
         versioned = self.versioned
 
-        def answer_all(key: Any, change: Any, timestamp: int) -> None:
+        def respond_to_all(key: Any, change: Any, timestamp: int) -> None:
             if versioned and not change.is_latest:
                 context.dropped(OUT_OF_ORDER)
                 return
             for _, (subscription, _) in scan(subscribers_prefix(write(key))):
-                answer = SubscriptionResponse(subscription.hash, change.new, subscription.partition)
-                forward(subscription.primary_key, answer, timestamp)
+                response = SubscriptionResponse(subscription.hash, change.new, subscription.partition)
+                forward(subscription.primary_key, response, timestamp)
 
-        return answer_all
+        return respond_to_all
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseJoinOperator(ClosureOperator):
-    """Joins a response with the left row that asked; when that row has changed since, another response follows.
+    """Joins a response with the left row that subscribed. A response for an older left row is ignored.
 
     Parameters
     ----------
     left_table : TableView
     row_serde : Serde
-        Of left rows.
+        The serde of left rows.
     joiner : callable
         `joiner(key, left, right)`.
     left : bool
-        Whether left rows without a partner have a result.
+        True for a left join: left rows without a partner have a result.
     foreign_key : callable
-        As that of `SubscriptionSendOperator`.
+        The same function as in the `SubscriptionSendOperator`.
     key_serde : Serde
-        Of keys of left rows.
+        The serde of keys of left rows.
     join : str
-        Names the join: `SubscriptionSendOperator` has the same.
+        The name of the join, which its `SubscriptionSendOperator` has too.
     """
 
     left_table: TableView
@@ -392,53 +392,54 @@ class ResponseJoinOperator(ClosureOperator):
         write = self.row_serde.serialize
         joiner = self.joiner
         is_left = self.left
-        too_late = self._asking_again(context, look_up, forward)
+        note_outdated = self._resubscriber(context, look_up, forward)
         shared = context.shared(self.join, SubscriptionRequester)
-        shared.writes_keys_by(self.key_serde.serialize)
+        shared.write_key = self.key_serde.serialize
 
         def resolve(key: object, response: SubscriptionResponse, timestamp: int) -> None:
             row_hash, right, _ = response
             if row_hash is None:
-                shared.deletion_answered(key)
+                shared.note_deletion_response(key)
             right_row = look_up(key)
             row = None if right_row is None else right_row[0]
             if row_hash != (None if row is None else hash128(write(row))):
                 if right is None:
-                    too_late(key, timestamp)
+                    note_outdated(key, timestamp)
                 return
-            unmatched = right is None and (row is None or not is_left)
-            forward(key, None if unmatched else joiner(key, row, right), timestamp)
+            has_no_result = right is None and (row is None or not is_left)
+            forward(key, None if has_no_result else joiner(key, row, right), timestamp)
 
         return resolve
 
-    def _asking_again(
+    def _resubscriber(
         self, context: OperatorContext, look_up: ValueGetter, forward: Forward
     ) -> Callable[[Any, int], None]:
-        """At the commit, ask once more for rows of which "nothing" came too late.
+        """Return a function that notes a left row for which an outdated response "no match" arrived.
 
-        In a left join, each change of a row is answered in any case: there only what is gone must have no result. The
-        answer to a deletion that is on its way takes the result back.
+        At the next commit, an inner join subscribes once more for each such row that has a foreign key. A left join
+        need not: it gets a response to every change of a row. The result of a row that no longer exists is deleted,
+        unless the response to its deletion will do that.
         """
         foreign_key = self.foreign_key
         write_key = self.key_serde.serialize
         shared = context.shared(self.join, SubscriptionRequester)
         is_left = self.left
-        rows = dict[bytes, tuple[Any, int]]()
+        outdated = dict[bytes, tuple[Any, int]]()
 
-        def too_late(key: object, timestamp: int) -> None:
-            rows[write_key(key)] = key, timestamp
+        def note_outdated(key: object, timestamp: int) -> None:
+            outdated[write_key(key)] = key, timestamp
 
-        def ask_again() -> None:
-            subscriptions = list(rows.values())
-            rows.clear()
-            for key, timestamp in subscriptions:
+        def resubscribe_outdated() -> None:
+            keys = list(outdated.values())
+            outdated.clear()
+            for key, timestamp in keys:
                 row = look_up(key)
-                if row is None and shared.is_deletion_unanswered(key):
+                if row is None and shared.is_deletion_pending(key):
                     continue
                 if row is None or (not is_left and foreign_key(key, row[0]) is None):
                     forward(key, None, timestamp)
                 elif not is_left:
-                    shared.ask(key, row[0], row[1])
+                    shared.resubscribe(key, row[0], row[1])
 
-        context.at_flush(ask_again)
-        return too_late
+        context.at_flush(resubscribe_outdated)
+        return note_outdated

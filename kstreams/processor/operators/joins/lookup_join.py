@@ -1,4 +1,4 @@
-"""Join of a stream with a table or global table: each record looks up the table, at once or after a time of grace."""
+"""Join of a stream with a table or global table: each record looks up a row, at once or after a grace period."""
 
 from __future__ import annotations
 
@@ -17,58 +17,59 @@ from kstreams.processor.context.operator_context import ClosureOperator, ColumnH
 from kstreams.processor.context.table_view import TableView, ValuesGetter
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import RecordBuffer
+from kstreams.windows import END_OF_TIME_MS
 
 
 class LiveLookup:
-    """Adds the columns of one lookup to those of a batch.
+    """Adds the columns of looked-up rows to the columns of a batch.
 
     Parameters
     ----------
     lookup : Lookup
     leaves : iterable of Expr
-        All that is read in the region.
+        All columns that the region reads.
     get_values : ValuesGetter
-        Of the table.
+        Reads rows of the table by key.
 
     Raises
     ------
     SerdeError
-        When what is read of the rows has no columnar form.
+        If a column of the rows has no columnar form.
     """
 
     def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get_values: ValuesGetter) -> None:
         self._lookup = lookup
         self._get_values = get_values
         self._evaluation = Evaluation(lookup.expressions)
-        self._reads = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _is_of(leaf, lookup.step)]
+        self._readers = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _reads_rows_of(leaf, lookup.step)]
 
     def add(self, columns: Columns) -> Columns:
-        """The columns with those of the rows that are found now; raises ArrowException for what they do not hold."""
+        """Return the columns with those of the rows. Raise an ArrowException if a value does not fit its column."""
         columns = self._evaluation.compute(columns)
-        places = columns[repr(self._lookup.place)]
+        keys = columns[repr(self._lookup.place)]
         if self._lookup.where is not None:
-            places = pc.if_else(pc.fill_null(columns[repr(self._lookup.where)], False), places, None)
-        encoded = places.dictionary_encode()
+            keys = pc.if_else(pc.fill_null(columns[repr(self._lookup.where)], False), keys, None)
+        encoded = keys.dictionary_encode()
         rows = self._get_values(encoded.dictionary.to_pylist())
-        for name, read, kind in self._reads:
-            columns[name] = pa.array(list(map(read, rows)), kind).take(encoded.indices)
+        for name, read, column_type in self._readers:
+            columns[name] = pa.array(list(map(read, rows)), column_type).take(encoded.indices)
         return columns
 
 
-def _is_of(leaf: Expr, step: str) -> bool:
+def _reads_rows_of(leaf: Expr, step: str) -> bool:
     return leaf.operation is Operation.COLUMN and leaf.detail.step == step
 
 
 def _reader(column: OfRow) -> tuple[Callable[[Any], Any], pa.DataType]:
+    """Return the function that reads a column from a row, and the type of the column."""
     return as_function(column.read, ("value",), value=column.row), arrow_type(column)
 
 
 NULL_KEY_OR_VALUE = "null key or value"
-ALL_TIME = 2**63 - 1
 
 
 class LookupHandle(ColumnHandle):
-    """The live lookup of a join."""
+    """The read access of a join to its table, for the columnar path."""
 
     __slots__ = ("get_values",)
 
@@ -78,20 +79,19 @@ class LookupHandle(ColumnHandle):
 
 @dataclass(frozen=True, slots=True)
 class LookupJoinOperator(ClosureOperator):
-    """Looks each record up in a table; updates of the table emit nothing.
+    """Joins each record with a row of a table. Updates of the table emit nothing.
 
     Parameters
     ----------
     table : TableView
-        What is looked up.
     joiner : callable
-        `joiner(key, table_key, value, looked_up)`.
+        `joiner(key, table_key, value, table_value)`.
     left : bool
-        Whether records without a row in the table are joined with None, or left out.
+        True if records without a row in the table are joined with None; False if they are dropped.
     select_key : callable, optional
-        `select_key(key, value)` gives the table's key (global tables); by default it is the record's.
+        `select_key(key, value)` returns the table's key (global tables); the default is the record's key.
     as_of : bool
-        Whether rows are looked up as they were at the time of the record (versioned tables), or as they are now.
+        True if the row that was valid at the record's time is looked up (versioned tables); False for the current row.
     """
 
     table: TableView
@@ -124,18 +124,18 @@ class LookupJoinOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class GraceLookupJoinOperator(ClosureOperator):
-    """Lets records wait before they are looked up, so that versions of the table that come late are found (KIP-923).
+    """Holds records back before their lookup, so that they are joined with late versions of the table too (KIP-923).
 
-    They are joined in order of time. A record that comes later than the grace allows is joined at once.
+    Held records are joined in order of time. A record that is later than the grace period is joined at once.
 
     Parameters
     ----------
     join : LookupJoinOperator
-        Of a versioned table.
+        The join with a versioned table.
     buffer : str
-        The store in which records wait.
+        The store of held records.
     grace_ms : int
-        How long each waits, in stream time.
+        How long a record is held back, in stream time.
     """
 
     join: LookupJoinOperator
@@ -150,7 +150,7 @@ class GraceLookupJoinOperator(ClosureOperator):
         current = context.current
         stream_time = -1
 
-        def wait(key: object, value: object, timestamp: int) -> None:
+        def hold_back(key: object, value: object, timestamp: int) -> None:
             nonlocal stream_time
             if value is None or (key is None and not is_left):
                 context.dropped(NULL_KEY_OR_VALUE)
@@ -163,10 +163,10 @@ class GraceLookupJoinOperator(ClosureOperator):
             release(stream_time - grace_ms)
 
         def release(until_ms: int) -> bool:
-            due = list(buffer.pop_until(until_ms))
-            for record in due:
+            records = list(buffer.pop_until(until_ms))
+            for record in records:
                 current.forward_with(record.headers, join, record.key, record.value, record.timestamp)
-            return bool(due)
+            return bool(records)
 
         def pass_time(elapsed_ms: int) -> bool:
             nonlocal stream_time
@@ -174,12 +174,12 @@ class GraceLookupJoinOperator(ClosureOperator):
             return release(stream_time - grace_ms)
 
         def release_all() -> None:
-            release(ALL_TIME)
+            release(END_OF_TIME_MS)
 
         stream_time = context.keep_in_metadata("stream_time", lambda: stream_time)
         context.at_end_of_input(release_all)
         context.at_idle(pass_time)
-        return wait
+        return hold_back
 
 
 def _own_key(key: object, value: object) -> Any:

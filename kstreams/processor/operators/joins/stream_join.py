@@ -1,4 +1,4 @@
-"""Windowed join of two streams: what each side keeps, and what each side does with a record."""
+"""Windowed join of two streams: each side stores its records, and joins a record with stored ones of the other side."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
+from kstreams.processor.operators.joins.lookup_join import NULL_KEY_OR_VALUE
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import OuterJoinStore
+from kstreams.windows import END_OF_TIME_MS
 
 
 @dataclass(frozen=True, slots=True)
 class SelfJoinOperator(ClosureOperator):
-    """Joins a record as the left one, then as the right one, with those before it; and once with itself.
+    """Joins a record with earlier records, first as the left side, then as the right side, and once with itself.
 
-    A record that is older than what two sides would still keep does not meet itself.
+    A record is not joined with itself if it is older than the retention: a join with two stores would have dropped it.
 
     Parameters
     ----------
     left, right : StreamJoinSide
-        Both read the one store.
+        Both sides read the same store.
     retention_ms : int
         How long the store keeps records.
     """
@@ -46,38 +48,34 @@ class SelfJoinOperator(ClosureOperator):
             for other_time, other in fetch(key, *left(timestamp)):
                 forward(key, joiner(key, value, other), max(timestamp, other_time))
             latest = max(latest, timestamp)
-            # Its own pair comes before those of later times, where the join of two sides would have it.
-            alone = timestamp > latest - retention_ms + 1
+            # The pair of the record with itself precedes the pairs with later records, as in a join of two streams.
+            is_self_pair_due = timestamp > latest - retention_ms + 1
             for other_time, other in fetch(key, *right(timestamp)):
-                if alone and other_time > timestamp:
-                    alone = False
+                if is_self_pair_due and other_time > timestamp:
+                    is_self_pair_due = False
                     forward(key, joiner(key, value, value), timestamp)
                 forward(key, joiner(key, other, value), max(timestamp, other_time))
-            if alone:
+            if is_self_pair_due:
                 forward(key, joiner(key, value, value), timestamp)
 
         return self_join
 
 
-NULL_KEY_OR_VALUE = "null key or value"
-ALL_TIME = 2**63 - 1
-
-
 @dataclass(frozen=True, slots=True)
 class JoinWindowOperator(ClosureOperator):
-    """Keeps the records of one side for the other: forwards to the join first, so that none meets itself."""
+    """Stores the records of one side for the other, after forwarding them, so that no record is joined with itself."""
 
     store: str
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         put_row = context.state_store(self.store).put
 
-        def keep(key: object, value: object, timestamp: int) -> None:
+        def forward_and_store(key: object, value: object, timestamp: int) -> None:
             forward(key, value, timestamp)
             if key is not None:
                 put_row(key, value, timestamp)
 
-        return keep
+        return forward_and_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +85,11 @@ class StreamJoinSide:
     Parameters
     ----------
     left : bool
-        Which side it is.
+        True for the left side.
     other_store : str
-        Window store with the other side's records.
+        The window store with the records of the other side.
     before_ms, after_ms : int
-        The window seen from this side: partners have timestamps in [timestamp - before, timestamp + after].
+        The join window of this side: partners have timestamps in [timestamp - before, timestamp + after].
     joiner : callable
         `joiner(key, left, right)`.
     """
@@ -103,7 +101,7 @@ class StreamJoinSide:
     joiner: Callable[[Any, Any, Any], Any]
 
     def partners(self, timestamp: int) -> tuple[int, int]:
-        """First and last timestamp of partners; there is no time before the epoch.
+        """Return the first and the last timestamp of partners; timestamps before the epoch are cut off.
 
         Examples
         --------
@@ -115,16 +113,16 @@ class StreamJoinSide:
         return (first, last) if first >= 0 <= last else (max(0, first), max(0, last))
 
     def join(self) -> Callable[[Any, Any, Any], Any]:
-        """The joiner as `join(key, this, other)`."""
+        """Return the joiner as `join(key, this, other)`."""
         joiner = self.joiner
         return joiner if self.left else lambda key, this, other: joiner(key, other, this)
 
 
 @dataclass(frozen=True, slots=True)
 class InnerStreamJoinOperator(ClosureOperator):
-    """Joins a record with those of the other side that came before it: each pair once, by whichever is processed last.
+    """Joins a record with the stored records of the other side. So each pair is joined once, by its later record.
 
-    A late record still meets what the other side's store holds.
+    A late record is joined too, as long as the other side's store has its partners.
     """
 
     side: StreamJoinSide
@@ -147,17 +145,17 @@ class InnerStreamJoinOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class OuterStreamJoinOperator(ClosureOperator):
-    """One side of a left or outer join: rows of an outer side that found no partner wait until their window closes.
+    """One side of a left or outer join. Unmatched rows of an outer side are held back until their window closes.
 
     Parameters
     ----------
     side : StreamJoinSide
     outer : bool
-        Whether rows of this side are emitted without a partner (left join: those of the left side alone).
+        True if unmatched rows of this side are emitted: of the left side in a left join, of both in an outer join.
     outer_store : str
-        Where rows wait; shared by both sides.
+        The store of unmatched rows of both sides.
     grace_ms : int
-        How long after the end of its window, in stream time, a row still waits.
+        How long after the end of its window, in stream time, a row is still held back.
     """
 
     side: StreamJoinSide
@@ -172,121 +170,135 @@ class OuterStreamJoinOperator(ClosureOperator):
         outer_rows = context.state_store(self.outer_store)
         join = side.join()
         partners = side.partners
-        time = context.shared(self.outer_store, _JoinTime)
-        time.remember(context)
-        emit_expired = self._emitter(context, forward, time)
-        if not time.passes:  # once for both sides
-            time.passes = True
-            context.at_idle(_passing_time(time, emit_expired))
+        progress = context.shared(self.outer_store, _JoinProgress)
+        progress.keep_in_metadata(context)
+        emit_expired = self._emitter(context, forward, progress)
+        if not progress.advances_when_idle:  # one of both sides is enough
+            progress.advances_when_idle = True
+            context.at_idle(_advance_when_idle(progress, emit_expired))
 
         def outer_join(key: object, value: object, timestamp: int) -> None:
-            time.latest = max(time.latest, timestamp)
+            progress.stream_time = max(progress.stream_time, timestamp)
             if key is None or value is None:
                 if outer and value is not None:
                     forward(key, join(key, value, None), timestamp)
                 else:
                     context.dropped(NULL_KEY_OR_VALUE)
                 return
-            if timestamp == time.latest:
+            if timestamp == progress.stream_time:
                 emit_expired(timestamp)
             first, last = partners(timestamp)
-            alone = outer
+            is_unmatched = outer
             for other_time, other in fetch(key, first, last):
-                alone = False
+                is_unmatched = False
                 outer_rows.remove(key, other_time, not side.left)
                 forward(key, join(key, value, other), max(timestamp, other_time))
-            if not alone:
+            if not is_unmatched:
                 return
-            if last < time.latest:
-                # Its window is over already: the grace is not for records that come alone and late.
+            if last < progress.stream_time:
+                # The window has ended: Kafka Streams gives late unmatched records no grace period.
                 forward(key, join(key, value, None), timestamp)
             else:
                 outer_rows.put(key, value, timestamp, side.left)
-                time.first_waiting = min(time.first_waiting, timestamp)
+                progress.first_waiting = min(progress.first_waiting, timestamp)
 
         return outer_join
 
-    def _emitter(self, context: OperatorContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
-        """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
+    def _emitter(self, context: OperatorContext, forward: Forward, progress: _JoinProgress) -> Callable[[int], bool]:
+        """Return a function that emits the rows of both sides whose window closed before a stream time.
+
+        Each row is emitted with its own timestamp. The function returns False if there was nothing to emit.
+        """
         side = self.side
         outer_rows = context.state_store(self.outer_store)
         joiner = self.side.joiner
         own_wait = side.after_ms + self.grace_ms
-        other_wait = side.before_ms + self.grace_ms  # what is before seen from here is after seen from there
+        other_wait = side.before_ms + self.grace_ms  # the other side's window is the mirror image of this side's
         left_wait, right_wait = (own_wait, other_wait) if side.left else (other_wait, own_wait)
 
         def emit_until(stream_time: int) -> int:
-            last = -1
-            due = outer_rows.pop_until(stream_time - left_wait, stream_time - right_wait)
-            for key, value, timestamp, left in context.sending_meanwhile(due):
+            last_emitted = -1
+            expired_rows = outer_rows.pop_until(stream_time - left_wait, stream_time - right_wait)
+            for key, value, timestamp, left in context.sending_meanwhile(expired_rows):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
-                last = timestamp
-            return last
+                last_emitted = timestamp
+            return last_emitted
 
         def emit_expired(stream_time: int) -> bool:
-            is_due = time.first_waiting + own_wait < stream_time
+            is_due = progress.first_waiting + own_wait < stream_time
             if is_due:
-                read = last_row_read(outer_rows, emit_until(stream_time))
-                time.first_waiting = read if read >= 0 else ALL_TIME
+                last_read = last_row_read(outer_rows, emit_until(stream_time))
+                progress.first_waiting = last_read if last_read >= 0 else END_OF_TIME_MS
             return is_due
 
         def emit_all() -> None:
-            emit_until(ALL_TIME)
+            emit_until(END_OF_TIME_MS)
 
         context.at_end_of_input(emit_all)
         return emit_expired
 
 
-def _passing_time(time: _JoinTime, emit_expired: Callable[[int], bool]) -> Callable[[int], bool]:
+def _advance_when_idle(progress: _JoinProgress, emit_expired: Callable[[int], bool]) -> Callable[[int], bool]:
     def pass_time(elapsed_ms: int) -> bool:
-        if time.latest < 0:
+        if progress.stream_time < 0:
             return False
-        time.latest += elapsed_ms
-        return emit_expired(time.latest)
+        progress.stream_time += elapsed_ms
+        return emit_expired(progress.stream_time)
 
     return pass_time
 
 
-def last_row_read(outer_rows: OuterJoinStore, emitted: int) -> int:
-    """The timestamp at which Kafka Streams stops to read waiting rows: it looks at them again only when that is over.
+def last_row_read(outer_rows: OuterJoinStore, last_emitted: int) -> int:
+    """Return the timestamp of the held row at which Kafka Streams stops reading when it emits expired rows.
 
-    It reads in order until it has met an open window on both sides and one row more, else to the end, and takes the
-    timestamp it read last for the first that waits: so a row may come out later than its window would let it.
+    Kafka Streams reads held rows in order until it has seen an open window on both sides and one more row, or else all
+    rows. It takes the timestamp of the last row it read for that of the first held row, and reads the rows again only
+    when that timestamp expires. So it may emit a row later than the end of its window.
 
     Parameters
     ----------
-    emitted : int
-        Timestamp of the last row that was emitted; -1 when there was none.
+    last_emitted : int
+        Timestamp of the last emitted row; -1 if no row was emitted.
 
     Returns
     -------
     int
-        -1 when there was no row at all.
+        The timestamp, or -1 if there was no row.
     """
     left = outer_rows.first_row(True)
     right = outer_rows.first_row(False)
     if left is None or right is None:
         last = outer_rows.last_row()
-        return max(emitted, -1 if last is None else last.timestamp)
-    both_met = max(left, right)
-    if outer_rows.num_values(both_met) > 1:
-        return both_met.timestamp  # each value is a row for Kafka Streams
-    return (outer_rows.row_after(both_met) or both_met).timestamp
+        return max(last_emitted, -1 if last is None else last.timestamp)
+    later_row = max(left, right)
+    if outer_rows.num_values(later_row) > 1:
+        return later_row.timestamp  # each value is a row of its own in Kafka Streams
+    return (outer_rows.row_after(later_row) or later_row).timestamp
 
 
-class _JoinTime:
-    """What both sides of one join share: the stream time, and the first timestamp that is thought to wait."""
+class _JoinProgress:
+    """The state that both sides of one join share.
 
-    __slots__ = ("first_waiting", "latest", "passes")
+    Attributes
+    ----------
+    stream_time : int
+        The stream time of the join in ms; -1 before the first record.
+    first_waiting : int
+        The timestamp that Kafka Streams takes for that of the first held row: see `last_row_read`.
+    advances_when_idle : bool
+        True once one of both sides advances the stream time while input is idle.
+    """
+
+    __slots__ = ("advances_when_idle", "first_waiting", "stream_time")
 
     def __init__(self) -> None:
-        self.latest = -1
-        self.first_waiting = ALL_TIME
-        self.passes = False  # whether one of both sides is told when input is idle
+        self.stream_time = -1
+        self.first_waiting = END_OF_TIME_MS
+        self.advances_when_idle = False
 
-    def remember(self, context: OperatorContext) -> None:
-        """Keep both with every commit."""
-        self.latest = max(self.latest, context.keep_in_metadata("stream_time", lambda: self.latest))
+    def keep_in_metadata(self, context: OperatorContext) -> None:
+        """Read both times from the metadata of the last commit, and write them with every commit."""
+        self.stream_time = max(self.stream_time, context.keep_in_metadata("stream_time", lambda: self.stream_time))
         first_waiting = context.keep_in_metadata("first_waiting", lambda: self.first_waiting)
         if first_waiting >= 0:
             self.first_waiting = first_waiting

@@ -1,4 +1,4 @@
-"""Join of two tables with the same key: both sides update the result."""
+"""Join of two tables by their keys: an update of either table updates the result."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
 Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
-"""Of a key and the rows of two tables."""
+"""Returns the result for a key and the rows of two tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableJoinOperator(ClosureOperator):
-    """Turns an update of one table into one of the join: looks up the other table's row as it is now.
+    """Turns an update of one table into an update of the join, with the current row of the other table.
 
     Parameters
     ----------
     other : TableView
         The other table.
     joiner : callable
-        `joiner(key, row of this table, row of the other)`.
+        `joiner(key, row of this table, row of the other table)`.
     outer, other_outer : bool
-        Whether rows of this table, and of the other, are joined with None where they have no partner.
+        True if rows of this table, and of the other table, are joined with None if they have no partner.
     sends_old : bool
-        Whether old results go along.
+        True if updates carry the old result too.
     versioned : bool
-        Whether this table has a history: an update that comes after a later one of its key changes no result.
+        True if this table is versioned: an out-of-order update is then ignored.
     """
 
     other: TableView
@@ -67,7 +67,7 @@ class TableJoinOperator(ClosureOperator):
         return join
 
     def _result(self) -> Joiner:
-        """The row of the join, or None where it has none."""
+        """Return the joiner, which returns None if the join has no row."""
         joiner = self.joiner
         other_outer = self.other_outer
 
@@ -98,7 +98,7 @@ class TableJoinMergeOperator(ClosureOperator):
 
         def write(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change
-            if cached:  # the old value is then the one that was forwarded last, not the one that the join says
+            if cached:  # the old value is the one that was forwarded last, not the old value of the join
                 row = get(key)
                 old = None if row is None else row[0]
             put_row(key, None if new is None else ValueAndTimestamp(new, timestamp))
@@ -121,7 +121,7 @@ class TableJoinMergeOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class JoinedView(TableView):
-    """Looks rows up in both tables of a join that keeps nothing."""
+    """Looks rows up in both tables of a join without a store of its own."""
 
     left: TableView
     right: TableView

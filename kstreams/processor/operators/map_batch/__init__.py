@@ -1,1 +1,1 @@
-"""Functions over batches of records, as rows and as columns."""
+"""`map_batch`: functions over batches of records, by rows and by columns."""

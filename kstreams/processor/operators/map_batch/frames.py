@@ -1,6 +1,6 @@
-"""Records as columns for functions over batches: Arrow tables, Polars or pandas frames.
+"""Records as columns for functions over batches: Arrow tables, or frames of Polars or pandas.
 
-Polars and pandas are loaded when the first function asks for them.
+Polars and pandas are imported when the first function needs them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Format: TypeAlias = Literal["arrow", "polars", "pandas"]
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Makes what a function over batches gets.
+    """Makes the argument of a function over batches.
 
     Parameters
     ----------
     format : {"arrow", "polars", "pandas"}
     kind : type or None
-        Of the values. One with named fields gives a column for each; a `dict` one for each of its keys in a batch;
-        any other a column "value".
+        The type of the values. A type with named fields has a column for each field, a `dict` a column for each key in
+        the batch, and any other type a column "value".
     key : type or None
-        Of the keys.
+        The type of the keys.
     with_key, with_timestamp : bool
-        Whether there are columns "key" and "timestamp" (int64, ms) too.
+        True if there is a column "key", and a column "timestamp" (int64, ms).
     """
 
     format: Format
@@ -45,7 +45,7 @@ class Frames:
     with_timestamp: bool = False
 
     def table(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> pa.Table:
-        """The columns of records, as Arrow."""
+        """Return records as an Arrow table."""
         return self.table_of(
             _columns(self.kind, values), lambda: self._key_column(keys), lambda: pa.array(timestamps, pa.int64())
         )
@@ -53,7 +53,7 @@ class Frames:
     def table_of(
         self, values: dict[str, object], keys: Callable[[], pa.Array], timestamps: Callable[[], pa.Array]
     ) -> pa.Table:
-        """The columns of values that are columns already."""
+        """Return an Arrow table of columns of values; keys and timestamps are computed only if they are needed."""
         columns = dict(values)
         if self.with_key:
             columns["key"] = keys()
@@ -62,27 +62,27 @@ class Frames:
         return pa.table(columns)
 
     def _key_column(self, keys: Sequence[object]) -> pa.Array:
-        with _telling("key", keys, "key", self.key):
+        with _error_context("key", keys, "key", self.key):
             return _array(keys, self.key)
 
     @property
     def is_columnar(self) -> bool:
-        """Whether what columns there are follows from the type alone, and each has an Arrow type."""
+        """True if the type of the values determines the columns and their Arrow types."""
         return self.fields is not None or _arrow_type(self.kind) is not None
 
     @property
     def fields(self) -> tuple[str, ...] | None:
-        """The columns of a value with named fields; None of any other."""
+        """The names of the columns of a type with named fields; None for any other type."""
         fields = None if self.kind is None else fields_of(self.kind)
         return None if fields is None else tuple(fields)
 
     def frame(self, table: pa.Table) -> Any:
-        """The same columns in the format that the function asks for."""
+        """Return a table in the format of the function."""
         return _FRAMES[self.format](table)
 
 
 def check_format(name: str) -> None:
-    """Raise a TopologyError for a format that there is not, or whose library is not installed."""
+    """Raise a TopologyError if a format is unknown, or if its library is not installed."""
     if name not in _FRAMES:
         raise TopologyError(f'format={name!r} is none of "arrow", "polars" and "pandas"')
     if name != "arrow":
@@ -98,21 +98,21 @@ def _columns(kind: object, values: Sequence[Any]) -> dict[str, Any]:
         read = dict.get if is_typeddict(kind) else getattr
         return {name: _field_column(values, name, read, field) for name, field in fields.items()}
     if getattr(kind, "__origin__", kind) is dict and any(values):
-        with _telling("value", values, "value", dict):
+        with _error_context("value", values, "value", dict):
             names = dict.fromkeys(name for value in values for name in value or ())
         return {name: _field_column(values, name, dict.get, None) for name in names}
-    with _telling("value", values, "value", kind):
+    with _error_context("value", values, "value", kind):
         return {"value": _array(values, kind)}
 
 
 def _field_column(values: Sequence[object], name: str, read: Callable[[Any, str], Any], kind: object) -> pa.Array:
-    with _telling("value", values, name, kind):
+    with _error_context("value", values, name, kind):
         return _array([None if value is None else read(value, name) for value in values], kind)
 
 
 @contextmanager
-def _telling(side: str, items: Sequence[Any], column: str, kind: object) -> Iterator[None]:
-    """Say of which key or value an error is: who catches it tries again with fewer records, until it is one."""
+def _error_context(side: str, items: Sequence[Any], column: str, kind: object) -> Iterator[None]:
+    """Add the first key or value to an error. The caller tries again with fewer records, until one is left."""
     try:
         yield
     except Exception as error:
@@ -123,30 +123,30 @@ def _telling(side: str, items: Sequence[Any], column: str, kind: object) -> Iter
 
 
 def _array(items: Sequence[object], kind: object) -> pa.Array:
-    """A column; raises TypeError for what Arrow would take and change, such as 1.5 as an int."""
+    """Return a column. Raise a TypeError for a value that Arrow would change, such as 1.5 as an int."""
     plain = split_optional(kind).kind
-    converter = _TAKEN.get(plain)
-    if converter is not None and not set(map(type, items)) <= {plain, NoneType}:
+    accepted = _ACCEPTED_TYPES.get(plain)
+    if accepted is not None and not set(map(type, items)) <= {plain, NoneType}:
         for item in items:
-            if item is not None and (not isinstance(item, converter) or (isinstance(item, bool) and plain is not bool)):
+            if item is not None and (not isinstance(item, accepted) or (isinstance(item, bool) and plain is not bool)):
                 raise TypeError(f"{item!r} is a {type(item).__name__}")
     return pa.array(items, _arrow_type(kind))
 
 
-_TAKEN: dict[object, tuple[type, ...]] = {
+_ACCEPTED_TYPES: dict[object, tuple[type, ...]] = {
     int: (Integral,),
     float: (Real,),
     str: (str,),
     bool: (bool,),
     bytes: (bytes, bytearray, memoryview),
 }
-"""By type: what a column of it is made from."""
+"""The types of objects that a column of a type accepts."""
 
 
 def _arrow_type(kind: object) -> pa.DataType | None:
-    """The Arrow type of a Python type; None where it follows from the values."""
+    """Return the Arrow type of a Python type; None if the values determine it."""
     plain = split_optional(kind).kind
-    return serde_of(plain).arrow_type if plain in _TAKEN else None
+    return serde_of(plain).arrow_type if plain in _ACCEPTED_TYPES else None
 
 
 _FRAMES: dict[str, Callable[[pa.Table], Any]] = {

@@ -1,4 +1,4 @@
-"""What a function over batches may return: a column or a table; its rows, with null for what libraries put for it."""
+"""The results of functions over batches: columns or tables, of which rows are made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 from kstreams.expressions.types import fields_of
 
-_RETURN = "return one value for each record, as a column, a list, or a table whose columns are the fields of the value"
+_EXPECTED_RESULT = (
+    "return one value for each record, as a column, a list, or a table whose columns are the fields of the value"
+)
 
 
 def rows_of(result: object, count: int, kind: object) -> list[Any]:
-    """The values that a function gave for so many records.
+    """Return the values in a function's result.
 
     Parameters
     ----------
@@ -20,16 +22,16 @@ def rows_of(result: object, count: int, kind: object) -> list[Any]:
         A column (Arrow, NumPy, Polars, pandas, narwhals, or a list), or a table or frame whose columns are the fields
         of `kind`.
     count : int
-        How many there must be.
+        The number of records, which is the required number of values.
     kind : type or None
-        Of the values.
+        The type of the values.
 
     Raises
     ------
     TypeError
-        When it is neither a column nor a table, or not a table of `kind`.
+        If the result is neither a column nor a table, or not a table of `kind`.
     ValueError
-        When there are more or fewer.
+        If there are more or fewer values than records.
 
     Examples
     --------
@@ -37,7 +39,7 @@ def rows_of(result: object, count: int, kind: object) -> list[Any]:
     >>> rows_of(pa.array([1, 2]), 2, int), rows_of(pa.table({"a": [1]}), 1, dict)
     ([1, 2], [{'a': 1}])
     """
-    rows = _without_na(_listed(result))
+    rows = _without_pandas_nulls(_items(result))
     if len(rows) != count:
         raise ValueError(f"the function gave {len(rows)} rows for {count} records: give one for each, in their order")
     if not rows or not isinstance(rows[0], dict):
@@ -62,9 +64,9 @@ def _objects(rows: list[dict[str, Any]], kind: Any) -> list[Any]:
         ) from error
 
 
-def _listed(result: object) -> list[Any]:
-    """The rows of a column or a table."""
-    if hasattr(result, "to_native"):  # of narwhals
+def _items(result: object) -> list[Any]:
+    """Return the items of a column, or the rows of a table as dicts."""
+    if hasattr(result, "to_native"):  # a frame of narwhals
         result = result.to_native()
     for name, rows in _ROWS.items():
         if hasattr(result, name) and not isinstance(result, type):
@@ -82,23 +84,23 @@ _ROWS: dict[str, Callable[[Any], Iterable[Any]]] = {
 
 
 def _list(rows: object, result: object) -> list[Any]:
-    cure = next((cure for holds, cure in _CURES if holds(result)), None)
-    if cure is not None or not hasattr(rows, "__iter__") or isinstance(rows, type):
-        raise TypeError(f"the function returned {_said(result)}{cure or f': {_RETURN}'}")
+    suggestion = next((suggestion for applies, suggestion in _SUGGESTIONS if applies(result)), None)
+    if suggestion is not None or not hasattr(rows, "__iter__") or isinstance(rows, type):
+        raise TypeError(f"the function returned {_description(result)}{suggestion or f': {_EXPECTED_RESULT}'}")
     return list(rows)
 
 
-_CURES: tuple[tuple[Callable[[Any], bool], str], ...] = (
+_SUGGESTIONS: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda result: hasattr(result, "collect"), ": return .collect() of it"),
     (lambda result: isinstance(result, Mapping), ": make a table of it, as pa.table(...)"),
     (lambda result: isinstance(result, Set), ", which has no order: return a list"),
-    (lambda result: isinstance(result, str | bytes), f": {_RETURN}"),
+    (lambda result: isinstance(result, str | bytes), f": {_EXPECTED_RESULT}"),
 )
-"""By kinds of results that are no columns, though some have rows: what to return instead."""
+"""For results that are not columns: a condition, and the end of the error, which says what to return."""
 
 
-def _said(result: object) -> str:
-    """The type of a result, and the result where it is short."""
+def _description(result: object) -> str:
+    """Return the type of a result, and the result itself if it is short."""
     if result is None:
         return "None"
     text = repr(result)
@@ -108,18 +110,18 @@ def _said(result: object) -> str:
     return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
 
-def _without_na(rows: list[Any]) -> list[Any]:
-    """The rows with None for the nulls of pandas, which are no values; nothing else knows them."""
+def _without_pandas_nulls(rows: list[Any]) -> list[Any]:
+    """Return the rows with None in place of `pandas.NA` and `pandas.NaT`, which no serde knows."""
     pandas = sys.modules.get("pandas")
     if pandas is None:
         return rows
     nulls = {type(pandas.NA), type(pandas.NaT)}
     if nulls.isdisjoint(map(type, rows)) and dict not in set(map(type, rows)):
         return rows
-    return [_null_for(nulls, row) for row in rows]
+    return [_with_none(nulls, row) for row in rows]
 
 
-def _null_for(nulls: Set[type], row: object) -> Any:
+def _with_none(nulls: Set[type], row: object) -> Any:
     if isinstance(row, dict) and not nulls.isdisjoint(map(type, row.values())):
         return {name: None if type(value) in nulls else value for name, value in row.items()}
     return None if type(row) in nulls else row

@@ -1,4 +1,4 @@
-"""A function over batches of records: one value is returned for each, and forwarded in the place of its record."""
+"""A function over batches of records: it returns one value for each record, which is forwarded in its place."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from kstreams.processor.topology.operator import Forward
 
 
 class BatchTarget:
-    """The end of a path through a region at a function over batches; its results are forwarded as rows.
+    """A function over batches at the end of a path through a region. Its results are forwarded as rows.
 
     Parameters
     ----------
     target : Target
-        What arrives at the function's step.
+        The columns that arrive at the function.
     source : SourceNode
-        Where the records come from.
-    gathered : BatchedRecords
-        What the step does with batches, and with records that come one by one.
+        The source of the records.
+    buffer : BatchBuffer
+        The buffer of the function's operator.
     current : CurrentRecord
-        Of the task.
+        The current record of the task.
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: SourceNode, gathered: BatchedRecords, current: CurrentRecord) -> None:
+    def __init__(self, target: Target, source: SourceNode, buffer: BatchBuffer, current: CurrentRecord) -> None:
         self._target = target
         self._rows = ProjectedRows(target.view, source)
-        self._gathered = gathered
+        self._buffer = buffer
         self._current = current
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Put the columns together; what is returned calls the function and forwards its results."""
-        frames = self._gathered.operator.frames
+        """Collect the columns, and return a function that calls the user's function and forwards its results."""
+        frames = self._buffer.operator.frames
         target = self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
         table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
@@ -56,19 +56,19 @@ class BatchTarget:
         return lambda: self._run(table, records)
 
     def complete(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: this target holds no records back."""
 
     def _run(self, table: pa.Table, records: _Records) -> None:
-        gathered = self._gathered
-        most = self._gathered.operator.max_rows
-        gathered.release_all()  # what came record by record was here before
-        for start in range(0, len(table), most):
-            values = gathered.operator.values_of(table.slice(start, most))
-            gathered.forward_all((records.at(row, value), value) for row, value in enumerate(values, start))
+        buffer = self._buffer
+        max_rows = buffer.operator.max_rows
+        buffer.release_all()  # held records came before this table
+        for start in range(0, len(table), max_rows):
+            values = buffer.operator.values_of(table.slice(start, max_rows))
+            buffer.forward_all((records.at(row, value), value) for row, value in enumerate(values, start))
 
 
 class _Records:
-    """The records of a path as they are forwarded; their old values are made for error handlers alone."""
+    """The records of a path, to be forwarded. Their old values are computed only if an error handler needs them."""
 
     def __init__(self, selected: SelectedRows, rows: ProjectedRows, current: CurrentRecord) -> None:
         self._selected = selected
@@ -80,12 +80,12 @@ class _Records:
         self._reached = selected.reached(current.reached).tolist()
         self._headers = selected.header_rows()
 
-    def at(self, row: int, value: Any) -> DelayedRecord:
-        """One of them, for which the function gave a value."""
-        old = self._values[row] if isinstance(value, Failed) else None
+    def at(self, row: int, value: object) -> DelayedRecord:
+        """Return the record of a row, for which the function returned `value`."""
+        old_value = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
         cursor = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return DelayedRecord(self._keys[row], old, self._timestamps[row], headers, cursor, self._reached[row])
+        return DelayedRecord(self._keys[row], old_value, self._timestamps[row], headers, cursor, self._reached[row])
 
     @cached_property
     def _values(self) -> list[object]:
@@ -94,17 +94,18 @@ class _Records:
 
 @dataclass(frozen=True, slots=True)
 class MapBatchOperator(ClosureOperator):
-    """Gathers records up to `max_rows`, or until nothing more comes for now, and calls the function once for all.
+    """Holds back up to `max_rows` records, while input is available, and calls the function once for all of them.
 
     Parameters
     ----------
     function : callable
-        Takes a table or frame of the records, gives as many values.
+        Takes a table or frame of the records, and returns as many values.
     frames : Frames
-        Makes what it takes.
+        Makes the argument of the function.
     result : type or None
-        Of the values.
+        The type of the values.
     max_rows : int
+        Greatest number of records in a call.
     """
 
     function: Callable[[Any], Any]
@@ -117,23 +118,24 @@ class MapBatchOperator(ClosureOperator):
         return True
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        gathered = BatchedRecords(context, self, forward)
-        pending = gathered.waiting
-        hold = gathered.hold
+        buffer = BatchBuffer(context, self, forward)
+        pending = buffer.waiting
+        hold = buffer.hold
         max_rows = self.max_rows
 
-        def gather(key: object, value: object, timestamp: int) -> None:
+        def hold_back(key: object, value: object, timestamp: int) -> None:
             pending.append(hold(key, value, timestamp))
             if len(pending) >= max_rows:
-                gathered.release_all()
+                buffer.release_all()
 
-        context.share_with_columns(gathered)
-        return gather
+        context.share_with_columns(buffer)
+        return hold_back
 
     def values_of(self, table: pa.Table) -> Iterable[object]:
-        """What the function gives for these records: values, or what it raised.
+        """Return the function's values for the records of a table, or `Failed` in place of a value.
 
-        When it fails, it is called for each record alone, in turn, so that only those fail that are to blame.
+        If the function raises an error, it is called again for each record, so that only the records fail that cause
+        errors.
         """
         try:
             return self._call(table)
@@ -148,13 +150,13 @@ class MapBatchOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Stands for the value of a record for which the function raised."""
+    """The error of a function, in place of the value of a record."""
 
     error: Exception
 
 
-class BatchedRecords(DelayedResults[DelayedRecord], ColumnHandle):
-    """The records that wait for their batch, in one task.
+class BatchBuffer(DelayedResults[DelayedRecord], ColumnHandle):
+    """The records that one operator of one task holds back for the next call of its function.
 
     Parameters
     ----------
@@ -169,38 +171,39 @@ class BatchedRecords(DelayedResults[DelayedRecord], ColumnHandle):
         context.hold_back(self)
         self.operator = operator
         self._forward = bind_operator(MapValuesOperator(self.value), context, forward)
-        self._current: Any = None
+        self._result: object = None
 
     def release_next(self) -> None:
-        """Call the function for the oldest records, and forward the results."""
-        some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
-        self.forward_all(zip(some, self._values_of(some), strict=True))
+        """Call the function for the oldest held records, and forward the results."""
+        records = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
+        self.forward_all(zip(records, self._values_of(records), strict=True))
 
-    def _values_of(self, some: Sequence[DelayedRecord]) -> Iterable[object]:
-        """What the function gives for records. Of those that make no table together, halves are tried, in turn.
+    def _values_of(self, records: Sequence[DelayedRecord]) -> Iterable[object]:
+        """Return the function's values for records. If the records cannot be one table, try each half of them.
 
-        So a value that no column takes fails alone, and one of another type than the others has a table of its own.
+        So a value that fits no column fails alone, and a value of another type than the others is in another table.
         """
         try:
-            table = self._table_of(some)
+            table = self._table_of(records)
         except Exception as error:
-            if len(some) == 1:
+            if len(records) == 1:
                 return [Failed(error)]
-            middle = len(some) // 2
-            return chain.from_iterable(map(self._values_of, (some[:middle], some[middle:])))
+            middle = len(records) // 2
+            return chain.from_iterable(map(self._values_of, (records[:middle], records[middle:])))
         return self.operator.values_of(table)
 
-    def _table_of(self, some: Sequence[DelayedRecord]) -> pa.Table:
-        keys, values, timestamps = zip(*((record.key, record.value, record.timestamp) for record in some), strict=True)
-        return self.operator.frames.table(keys, values, timestamps)
+    def _table_of(self, records: Sequence[DelayedRecord]) -> pa.Table:
+        keys = [record.key for record in records]
+        values = [record.value for record in records]
+        return self.operator.frames.table(keys, values, [record.timestamp for record in records])
 
-    def forward_all(self, some: Iterable[tuple[DelayedRecord, object]]) -> None:
-        """Forward records, each with what the function gave for it."""
-        for record, self._current in some:
+    def forward_all(self, results: Iterable[tuple[DelayedRecord, object]]) -> None:
+        """Forward records with the function's results, which are values or `Failed`."""
+        for record, self._result in results:
             self.forward_held(self._forward, record, record.value)
 
-    def value(self, _: Any) -> Any:
-        """The new value of the record that is forwarded; raises what the function raised for it."""
-        if isinstance(self._current, Failed):
-            raise self._current.error
-        return self._current
+    def value(self, _: object) -> object:
+        """Return the new value of the record that is forwarded, or raise the function's error for it."""
+        if isinstance(self._result, Failed):
+            raise self._result.error
+        return self._result

@@ -1,1 +1,1 @@
-"""The user's own processors and transformers as operators."""
+"""Users' processors as operators."""

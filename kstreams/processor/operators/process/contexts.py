@@ -1,4 +1,4 @@
-"""The contexts of processors, as tasks provide them (`processor/api/contexts.py` says what each offers)."""
+"""The contexts of processors in a task; `processor/api/contexts.py` describes their methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RECORDS = (Record, FixedKeyRecord)
 
 
 class TaskProcessingContext(ProcessingContext):
-    """What every processor of a task is given."""
+    """The methods that the contexts of all processors of a task share."""
 
     __slots__ = ("_active", "_context", "_current", "_forward")
 
@@ -30,6 +30,7 @@ class TaskProcessingContext(ProcessingContext):
         self._context = context
         self._forward = forward
         self._active = False
+        """True while the processor may forward."""
         self._current = context.current
 
     @property
@@ -62,19 +63,19 @@ class TaskProcessingContext(ProcessingContext):
             )
         if not callable(callback):
             raise TypeError(f"schedule() calls a function with the time in ms, which {callback!r} is not")
-        return self._context.schedule(to_ms(interval), kind, entered(self, callback))
+        return self._context.schedule(to_ms(interval), kind, while_active(self, callback))
 
     def commit(self) -> None:
         self._context.task.commit_request.make()
 
     def get_state_store(self, name: str) -> Any:
         if name in self._context.connected:
-            return _as_processors_see_it(self._context.state_store(name))
+            return _for_processors(self._context.state_store(name))
         global_stores = self._context.task.global_stores
         if name not in global_stores:
             raise TopologyError(
                 f"{self._context.node} asks for the state store {name!r}, to which it is not connected "
-                f"(its stores: {_listed(self._context.connected)}; global ones: {_listed(global_stores)}). "
+                f"(its stores: {_names(self._context.connected)}; global ones: {_names(global_stores)}). "
                 "Name it in stores= of this processor, and add it to the topology."
             )
         return ReadOnlyView(global_stores[name])
@@ -88,7 +89,9 @@ class TaskProcessingContext(ProcessingContext):
     def current_system_time_ms(self) -> int:
         return self._context.task.application.clock.wall_ms()
 
-    def _pass_on(self, record: Record[object, object] | FixedKeyRecord[object, object], child: str | None) -> None:
+    def _forward_record(
+        self, record: Record[object, object] | FixedKeyRecord[object, object], child: str | None
+    ) -> None:
         if not self._active:
             raise TopologyError(f"{self._context.node} may forward only while it processes a record or punctuates.")
         if not isinstance(record, _RECORDS):
@@ -99,77 +102,79 @@ class TaskProcessingContext(ProcessingContext):
         timestamp = record.timestamp if type(record.timestamp) is int else time_ms(record.timestamp)
         if not 0 <= timestamp <= LATEST_MS:
             raise InvalidTimestampError.out_of_range(timestamp, "time starts at the epoch, and ends at 2^62 - 1")
-        to = self._forward if child is None else self._child(child)
+        forward = self._forward if child is None else self._child(child)
         current = self._current
-        before, current.headers = current.headers, record.headers  # as `forward_with`, without a call per record
+        input_headers = current.headers
+        current.headers = record.headers  # as in `forward_with`, but without another call per record
         try:
-            to(record.key, record.value, timestamp)
+            forward(record.key, record.value, timestamp)
         finally:
-            current.headers = before
+            current.headers = input_headers
 
     def _child(self, name: str) -> Forward:
         children = self._context.children
         if name not in children:
             raise TopologyError(
-                f"{self._context.node} has no child {name!r} to forward to; its children: {_listed(children)}."
+                f"{self._context.node} has no child {name!r} to forward to; its children: {_names(children)}."
             )
         return children[name]
 
 
 class TaskProcessorContext(TaskProcessingContext, ProcessorContext):
-    """What a `Processor` is given."""
+    """The context of a `Processor`."""
 
     __slots__ = ()
 
     def forward(self, record: Record[object, object], child: str | None = None) -> None:
-        self._pass_on(record, child)
+        self._forward_record(record, child)
 
 
 class TaskFixedKeyProcessorContext(TaskProcessingContext, FixedKeyProcessorContext):
-    """What a `FixedKeyProcessor` is given."""
+    """The context of a `FixedKeyProcessor`."""
 
     __slots__ = ()
 
     def forward(self, record: FixedKeyRecord[object, object], child: str | None = None) -> None:
         if not isinstance(record, FixedKeyRecord):
             raise TopologyError(
-                f"{self._context.node} keeps keys as they are: it forwards what record.with_value(...) gives, "
-                f"not a {type(record).__name__}. Use process() where keys change."
+                f"{self._context.node} keeps keys as they are: it forwards what record.with_value(...) returns, "
+                f"not a {type(record).__name__}. Use process() to change keys."
             )
-        self._pass_on(record, child)
+        self._forward_record(record, child)
 
 
 class GlobalStoreContext(TaskProcessorContext):
-    """What a processor that fills a global store is given: it has no children and no time of its own."""
+    """The context of a processor that fills a global store. It has no children and no punctuators."""
 
     __slots__ = ()
 
     def forward(self, record: Record[object, object], child: str | None = None) -> None:
-        """Refused: what fills a global store forwards nothing."""
+        """Raise a TopologyError."""
         raise TopologyError(f"{self._context.node} fills a global store: it cannot forward records.")
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Refused: what fills a global store is called by its records alone."""
+        """Raise a TopologyError."""
         raise TopologyError(f"{self._context.node} fills a global store: it cannot schedule punctuators.")
 
 
-def _as_processors_see_it(store: object) -> Any:
-    kind = getattr(getattr(store, "builder", None), "kind", None)  # a store of the user's own has none
+def _for_processors(store: object) -> Any:
+    """Return a store whose methods take datetimes as well as milliseconds, if its kind has methods that take times."""
+    kind = getattr(getattr(store, "builder", None), "kind", None)  # a custom store has no builder
     return TimedStore(store, kind.times) if kind is not None and kind.times else store
 
 
-def entered(context: TaskProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The same function, during which the processor of the context may forward."""
+def while_active(context: TaskProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a function that calls `function` and lets the processor of the context forward meanwhile."""
 
-    def entered(argument: object) -> None:
+    def call_while_active(argument: object) -> None:
         context._active = True
         try:
             function(argument)
         finally:
             context._active = False
 
-    return entered
+    return call_while_active
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

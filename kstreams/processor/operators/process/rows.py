@@ -1,4 +1,4 @@
-"""How a processor of the user's own is bound: the one place that knows which context each kind is given."""
+"""The binding of users' processors, with the context for each kind of processor."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kstreams.processor.operators.process.contexts import (
     TaskFixedKeyProcessorContext,
     TaskProcessingContext,
     TaskProcessorContext,
-    entered,
+    while_active,
 )
 from kstreams.processor.topology.operator import Forward, ProcessOperator, ProcessorKind
 from kstreams.record import FixedKeyRecord, Record
 
-_GIVEN: dict[ProcessorKind, tuple[type[TaskProcessingContext], type]] = {
+_CONTEXT_AND_RECORD: dict[ProcessorKind, tuple[type[TaskProcessingContext], type]] = {
     ProcessorKind.ANY_KEY: (TaskProcessorContext, Record),
     ProcessorKind.FIXED_KEY: (TaskFixedKeyProcessorContext, FixedKeyRecord),
     ProcessorKind.GLOBAL_STORE: (GlobalStoreContext, Record),
 }
-"""By kind of processor: its context, and the type of record that it takes."""
+"""The context of each kind of processor, and the type of record that it takes."""
 
 
 @bind_operator.register
@@ -32,24 +32,24 @@ def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> 
 
 
 def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
-    supplied, make = _GIVEN[operator.kind]
+    context_type, record_type = _CONTEXT_AND_RECORD[operator.kind]
     processor = operator.supplier()
-    own = supplied(context, forward)
+    processor_context = context_type(context, forward)
     context.follow_stream_time()
     _check_methods(context.node, processor)
-    _init(processor, own)
+    _init(processor, processor_context)
     context.at_close(processor.close)
-    take = entered(own, processor.process)
+    process_record = while_active(processor_context, processor.process)
     current = context.current
 
     def process(key: object, value: object, timestamp: int) -> None:
-        take(make(key=key, value=value, timestamp=timestamp, headers=current.headers))
+        process_record(record_type(key=key, value=value, timestamp=timestamp, headers=current.headers))
 
     return process
 
 
 def _check_methods(node: str, processor: object) -> None:
-    """Raise a TopologyError for a processor whose methods cannot be called as they will be."""
+    """Raise a TopologyError if `init` or `process` of a processor does not take exactly one argument."""
     for method, argument in (("init", "context"), ("process", "record")):
         function = getattr(processor, method)
         if not can_be_called(function, 1):
@@ -60,7 +60,7 @@ def _check_methods(node: str, processor: object) -> None:
 
 
 def _init(processor: Any, context: TaskProcessingContext) -> None:
-    """Initialize a processor; an error about a name that the context does not have suggests another."""
+    """Initialize a processor. If it uses a name that the context does not have, the error suggests a similar name."""
     try:
         processor.init(context)
     except AttributeError as error:

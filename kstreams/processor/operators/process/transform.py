@@ -1,4 +1,4 @@
-"""Tables whose values a user's own processor makes: what it forwards for a row is the row's new value."""
+"""Tables whose values a user's processor makes: the value that it forwards for a row is the row's new value."""
 
 from __future__ import annotations
 
@@ -7,46 +7,50 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kstreams.kernel.durations import Duration, to_ms
+from kstreams.processor.api.processor import FixedKeyProcessor
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
-from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, entered
+from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, while_active
 from kstreams.processor.operators.tables.rows import Mapper, row_writer
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
 
 
 class TransformContext(TaskFixedKeyProcessorContext):
-    """What a processor of a table may ask for: a punctuator has no row whose value it could forward."""
+    """The context of a processor of a table. A punctuator cannot forward, because it has no row."""
 
     __slots__ = ()
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """As for any processor, but the callback cannot forward."""
+        """Schedule a punctuator, which cannot forward."""
         return self._context.schedule(to_ms(interval), kind, callback)
 
 
 @dataclass(frozen=True, slots=True)
 class Transformation:
-    """Makes the values of a table by processors of `supplier`, a new one for each task and each view of the table."""
+    """Makes the values of a table with processors of `supplier`, one for each task and each view of the table."""
 
-    supplier: Callable[[], Any]
+    supplier: Callable[[], FixedKeyProcessor]
 
     def bind(self, context: OperatorContext, headers: Callable[[], Headers]) -> Mapper:
-        """The live `transform(key, value, timestamp)`; None where nothing is forwarded. It is called with None too."""
+        """Return `transform(key, value, timestamp)`, which returns the forwarded value or None.
+
+        It must be called for deleted rows too, with the value None.
+        """
         transformed = None
 
-        def take(key: object, value: object, timestamp: int) -> None:
+        def take_value(key: object, value: object, timestamp: int) -> None:
             nonlocal transformed
             transformed = value
 
         processor = self.supplier()
-        own = TransformContext(context, take)
+        processor_context = TransformContext(context, take_value)
         context.follow_stream_time()
-        processor.init(own)
+        processor.init(processor_context)
         context.at_close(processor.close)
-        process = entered(own, processor.process)
+        process = while_active(processor_context, processor.process)
 
         def transform(key: object, value: object, timestamp: int) -> Any:
             nonlocal transformed
@@ -59,7 +63,7 @@ class Transformation:
 
 @dataclass(frozen=True, slots=True)
 class TransformOperator(ClosureOperator):
-    """Transforms each update of a table; also the old value, if it is wanted and no store has it."""
+    """Transforms the new value of an update, and the old value if it is needed and no store has it."""
 
     runs_processor: ClassVar[bool] = True
 
@@ -90,7 +94,7 @@ class TransformOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class TransformedView(TableView):
-    """Looks rows up in the parent of a transformed table that keeps nothing, and transforms what it finds, or None."""
+    """Looks rows up in the parent of a transformed table without a store, and transforms them, also missing rows."""
 
     parent: TableView
     transformation: Transformation

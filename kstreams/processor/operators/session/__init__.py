@@ -1,1 +1,1 @@
-"""Aggregates per key and session, as rows and as columns."""
+"""Aggregates per key and session, by rows and by columns."""

@@ -1,7 +1,7 @@
-"""`SessionTarget`: where a region aggregates by session: each run of records is merged into the store as one.
+"""`SessionTarget`: the aggregation by session at the end of a region, which merges runs of records into the store.
 
-The store and the cache of emissions are changed in the order in which the record path would change them last, so that
-what is emitted at the next flush is the same.
+The store and the record cache get the last change of each session, in the order in which the record path would make
+these changes. So the next flush emits the same updates.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
 from kstreams.record import Windowed
 
-RUNS_PER_ROW = 1 / 3
-"""With more runs than that a run is little more than a record, and the record path is as fast. Measured on 10,000 rows:
-runs of 100 records are 20 times as fast as records, runs of three a fifth faster."""
+MAX_RUNS_PER_ROW = 1 / 3
+"""With more runs, most runs have one or two records, and the record path is as fast. Measured on 10,000 rows: runs of
+100 records are 20 times as fast as records, runs of three records a fifth faster."""
 
-TURNS = 8
-"""How often a key may return to a session that the same batch made: each return is a pass over the columns."""
+MAX_PASSES = 8
+"""Greatest number of passes over the columns. Each run that extends a session of the same batch needs a later pass."""
 
 
 class SessionTarget:
-    """The end of a path through a region at an aggregation by session.
+    """The aggregation by session at the end of a path through a region.
 
     Parameters
     ----------
     target : Target
-        What arrives.
+        The columns that arrive at the aggregation.
     live : LiveAggregation
-        Of the operator.
+        The store and the emissions of the operator.
     """
 
     takes_headers = False
@@ -59,7 +59,13 @@ class SessionTarget:
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Compute the runs of the records; what is returned writes them. Raises Inexact where columns cannot decide."""
+        """Compute the sessions of the records, and return a function that writes them.
+
+        Raises
+        ------
+        Inexact
+            If only the record path can decide.
+        """
         keys = selected.of(self._view.key)
         times = selected.times()
         if not len(times):
@@ -73,7 +79,7 @@ class SessionTarget:
         return lambda: self._write(runs, times)
 
     def complete(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: this target holds no records back."""
 
     def _runs(self, keys: pa.Array, times: Integers) -> list[SessionRun]:
         store = self._live.store
@@ -85,9 +91,9 @@ class SessionTarget:
         if (times < late).any() or (times <= stream_time - retention_ms).any():
             raise Inexact("some may be late")
         before = np.concatenate(([store.observed_ms], stream_time[:-1]))
-        most = RUNS_PER_ROW * len(times)
-        runs = runs_of(keys, Times(times, before), windows.gap_ms, retention_ms, self._find, most)
-        if max(run.turn for run in runs) >= TURNS:
+        max_runs = MAX_RUNS_PER_ROW * len(times)
+        runs = runs_of(keys, Times(times, before), windows.gap_ms, retention_ms, self._find, max_runs)
+        if max(run.pass_index for run in runs) >= MAX_PASSES:
             raise Inexact("too many runs extend others")
         return runs
 
@@ -96,34 +102,37 @@ class SessionTarget:
         return [Session(session.window, state) for session, state in sessions]
 
     def _compute(self, runs: list[SessionRun], inputs: list[pa.Array | None]) -> None:
-        """The state of every run; those that extend others after them."""
-        for turn in range(max(run.turn for run in runs) + 1):
-            now = [run for run in runs if run.turn == turn]
-            rows = np.concatenate([run.rows for run in now])
-            groups = RowGroups(np.repeat(np.arange(len(now)), [len(run.rows) for run in now]), now, None)
+        """Compute the state of every run; runs that extend others come in a later pass."""
+        for number in range(max(run.pass_index for run in runs) + 1):
+            runs_of_pass = [run for run in runs if run.pass_index == number]
+            rows = np.concatenate([run.rows for run in runs_of_pass])
+            group_of_rows = np.repeat(np.arange(len(runs_of_pass)), [len(run.rows) for run in runs_of_pass])
+            groups = RowGroups(group_of_rows, runs_of_pass, None)
             selected = [None if column is None else column.take(pa.array(rows)) for column in inputs]
-            states = merge_states(self._aggregation, [self._before(run) for run in now], groups, selected)
-            for run, state in zip(now, states, strict=True):
+            states_before = [self._state_before(run) for run in runs_of_pass]
+            states = merge_states(self._aggregation, states_before, groups, selected)
+            for run, state in zip(runs_of_pass, states, strict=True):
                 run.state = state
 
-    def _before(self, run: SessionRun) -> Any:
+    def _state_before(self, run: SessionRun) -> Any:
+        """Return the merged state of the sessions that a run extends."""
         state = self._aggregation.initial()
-        for session in run.touched:
+        for session in run.merged_sessions:
             state = self._merge(state, _state_of(session))
         return state
 
     def _write(self, runs: list[SessionRun], times: Integers) -> None:
         changes: list[tuple[int, Windowed, Any, Any]] = []
         for run in runs:
-            removed = zip(run.removals, run.touched, strict=True)
-            changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]
+            for row, session in zip(run.removals, run.merged_sessions, strict=True):
+                changes.append((row, Windowed(run.key, session.window), None, _state_of(session)))
             changes.append((int(run.rows[-1]), run.session, run.state, None))
         put_row = self._live.store.put
         emit = self._live.emit
         record_ms = times.tolist()
-        for row, session, new, old in sorted(changes, key=lambda change: change[0]):
-            put_row(session, new, record_ms[row])
-            emit(session, new, old, session.window.end_ms, ())
+        for row, windowed_key, new, old in sorted(changes, key=lambda change: change[0]):
+            put_row(windowed_key, new, record_ms[row])
+            emit(windowed_key, new, old, windowed_key.window.end_ms, ())
         self._live.stream_time_ms = max(self._live.stream_time_ms, int(times.max()))
 
 

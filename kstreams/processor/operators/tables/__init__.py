@@ -1,1 +1,1 @@
-"""Tables made of records, their views, and aggregates of tables."""
+"""Tables, their views, and aggregates of tables."""

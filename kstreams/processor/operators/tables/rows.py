@@ -1,6 +1,6 @@
-"""Tables made of records, views of tables, and how others look rows up in them.
+"""Tables of records, and views of tables: their updates, and lookups of their rows.
 
-Between tables the value that flows is a `Change`.
+An update of a table is forwarded as a `Change`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
 LATEST = -1
-"""What a versioned store answers to the put of a version that no later one follows."""
+"""What a versioned store returns from `put` if the version is the latest."""
 
 OUT_OF_ORDER = "out-of-order update of a versioned table"
 TOO_OLD = "older than the history of the store"
@@ -34,7 +34,7 @@ def row_writer(
     forward : callable
     table_rows : MaterializedRows
     skips_empty : bool
-        Whether to skip an update of a key that neither had nor gets a row.
+        True if an update is dropped when there is neither an old nor a new row.
     """
     writer = _version_writer if table_rows.versioned else _latest_writer
     return writer(context, forward, table_rows, skips_empty)
@@ -66,7 +66,7 @@ def _latest_writer(
 def _version_writer(
     context: OperatorContext, forward: Forward, table_rows: MaterializedRows, skips_empty: bool
 ) -> Forward:
-    """Write a late version at its place in the history, and mark its update as not the latest."""
+    """Return the writer of a versioned table. It marks the update of an out-of-order version as not the latest."""
     store = context.state_store(table_rows.store)
     dropped = context.dropped
     sends_old = table_rows.sends_old
@@ -88,7 +88,7 @@ def _version_writer(
 
 @dataclass(frozen=True, slots=True)
 class TableSourceOperator(ClosureOperator):
-    """Records become updates of a table: a null value deletes, a null key has no place."""
+    """Turns records into updates of a table. A null value deletes a row; records without a key are dropped."""
 
     table_rows: MaterializedRows
 
@@ -98,7 +98,7 @@ class TableSourceOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class UnmaterializedTableSourceOperator(ClosureOperator):
-    """Records become updates of a table without lookups: nothing is stored."""
+    """Turns records into updates of a table without a store: nobody looks its rows up."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         dropped = context.dropped
@@ -114,28 +114,28 @@ class UnmaterializedTableSourceOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class ToStreamOperator(StatementOperator):
-    """The new values of a table as records."""
+    """Turns updates of a table into records of the new values."""
 
     def statement(self) -> Statement:
-        return Statement("value = value[0]", {})  # of the Change
+        return Statement("value = value[0]", {})  # the value is a Change
 
 
 Mapper = Callable[[Any, Any, int], Any]
-"""Of a key, a value and a timestamp, the value of the view; None where the view has no row."""
+"""Returns the value of a view for a key, a value and a timestamp; None if the view has no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOperator(ClosureOperator):
-    """A view of a table that keeps nothing: maps new values, and old ones if they are wanted.
+    """Maps the new value of an update, and the old value if needed: a view of a table without a store.
 
     Parameters
     ----------
     mapper : callable
         Never called with None.
     sends_old : bool
-        Whether old values go along.
+        True if updates carry the old value too.
     skips_empty : bool
-        Whether an update is left out that neither had nor has a row here (filters).
+        True if an update is dropped when the view has neither an old nor a new row (filters).
     """
 
     mapper: Mapper
@@ -164,7 +164,7 @@ class ViewOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class MaterializedViewOperator(ClosureOperator):
-    """A view of a table with a store of its own, from which old values are taken."""
+    """Maps the new value of an update, and takes the old value from its store: a view of a table with a store."""
 
     mapper: Mapper
     table_rows: MaterializedRows
@@ -184,7 +184,7 @@ class MaterializedViewOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class StoreView(TableView):
-    """Looks rows up in the table's own store."""
+    """Looks rows up in the store of the table."""
 
     store: str
 
@@ -198,12 +198,12 @@ class StoreView(TableView):
 
     def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
         getter: ValuesGetter | None = getattr(context.state_store(self.store), "get_values", None)
-        return getter or super(StoreView, self).bind_many(context, get)  # versions are looked up one by one
+        return getter or super(StoreView, self).bind_many(context, get)  # a versioned store has no `get_values`
 
 
 @dataclass(frozen=True, slots=True)
 class MappedView(TableView):
-    """Looks rows up in the parent of a view that keeps nothing, and maps what it finds."""
+    """Looks rows up in the parent of a view without a store, and maps them."""
 
     parent: TableView
     mapper: Mapper

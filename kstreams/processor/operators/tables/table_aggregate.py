@@ -1,4 +1,4 @@
-"""Rows of a table by another key, and one aggregate per group: the old row is subtracted, the new one added."""
+"""Rows of a table grouped by another key, and one aggregate per group: old rows are subtracted, new rows added."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ Pair = tuple[Any, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class GroupRowsOperator(ClosureOperator):
-    """Forwards each change by the new keys: as one if old and new row are of the same group, else the old one first.
+    """Forwards each change of a row with the keys of its groups.
+
+    If old and new row are in the same group, there is one change of both; else the change of the old row comes first.
 
     Parameters
     ----------
     function : callable
-        `(key, value) -> (key, value)`; a row whose new key or value is None belongs to no group.
+        `(key, value) -> (key, value)`; a row whose new key or value is None is in no group.
     versioned : bool
-        Whether the table has a history: an update that comes after a later one of its key moves no row.
+        True if the table is versioned: an out-of-order update is then ignored.
     key : Serde, optional
-        Of the groups' keys, where it is known: groups are the same if their keys have the same bytes.
+        The serde of group keys if it is known: groups are the same if their keys have the same bytes.
     """
 
     function: Callable[[Any, Any], tuple[Any, Any]]
@@ -53,15 +55,15 @@ class GroupRowsOperator(ClosureOperator):
             if versioned and not is_latest:
                 context.dropped(OUT_OF_ORDER)
                 return
-            joining = group_of(key, new)
-            leaving = group_of(key, old)
-            if joining is not None and leaving is not None and is_same(joining[0], leaving[0]):
-                forward(joining[0], Change(joining[1], leaving[1], is_latest), timestamp)
+            new_pair = group_of(key, new)
+            old_pair = group_of(key, old)
+            if new_pair is not None and old_pair is not None and is_same(new_pair[0], old_pair[0]):
+                forward(new_pair[0], Change(new_pair[1], old_pair[1], is_latest), timestamp)
                 return
-            if leaving is not None:
-                forward(leaving[0], Change(None, leaving[1], is_latest), timestamp)
-            if joining is not None:
-                forward(joining[0], Change(joining[1], None, is_latest), timestamp)
+            if old_pair is not None:
+                forward(old_pair[0], Change(None, old_pair[1], is_latest), timestamp)
+            if new_pair is not None:
+                forward(new_pair[0], Change(new_pair[1], None, is_latest), timestamp)
 
         return process
 
@@ -74,7 +76,7 @@ class GroupRowsOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class TableAggregateOperator(ClosureOperator):
-    """Keeps one aggregate per group.
+    """Stores one aggregate per group.
 
     Parameters
     ----------
@@ -82,8 +84,9 @@ class TableAggregateOperator(ClosureOperator):
         The aggregate before the first row.
     add, subtract : callable
         `(key, row, aggregate) -> aggregate`; None deletes.
+    table_rows : MaterializedRows
     gave_nothing : callable
-        Called when `add` gives None where there was no aggregate.
+        Called if `add` returns None and there was no aggregate before.
     """
 
     initial: Callable[[], Any]
@@ -106,7 +109,7 @@ class TableAggregateOperator(ClosureOperator):
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change
-            before, latest = get(key) or (None, timestamp)
+            before, stored_ms = get(key) or (None, timestamp)
             after = before
             if old is not None and before is not None:
                 after = subtract(key, old, after)
@@ -115,14 +118,14 @@ class TableAggregateOperator(ClosureOperator):
                 if after is None and before is None:
                     gave_nothing()
             elif old is None or before is None:
-                latest = timestamp  # no stored value took part
-            at = max(timestamp, latest)
+                stored_ms = timestamp  # the stored aggregate was not used
+            time_ms = max(timestamp, stored_ms)
             if after is None:
                 put_row(key, None)
-                # A tombstone from the cache has the time of its record.
-                emit(key, None, before, timestamp if cached else at, current.headers)
+                # A tombstone that the cache emits has the timestamp of its record.
+                emit(key, None, before, timestamp if cached else time_ms, current.headers)
             else:
-                put_row(key, ValueAndTimestamp(after, at))
-                emit(key, after, before, at, current.headers)
+                put_row(key, ValueAndTimestamp(after, time_ms))
+                emit(key, after, before, time_ms, current.headers)
 
         return process

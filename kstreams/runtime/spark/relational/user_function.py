@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kstreams.errors import KStreamsError, ProcessingError
 from kstreams.processor.operators.first_warning import no_warning
-from kstreams.processor.operators.stateless import first_looked_at, pair_of, several
+from kstreams.processor.operators.stateless import check_first_result, iterable_result, pair_result
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 
@@ -106,7 +106,7 @@ class UserFunction(NamedTuple):
         except Exception as error:
             raise self._failed(error, *record_id) from error
 
-    def listed(self, gave_text: Callable[[], None] = no_warning) -> UserFunction:
+    def listed(self, warn_of_text: Callable[[], None] = no_warning) -> UserFunction:
         """Return the variant for a function of any number of results: each list is complete before the next row."""
         function = self.function
 
@@ -114,18 +114,20 @@ class UserFunction(NamedTuple):
             nonlocal function
             function = self.function
 
-        function = first_looked_at(self.function, gave_text, call_directly)
-        return self._replace(function=lambda *row: list(several(function(*row), "values")))
+        function = check_first_result(self.function, warn_of_text, call_directly)
+        return self._replace(function=lambda *row: list(iterable_result(function(*row), "values")))
 
     def paired(self) -> UserFunction:
         """Return the variant for a function that returns a key and a value."""
         function = self.function
-        return self._replace(function=lambda *row: pair_of(function(*row)))
+        return self._replace(function=lambda *row: pair_result(function(*row)))
 
     def paired_lists(self) -> UserFunction:
         """Return the variant for a function that returns any number of keys and values."""
         function = self.function
-        return self._replace(function=lambda *row: list(map(pair_of, several(function(*row), "(key, value) pairs"))))
+        return self._replace(
+            function=lambda *row: list(map(pair_result, iterable_result(function(*row), "(key, value) pairs")))
+        )
 
     def _failed(self, error: Exception, origin: int, offset: int) -> ProcessingError:
         return ProcessingError(self.name, self.declared_at, self._record(origin, offset), error)

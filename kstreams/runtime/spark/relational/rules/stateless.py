@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
-from kstreams.dsl.rules.stateless import gave_text
+from kstreams.dsl.rules.stateless import text_warning
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
@@ -70,7 +70,7 @@ def flat_map_values(node: g.FlatMapValues, build: RelationalLowering) -> Frame:
     frame = build.parent(node)
     serde = build.serde(node, "value")
     call = FunctionCall.on_rows(node, node.function, frame, node.with_key, build)
-    values = call.column("array<binary>", _flat_values, serde, gave_text(node))
+    values = call.column("array<binary>", _flat_values, serde, text_warning(node))
     return frame.with_value(F.explode(values), serde)
 
 
@@ -164,8 +164,10 @@ def _flat_pairs(function: UserFunction, serdes: tuple[Serde, Serde], *columns: p
     return pa.ListArray.from_arrays(_list_offsets(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
-def _flat_values(function: UserFunction, serde: Serde, gave_text: Callable[[], None], *columns: pa.Array) -> pa.Array:
-    lists = function.listed(gave_text).results(*columns)
+def _flat_values(
+    function: UserFunction, serde: Serde, warn_of_text: Callable[[], None], *columns: pa.Array
+) -> pa.Array:
+    lists = function.listed(warn_of_text).results(*columns)
     values = serde.encode_rows([value for values in lists for value in values])
     return pa.ListArray.from_arrays(_list_offsets(lists), values)
 
