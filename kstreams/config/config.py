@@ -317,8 +317,8 @@ def _read(name: str, value: object, place: str) -> tuple[str, object]:
 
 
 def _unknown(name: str, place: str) -> ConfigError:
-    near = nearest_name(name, [*KEYS, *OLD_NAMES], cutoff=0.5)
-    hint = f"the nearest is {near}" if near else "`Config` in the docs lists all of them"
+    nearest = nearest_name(name, [*KEYS, *OLD_NAMES], cutoff=0.5)
+    hint = f"the nearest is {nearest}" if nearest else "`Config` in the docs lists all of them"
     return ConfigError(f"unknown configuration key {name}{place}; {hint}")
 
 

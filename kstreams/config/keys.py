@@ -253,7 +253,7 @@ _USED = (
         "enable.transactional.statestores",
         FLAG,
         True,
-        "Stores are always transactional: they hold back writes until the commit of what these stand for, so a crash "
+        "Stores are always transactional: they hold back writes until the commit of the records behind them, so a crash "
         "under any guarantee loses no state and wipes none. `false` is accepted, and changes nothing.",
     ),
     Key(

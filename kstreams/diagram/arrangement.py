@@ -21,9 +21,9 @@ class Arrangement(NamedTuple):
     Parameters
     ----------
     places : dict of str to (float, float)
-        By item: the middle of its top edge.
+        The middle of the top edge of each item.
     routes : dict of str to list of (float, float)
-        By edge: its points. Curves and vertical lines alternate between them; the first and the last are curves.
+        The points of each edge. Curves and vertical lines alternate between them; the first and the last are curves.
     width, height : float
     """
 
@@ -83,7 +83,7 @@ def _downwards(layers: Layers, rank_gap: float) -> tuple[dict[int, tuple[float, 
 
 
 def _across(layers: Layers, gap: float) -> dict[int, float]:
-    """Return the middle of each slot: near to its neighbours above and below, apart from its neighbours in the rank."""
+    """Return the middle of each slot: close to its neighbours above and below, apart from those in its rank."""
     positions: dict[int, float] = {}
     for rank in layers.order:
         positions |= zip(rank, _apart([0.0] * len(rank), [1.0] * len(rank), _distances(layers, rank, gap)), strict=True)
@@ -95,7 +95,7 @@ def _across(layers: Layers, gap: float) -> dict[int, float]:
             neighbours = [[neighbour for side in sides for neighbour in side[slot]] for slot in rank]
             positions |= _moved(layers, rank, neighbours, positions, gap)
     left = min((positions[slot] - item.width / 2 for slot, item in enumerate(layers.items)), default=0)
-    return {slot: round(place - left) for slot, place in positions.items()}
+    return {slot: round(position - left) for slot, position in positions.items()}
 
 
 def _moved(
@@ -105,8 +105,11 @@ def _moved(
     positions: Mapping[int, float],
     gap: float,
 ) -> dict[int, float]:
-    """Return new positions of a rank, as near to the neighbours as the distances within the rank allow."""
-    targets = [_target(layers, slot, near, positions) for slot, near in zip(rank, neighbours, strict=True)]
+    """Return new positions of a rank, as close to the neighbours as the distances within the rank allow."""
+    targets = [
+        _target(layers, slot, slot_neighbours, positions)
+        for slot, slot_neighbours in zip(rank, neighbours, strict=True)
+    ]
     target_positions = [position for position, _ in targets]
     weights = [weight for _, weight in targets]
     return dict(zip(rank, _apart(target_positions, weights, _distances(layers, rank, gap)), strict=True))
@@ -118,15 +121,15 @@ def _distances(layers: Layers, rank: Sequence[int], gap: float) -> list[float]:
 
 
 def _target(
-    layers: Layers, slot: int, near: Sequence[Neighbour], positions: Mapping[int, float]
+    layers: Layers, slot: int, neighbours: Sequence[Neighbour], positions: Mapping[int, float]
 ) -> tuple[float, float]:
     """Return the weighted mean of the positions at which a slot's edges are vertical, and the sum of the weights."""
     is_passage = layers.is_passage(slot)
-    weights = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in near]
+    weights = [_STRAIGHT if is_passage and layers.is_passage(neighbour.slot) else 1.0 for neighbour in neighbours]
     if not weights:
         return positions[slot], 0.05
     total = sum(weights)
-    vertical = (positions[neighbour.slot] + neighbour.there - neighbour.here for neighbour in near)
+    vertical = (positions[neighbour.slot] + neighbour.there - neighbour.here for neighbour in neighbours)
     return sum(position * weight for position, weight in zip(vertical, weights, strict=True)) / total, total
 
 

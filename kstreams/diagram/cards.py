@@ -40,7 +40,7 @@ class Card(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """The way of records between two cards; of the kind `store`, the use of a store by a node."""
+    """The flow of records between two cards or, if its kind is `store`, the use of a store by a node."""
 
     id: str
     source: str
@@ -116,22 +116,22 @@ def _to_topics(node: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 def _without_cycles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wire]) -> Drawing:
-    """Return the drawing, with a second card for each topic that leads back to a box before it."""
+    """Return the drawing, with a second card for each topic that leads back to an earlier box."""
     home = {card.id: f"box:{box.number}" for box in boxes for card in box.cards}
     number = {card.id: box.number for box in boxes for card in box.cards}
     writers = {wire.target: number[wire.source] for wire in wires if wire.source in number}
 
-    def turn(wire: Wire) -> tuple[bool, bool]:
-        """Sort written topics first, then topics that are read further down. The others lead back."""
+    def sort_key(wire: Wire) -> tuple[bool, bool]:
+        """Sort written topics first, then topics that a later box reads. The others lead back."""
         is_read = wire.source not in number
         return is_read, is_read and writers.get(wire.source, -1) >= number[wire.target]
 
     after: dict[str, set[str]] = {}
     visible = []
     second_cards = {}
-    for wire in sorted(wires, key=turn):
+    for wire in sorted(wires, key=sort_key):
         source, target = (home.get(end, end) for end in (wire.source, wire.target))
-        if wire.source not in number and _leads(after, target, source):
+        if wire.source not in number and _has_path(after, target, source):
             second_id = f"{wire.source}'"
             topic = next(topic for topic in topics if topic.id == wire.source)
             second_cards[second_id] = topic._replace(id=second_id, detail="again")
@@ -142,15 +142,15 @@ def _without_cycles(boxes: tuple[Box, ...], topics: list[Card], wires: list[Wire
     return Drawing(boxes, (*topics, *second_cards.values()), tuple(visible))
 
 
-def _leads(after: Mapping[str, set[str]], begin: str, end: str) -> bool:
+def _has_path(after: Mapping[str, set[str]], begin: str, end: str) -> bool:
     """Return whether a path leads from `begin` to `end`."""
     visited = set[str]()
     pending = [begin]
     while pending:
-        place = pending.pop()
-        if place == end:
+        item = pending.pop()
+        if item == end:
             return True
-        if place not in visited:
-            visited.add(place)
-            pending += after.get(place, ())
+        if item not in visited:
+            visited.add(item)
+            pending += after.get(item, ())
     return False

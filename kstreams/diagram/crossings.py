@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from kstreams.diagram.layers import Layers, Neighbour
 
 _ROUNDS = 12
-Places = dict[int, float]
+Positions = dict[int, float]
 
 
 def untangle(layers: Layers) -> None:
@@ -36,14 +36,14 @@ def crossings(layers: Layers) -> int:
     >>> crossings(layers_of(items, edges, {"a": 0, "b": 0, "x": 1, "y": 1}))
     1
     """
-    places = _places(layers)
+    positions = _positions(layers)
     count = 0
     for rank in layers.order:
         earlier_ends: list[float] = []
         ends = sorted(
-            (_end(layers, slot, near.here, places), _end(layers, near.slot, near.there, places))
+            (_end(layers, slot, neighbour.here, positions), _end(layers, neighbour.slot, neighbour.there, positions))
             for slot in rank
-            for near in layers.below[slot]
+            for neighbour in layers.below[slot]
         )
         for _, lower in ends:
             count += len(earlier_ends) - bisect_left(earlier_ends, lower + 1e-9)
@@ -51,47 +51,47 @@ def crossings(layers: Layers) -> int:
     return count
 
 
-def _places(layers: Layers) -> Places:
-    return {slot: float(place) for rank in layers.order for place, slot in enumerate(rank)}
+def _positions(layers: Layers) -> Positions:
+    return {slot: float(index) for rank in layers.order for index, slot in enumerate(rank)}
 
 
-def _end(layers: Layers, slot: int, offset: float, places: Places) -> float:
+def _end(layers: Layers, slot: int, offset: float, positions: Positions) -> float:
     """Return the position of the end of an edge in the order of a rank: within the slot, by the offset."""
-    return places[slot] + 0.9 * offset / max(layers.items[slot].width, 1.0)
+    return positions[slot] + 0.9 * offset / max(layers.items[slot].width, 1.0)
 
 
 def _sweep(layers: Layers, *, down: bool) -> None:
-    places = _places(layers)
+    positions = _positions(layers)
     neighbours = layers.above if down else layers.below
     for rank in layers.order if down else reversed(layers.order):
-        middles = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
-        rank.sort(key=lambda slot: (middles[slot], places[slot]))
-        places |= {slot: float(place) for place, slot in enumerate(rank)}
+        middles = {slot: _middle(layers, neighbours[slot], positions, positions[slot]) for slot in rank}
+        rank.sort(key=lambda slot: (middles[slot], positions[slot]))
+        positions |= {slot: float(index) for index, slot in enumerate(rank)}
 
 
-def _middle(layers: Layers, near: list[Neighbour], places: Places, default: float) -> float:
-    ends = [_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near]
+def _middle(layers: Layers, neighbours: list[Neighbour], positions: Positions, default: float) -> float:
+    ends = [_end(layers, neighbour.slot, neighbour.there, positions) for neighbour in neighbours]
     return sum(ends) / len(ends) if ends else default
 
 
 def _swap_neighbours(layers: Layers) -> None:
-    places = _places(layers)
+    positions = _positions(layers)
     for rank in layers.order:
-        for place in range(len(rank) - 1):
-            left = rank[place]
-            right = rank[place + 1]
-            if _between(layers, right, left, places) < _between(layers, left, right, places):
-                rank[place] = right
-                rank[place + 1] = left
-                places[left], places[right] = places[right], places[left]
+        for index in range(len(rank) - 1):
+            left = rank[index]
+            right = rank[index + 1]
+            if _crossings_of(layers, right, left, positions) < _crossings_of(layers, left, right, positions):
+                rank[index] = right
+                rank[index + 1] = left
+                positions[left], positions[right] = positions[right], positions[left]
 
 
-def _between(layers: Layers, left: int, right: int, places: Places) -> int:
-    """Return how many edges of two slots cross if `left` stands left of `right`."""
+def _crossings_of(layers: Layers, left: int, right: int, positions: Positions) -> int:
+    """Return how many edges of two slots cross if `left` is left of `right`."""
     count = 0
-    for near in (layers.above, layers.below):
+    for neighbours in (layers.above, layers.below):
         ends = [
-            sorted(_end(layers, neighbour.slot, neighbour.there, places) for neighbour in near[slot])
+            sorted(_end(layers, neighbour.slot, neighbour.there, positions) for neighbour in neighbours[slot])
             for slot in (left, right)
         ]
         count += sum(bisect_left(ends[1], end) for end in ends[0])

@@ -67,7 +67,7 @@ _PASSAGE = Item("", 8.0, 0.0)
 def ranks_of(
     items: Sequence[Item], edges: Sequence[Edge], first: Collection[str] = (), last: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return the rank of each item: below all its parents, and near to its children.
+    """Return the rank of each item: below all its parents, and close to its children.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""`meters_of`: the counter that says how many records pass each wire of a diagram.
+"""`meters_of`: the counter of the records that pass each wire of a diagram.
 
-Sources count the records that they read, and sinks those that they write. Operators that forward every record, behind a
-source or before a sink, need no counter of their own. The records that leave a filter, an aggregation or a join are
+Sources count the records that they read, and sinks those that they write. An operator that forwards every record, after
+a source or before a sink, needs no counter of its own. The records that leave a filter, an aggregation or a join are
 counted at `metrics.recording.level=DEBUG`.
 """
 
@@ -71,18 +71,18 @@ def _read(source: SourceNode) -> dict[tuple[str, str], Meter]:
 
 def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Meter]:
     """Return the counter of the records that leave each node that forwards to all its children."""
-    entering_meters: dict[str, Meter] = {}
+    meters: dict[str, Meter] = {}
     for node in topology.nodes.values():  # parents before children
         child_meter = next(
             (entering[child.name] for child in topology.children(node.name) if child.name in entering), None
         )
         if isinstance(node, SourceNode):
-            entering_meters[node.name] = Meter("passed", node.name)
-        elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in entering_meters:
-            entering_meters[node.name] = entering_meters[parents_of(node)[0]]
+            meters[node.name] = Meter("passed", node.name)
+        elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in meters:
+            meters[node.name] = meters[parents_of(node)[0]]
         elif _is_simple(node) and child_meter is not None:
-            entering_meters[node.name] = child_meter  # the node forwards the same records to all children
-    return entering_meters
+            meters[node.name] = child_meter  # the node forwards the same records to all children
+    return meters
 
 
 def _entering(topology: Topology) -> dict[str, Meter]:

@@ -26,7 +26,7 @@ _TITLE_BESIDE = "12 tasks · 12 threads · 3 instances"  # the longest text that
 class Placed(NamedTuple):
     """A card or box with its position and size."""
 
-    what: Card | Box
+    content: Card | Box
     left: float
     top: float
     width: float
@@ -64,7 +64,7 @@ class Picture(NamedTuple):
 
 
 def picture_of(drawing: Drawing) -> Picture:
-    """Return the layout of a drawing. Parts without a connection stand side by side, in rows.
+    """Return the layout of a drawing. Parts without a connection are side by side, in rows.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def _part(drawing: Drawing) -> Picture:
     inside = {f"box:{box.number}": _inside(box) for box in drawing.boxes}
     home = _homes(drawing)
     ports = {
-        placed.what.id: placed.left + placed.width / 2 - picture.width / 2
+        placed.content.id: placed.left + placed.width / 2 - picture.width / 2
         for picture in inside.values()
         for placed in picture.cards
-        if isinstance(placed.what, Card)
+        if isinstance(placed.content, Card)
     }
     items = [Item(name, picture.width, picture.height) for name, picture in inside.items()]
     items += [_item(topic) for topic in drawing.topics]
@@ -146,14 +146,14 @@ def title_places(picture: Picture) -> Iterator[tuple[float, float, float, float]
     """Yield left, top, width and height of the texts at the top of boxes."""
     live = text_width(_TITLE_BESIDE, DETAIL_SIZE)
     for placed in picture.boxes:
-        assert isinstance(placed.what, Box)
-        title = text_width(placed.what.title, _TITLE_SIZE)
+        assert isinstance(placed.content, Box)
+        title = text_width(placed.content.title, _TITLE_SIZE)
         yield placed.left + TITLE_INSET, placed.top, title, _TITLE
         yield placed.left + placed.width - TITLE_INSET - live, placed.top, live, _TITLE
 
 
 def _beside_titles(title: str, entered: Sequence[float], width: float) -> tuple[float, float]:
-    """Return the space left and right of a box's contents: wires from above, at `entered`, pass between its texts."""
+    """Return the space left and right of a box's contents, so that wires into the box pass between its two titles."""
     title_width = text_width(title, _TITLE_SIZE)
     live_width = text_width(_TITLE_BESIDE, DETAIL_SIZE)
     first = min(entered, default=width / 2)
@@ -171,7 +171,7 @@ def _composed(drawing: Drawing, inside: Mapping[str, Picture], arrangement: Arra
     topics = [_placed(topic, arrangement.places[topic.id]) for topic in drawing.topics]
     boxes = [box for picture in moved for box in picture.boxes]
     cards = [*(card for picture in moved for card in picture.cards), *topics]
-    tops = {card.what.id: card for card in cards if isinstance(card.what, Card)}
+    tops = {card.content.id: card for card in cards if isinstance(card.content, Card)}
     between = [Drawn(wire, _to_cards(wire, arrangement.routes[wire.id], tops)) for wire in drawing.wires]
     wires = [*(wire for picture in moved for wire in picture.wires), *between]
     return Picture(tuple(boxes), tuple(cards), tuple(wires), arrangement.width, arrangement.height)
@@ -202,15 +202,15 @@ def _in_rows(parts: Sequence[Picture]) -> Picture:
         right = max(right, left + part.width)
         left = left + part.width + 40
         height = max(height, part.height)
-    return Picture(*_together(moved), right + 2 * _MARGIN, top + height + 2 * _MARGIN)
+    return Picture(*_combined(moved), right + 2 * _MARGIN, top + height + 2 * _MARGIN)
 
 
-def _together(parts: Iterable[Picture]) -> tuple[tuple[Placed, ...], tuple[Placed, ...], tuple[Drawn, ...]]:
+def _combined(parts: Iterable[Picture]) -> tuple[tuple[Placed, ...], tuple[Placed, ...], tuple[Drawn, ...]]:
     parts = list(parts)
     return (
         tuple(box for part in parts for box in part.boxes),
-        tuple(box for part in parts for box in part.cards),
-        tuple(box for part in parts for box in part.wires),
+        tuple(card for part in parts for card in part.cards),
+        tuple(drawn for part in parts for drawn in part.wires),
     )
 
 

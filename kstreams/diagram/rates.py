@@ -39,8 +39,8 @@ class Area(NamedTuple):
     right: float
     bottom: float
 
-    def meets(self, other: Area) -> bool:
-        """Return whether both overlap."""
+    def overlaps(self, other: Area) -> bool:
+        """Return whether two areas overlap."""
         beside = self.right <= other.left or other.right <= self.left
         return not (beside or self.bottom <= other.top or other.bottom <= self.top)
 
@@ -58,15 +58,16 @@ def rate_places(picture: Picture) -> dict[str, RatePlace]:
     places: dict[str, RatePlace] = {}
     for drawn in picture.wires:
         if drawn.wire.kind != STORE_WIRE:
-            beside = list(_beside(drawn))
-            free = (place for place in beside if not any(place.area().meets(other) for other in areas))
-            places[drawn.wire.id] = chosen = next(free, beside[0])
-            areas.append(chosen.area())
+            candidates = list(_candidates(drawn))
+            free = (place for place in candidates if not any(place.area().overlaps(other) for other in areas))
+            place = next(free, candidates[0])
+            places[drawn.wire.id] = place
+            areas.append(place.area())
     return places
 
 
-def _beside(drawn: Drawn) -> Iterator[RatePlace]:
-    """Yield positions at both sides of a wire, from its last part to its first. At a curve, they are near its end."""
+def _candidates(drawn: Drawn) -> Iterator[RatePlace]:
+    """Yield positions at both sides of a wire, from its last part to its first, and close to the end of a curve."""
     is_line = drawn.wire.kind == TOPIC_WIRE
     parts = []
     for start, end in pairwise(drawn.points):

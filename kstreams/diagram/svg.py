@@ -1,4 +1,4 @@
-"""`as_svg`: a topology as an SVG picture, light or dark as the reader's system is, with names for screen readers.
+"""`as_svg`: a topology as an SVG picture, light or dark like the reader's system, with names for screen readers.
 
 The page with live numbers selects cards by `data-id` and wires by `data-wire`, and fills empty texts with numbers.
 """
@@ -80,23 +80,23 @@ def _document(picture: Picture, meters: Meters, title: str, about: str) -> Itera
 
 
 def _box(placed: Placed) -> str:
-    assert isinstance(placed.what, Box)
-    return f'<rect class="box" data-box="{placed.what.number}" {_place(placed)} rx="10"/>'
+    assert isinstance(placed.content, Box)
+    return f'<rect class="box" data-box="{placed.content.number}" {_place(placed)} rx="10"/>'
 
 
 def _title(placed: Placed) -> str:
     """Return the texts at the top of a box, which lie over the wires into the box."""
-    assert isinstance(placed.what, Box)
+    assert isinstance(placed.content, Box)
     place = f'transform="translate({placed.left:g} {placed.top + 19:g})"'
     return (
-        f'<g class="title" data-title="{placed.what.number}" {place}>'
-        f'<text x="{TITLE_INSET:g}">{_text(placed.what.title)}</text>'
+        f'<g class="title" data-title="{placed.content.number}" {place}>'
+        f'<text x="{TITLE_INSET:g}">{_text(placed.content.title)}</text>'
         f'<text class="live" x="{placed.width - TITLE_INSET:g}"/></g>'
     )
 
 
 def _card(placed: Placed) -> str:
-    card = placed.what
+    card = placed.content
     assert isinstance(card, Card)
     middle = placed.left + placed.width / 2
     top = placed.top

@@ -106,7 +106,7 @@ def aggregation(
     schema = Schema(key, value)
     kinds = {name: type_of(expr, schema) for name, expr in expressions.items()}
     for name, expr in expressions.items():
-        _demand_aggregation(name, expr)
+        _check_aggregates(name, expr)
     slots = _distinct_slots(expressions)
     are_known = all(kind.kind is not Any for kind in kinds.values())
     generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if are_known else dict
@@ -148,17 +148,17 @@ _COUNTING = Aggregation((rows(),), lambda: 0, lambda n, *_: n + 1, lambda n: n, 
 _EMPTY = {Operation.ROWS: 0, Operation.COUNT: 0, Operation.DISTINCT: ()}
 
 
-def _demand_aggregation(name: str, expr: Expr) -> None:
+def _check_aggregates(name: str, expr: Expr) -> None:
     for node in expr.inputs if not expr.operation.is_aggregation else ():
         if node.operation is not Operation.LITERAL:
-            _demand_aggregation(name, node)
+            _check_aggregates(name, node)
     inside = [node for part in expr.inputs for node in part.walk()] if expr.operation.is_aggregation else []
     if expr.operation.is_leaf or (not expr.is_aggregation and expr.operation is not Operation.LITERAL):
         raise TopologyError(
             f"{name}={expr!r} is not one value of many records: end it with .sum(), .last() or the like"
         )
     if any(node.operation.is_aggregation for node in inside):
-        raise TopologyError(f"{name}={expr!r} aggregates an aggregation")
+        raise TopologyError(f"{name}={expr!r} aggregates an aggregation: aggregate a value of the records")
 
 
 def _slot_type(slot: Expr, schema: Schema) -> Any:
@@ -176,20 +176,20 @@ def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
 class _Required:
     """The fields of a result that must not be null, with their expressions."""
 
-    of: object
+    result_type: object
     fields: Mapping[str, Expr]
 
     def add_to(self, body: Body) -> None:
         """Add the lines that check the fields after a record has changed the slots."""
         for name, expr in self.fields.items():
-            refuse = partial(self._refuse, name, expr)
-            body.lines.append(f"if {body.add(expr)} is None: {body.constant(refuse)}()")
+            raise_error = partial(self._raise_null, name, expr)
+            body.lines.append(f"if {body.add(expr)} is None: {body.constant(raise_error)}()")
 
-    def _refuse(self, name: str, expr: Expr) -> None:
-        kind = getattr(self.of, "__name__", self.of)
+    def _raise_null(self, name: str, expr: Expr) -> None:
+        kind = getattr(self.result_type, "__name__", self.result_type)
         raise SerdeError(
             f"{name}={expr!r} is null, which {kind} does not take for its field {name!r}: declare the field with "
-            "`| None`, or leave the record out before by a filter"
+            "`| None`, or drop such records with a filter"
         )
 
 
@@ -224,8 +224,8 @@ def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str]) -> 
         body.define(slot, f"len({name})" if slot.operation is Operation.DISTINCT else name)
 
 
-# How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns:
-# `x != x` is true of NaN alone.
+# The source that updates a slot `old` with a value `new`. As in columns, minimum and maximum skip NaN, for which alone
+# `x != x` is true.
 _UPDATES = {
     Operation.ROWS: "{old} + 1",
     Operation.COUNT: "{old} if {new} is None else {old} + 1",
@@ -243,7 +243,7 @@ _MERGES = {
     Operation.COUNT: "{old} + {new}",
     Operation.DISTINCT: "union({old}, {new})",
 }
-"""How a slot `old` takes the slot `new` of another state."""
+"""The source that merges a slot `old` with the slot `new` of another state."""
 
 
 def merging(aggregation: Aggregation) -> Callable[[State, State], State]:

@@ -157,12 +157,12 @@ def _matching(function: Callable[..., Column]) -> Callable[..., Column]:
     return lambda expr, column: function(column, pattern=expr.detail)
 
 
-def _elsewhere(expr: Expr, *_: object) -> Column:
+def _not_a_column(expr: Expr, *_: object) -> Column:
     raise UnsupportedError(f"{expr!r} is not one column")
 
 
 _RULES: dict[Operation, Callable[..., Column]] = {
-    **dict.fromkeys((operation for operation in Operation if operation.is_leaf), _elsewhere),
+    **dict.fromkeys((operation for operation in Operation if operation.is_leaf), _not_a_column),
     Operation.LITERAL: _constant,
     Operation.ADD: _add,
     Operation.SUBTRACT: _kernel(pc.subtract),
@@ -189,7 +189,7 @@ _RULES: dict[Operation, Callable[..., Column]] = {
     Operation.CEIL: _whole(pc.ceil),
     Operation.WHEN: _choose,
     Operation.CHOOSE: _choose,
-    Operation.MEMBER: _elsewhere,
+    Operation.MEMBER: _not_a_column,
     Operation.DATE_PART: _date_part,
     Operation.TRUNCATE: _truncate,
     Operation.CAST: _cast,
@@ -202,6 +202,6 @@ _RULES: dict[Operation, Callable[..., Column]] = {
     Operation.SLICE: _slice,
     Operation.STRIP: lambda expr, column: pc.utf8_trim(column, characters=expr.detail),
     Operation.REPLACE: lambda expr, column: pc.replace_substring(column, *expr.detail),
-    Operation.STRUCT: _elsewhere,
-    **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _elsewhere),
+    Operation.STRUCT: _not_a_column,
+    **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _not_a_column),
 }

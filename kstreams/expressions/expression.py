@@ -41,7 +41,7 @@ _SPELLINGS = {
     "nunique": ".n_unique()",
     "astype": ".cast(...)",
 }
-"""By names of other libraries, and names of `.str` and `.dt`: what to write."""
+"""What to write instead of names of other libraries, and of names that belong to `.str` and `.dt`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -42,7 +42,8 @@ READERS: dict[type, Callable[[bytes], Any]] = {
     float: _fraction,
     bool: _truth,
 }
-"""By type: the function that reads the bytes of a header. Other bytes raise ValueError or return None."""
+"""The function that reads the bytes of a header as a type. For bytes that do not fit, it raises ValueError or returns
+None."""
 
 
 @dataclass(frozen=True, slots=True)

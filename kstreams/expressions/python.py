@@ -141,7 +141,7 @@ class Body:
         """Return the argument that a leaf reads."""
         name = _ARGUMENT_OF[expr.operation]
         if name not in self.arguments:
-            raise TopologyError(f"{expr!r} cannot be used here: only {' and '.join(self.arguments)} can be seen")
+            raise TopologyError(f"{expr!r} cannot be used here: only {' and '.join(self.arguments)} can be read")
         return name
 
     def _struct(self, expr: Expr, result: object) -> str:
@@ -179,7 +179,7 @@ def _window_bound(body: Body, expr: Expr, _: list[str]) -> str:
 
 
 def _position(name: str) -> Callable[[Body, Expr, list[str]], str]:
-    """Return the rule of a part of the position of the input record; null outside of one."""
+    """Return the rule of topic, partition or offset; they are null without an input record."""
 
     def rule(body: Body, expr: Expr, _: list[str]) -> str:
         record = body.argument(expr)
@@ -208,7 +208,7 @@ def _guarded(template: str, **names: Callable[..., Any]) -> Callable[[Body, Expr
 
 
 def _compared(operator: str) -> Callable[[Body, Expr, list[str]], str]:
-    """Return the rule of a comparison; times in UTC, since Python compares no times with and without zone."""
+    """Return the rule of a comparison. Times are converted to UTC, because Python compares no aware and naive times."""
 
     def rule(body: Body, expr: Expr, inputs: list[str]) -> str:
         times = any(type_of(node, body.schema).kind is datetime for node in expr.inputs)
@@ -256,7 +256,7 @@ def _or(left: str, right: str) -> str:
 
 
 def _column(_: Body, expr: Expr, __: list[str]) -> str:
-    raise TopologyError(f"{expr!r} lies beside a record in columns only")
+    raise TopologyError(f"{expr!r} is a column of a batch, which a function of one record cannot read")
 
 
 def _aggregation(_: Body, expr: Expr, __: list[str]) -> str:

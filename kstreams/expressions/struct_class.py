@@ -95,12 +95,12 @@ def _check_fields(expr: Expr, cls: object) -> None:
     name = getattr(cls, "__name__", str(cls))
     if fields is None:
         raise TopologyError(
-            f"{expr!r} makes fields, which {name} has not: declare a Struct, a dataclass, a TypedDict or dict"
+            f"{expr!r} makes fields, but {name} has no fields: declare a Struct, a dataclass, a TypedDict or dict"
         )
     for field in expr.detail:
         if fields.names is not None and field not in fields.names:
             raise TopologyError(
-                f"{expr!r} makes the field {field!r}, which {name} has not; it has: {', '.join(fields.names)}"
+                f"{expr!r} makes the field {field!r}, but {name} has no such field; it has: {', '.join(fields.names)}"
             )
     for field in fields.required:
         if field not in expr.detail:

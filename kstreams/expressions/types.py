@@ -114,8 +114,8 @@ def _field_of(expr: Expr, kind: object) -> Typed:
     if fields is None:
         raise TopologyError(f"{expr!r}: a value of type {_name(kind)} has no fields; use ks.value")
     if expr.detail not in fields:
-        near = nearest_name(expr.detail, fields, cutoff=0.5)
-        hint = f"did you mean {near!r}? " if near else ""
+        nearest = nearest_name(expr.detail, fields, cutoff=0.5)
+        hint = f"did you mean {nearest!r}? " if nearest else ""
         raise TopologyError(f"{expr!r}: {_name(kind)} has no field {expr.detail!r}; {hint}It has: {', '.join(fields)}")
     return Typed(split_optional(fields[expr.detail]).kind)
 

@@ -40,8 +40,8 @@ def call_advice(
 def _unknown(name: str, keyword: str, parameters: Iterable[str]) -> str:
     plain = snake_case(keyword)
     shorter = (parameter for parameter in parameters if plain.startswith(f"{parameter}_"))  # `key` for `key_serde`
-    near = next(shorter, None) or nearest_name(plain, parameters)
-    hint = f"did you mean {near}=?" if near else f"it has {_keywords(parameters) or 'none'}"
+    nearest = next(shorter, None) or nearest_name(plain, parameters)
+    hint = f"did you mean {nearest}=?" if nearest else f"it has {_keywords(parameters) or 'none'}"
     return f"{name}() has no argument {keyword}=, an unexpected keyword: {hint}"
 
 
@@ -144,8 +144,8 @@ def name_advice(name: str, own: Sequence[str], spellings: Mapping[str, str]) -> 
         return f"it is called {plain} here"
     if plain in spellings:
         return f"write {spellings[plain]}"
-    near = nearest_name(plain, own, cutoff=0.7)
-    return f"did you mean {near}?" if near else f"there are {', '.join(own)}"
+    nearest = nearest_name(plain, own, cutoff=0.7)
+    return f"did you mean {nearest}?" if nearest else f"there are {', '.join(own)}"
 
 
 def spoken(error: BaseException) -> str:

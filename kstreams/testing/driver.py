@@ -99,11 +99,14 @@ class ValuesOnly:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if not hasattr(self._view, method):
             name = self._store.name
-            raise AttributeError(f"the store {name} cannot be asked for {method!r} without its {self._hidden_part}")
+            raise AttributeError(
+                f"the view of the store {name} without {self._hidden_part} has no method {method!r}: "
+                "get_state_store() returns the store itself"
+            )
         read = getattr(self._store, method)
-        return lambda *where: self._answer(read(*where))
+        return lambda *arguments: self._result(read(*arguments))
 
-    def _answer(self, value: object) -> object:
+    def _result(self, value: object) -> object:
         """Return the result of a read: a value, an iterator of entries, or a number."""
         view = self._row_view
         return ((key, view(row)) for key, row in value) if isinstance(value, Iterator) else view(value)
@@ -181,9 +184,9 @@ class DriverTopics:
 def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
     """Return whether every output topic gets the same rows in the same order, for any batches of the input.
 
-    Within one sub-topology the order is always the same. If a topic leads from one sub-topology into the next, the
-    first processes a whole batch before the next begins. This shows only where branches meet again, or where a
-    processor reads the stream time, which all sub-topologies of a test driver share.
+    Within one sub-topology the order is always the same. If a sub-topology reads a topic that another one writes, the
+    writer processes a whole batch before the reader begins. This changes the output only if branches meet again, or if
+    a processor reads the stream time, which all sub-topologies of a test driver share.
     """
     if not _fed_back(sub_topologies):
         return True
@@ -206,9 +209,9 @@ def _fed_back(sub_topologies: Sequence[SubTopology]) -> set[str]:
 def _meets(sub_topologies: Sequence[SubTopology]) -> bool:
     """Return whether a fed-back topic is read beside another one, or two sub-topologies write the same topic."""
     fed_back = _fed_back(sub_topologies)
-    beside = any(_read(part) & fed_back and len(_read(part)) > 1 for part in sub_topologies)
+    reads_another = any(_read(part) & fed_back and len(_read(part)) > 1 for part in sub_topologies)
     writers = Counter(topic for part in sub_topologies for topic in _written(part))
-    return beside or any(count > 1 for count in writers.values())
+    return reads_another or any(count > 1 for count in writers.values())
 
 
 def _chooses_topics(sub_topologies: Sequence[SubTopology]) -> bool:
@@ -285,7 +288,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._topology = topology
         of_one_process(self, "This TopologyTestDriver", StateError)
 
-    # topics
+    # ---- topics
 
     def create_input_topic(
         self, name: str, *, key: object, value: object, start_ms: Time | None = None, auto_advance: Duration = 0
@@ -304,7 +307,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         Raises
         ------
         UnknownTopicError
-            If no source reads the topic; lists the topics that are read.
+            If no source reads the topic. The error lists the topics that are read.
         """
         if not self._is_read(name) and self._global_task(name) is None:
             topics = ", ".join(sorted(self._input_names())) or "none"
@@ -320,7 +323,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         Raises
         ------
         UnknownTopicError
-            If no sink writes the topic; lists the topics that are written.
+            If no sink writes the topic. The error lists the topics that are written.
         """
         topics = self._output_names()
         if topics is not None and name not in topics:
@@ -345,10 +348,10 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         ):
             self._pipe(name, [row for _, row in rows])
 
-    # time and end
+    # ---- time and end of input
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
-        """Move the wall clock; wall-clock punctuators that are due are called once, and idle sources pass time."""
+        """Advance the wall clock: call each punctuator that is due once, and advance the time of idle sources."""
         self._check_open("advance_wall_clock_time()")
         self._clock.advance(to_ms(duration))
         self._task.punctuate()
@@ -363,7 +366,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
         self._commit(self._task)
         self._run()
 
-    # state
+    # ---- state
 
     def get_state_store(self, name: str) -> Any:
         """Return the open store of this name, of any kind."""
@@ -433,7 +436,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # tasks
+    # ---- tasks
 
     def _start(self, part: SubTopology, global_stores: dict[str, Any]) -> Task:
         state = self._open(part)
@@ -459,7 +462,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
 
     @property
     def _stores(self) -> StoreViews:
-        self._check_open("a look into a store")
+        self._check_open("a read of a store")
         return self._views
 
     def _check_open(self, call: str) -> None:
@@ -468,8 +471,7 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
 
     def _pipe(self, topic: str, rows: Sequence[Row]) -> None:
         self._check_open(f"input for topic {topic!r}")
-        whole = self._whole_batches
-        for rows_of_batch in [list(rows)] if whole else [[row] for row in rows]:
+        for rows_of_batch in [list(rows)] if self._whole_batches else [[row] for row in rows]:
             batch = self._driver_topics.batch_of(topic, rows_of_batch)
             task = self._global_task(topic)
             if task is None or self._is_read(topic):
@@ -517,10 +519,11 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
     def _output_names(self) -> set[str] | None:
         """Return the topics that can be written; None if a sink or an exception handler chooses a topic."""
         sinks = [sink for part in self._own for sink in part.sinks]
-        fixed = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
+        if any(callable(sink.topic) for sink in sinks) or writes_any_topic(self._config):
+            return None
+        sink_topics = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
         dead_letters = {self._config["errors.dead.letter.queue.topic.name"]} - {None}
-        chosen = any(callable(sink.topic) for sink in sinks) or writes_any_topic(self._config)
-        return None if chosen else fixed | dead_letters | set(self._names.values())
+        return sink_topics | dead_letters | set(self._names.values())
 
 
 def _merged(parts: Sequence[SubTopology]) -> SubTopology:

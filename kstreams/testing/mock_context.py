@@ -81,7 +81,7 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         self._system_time_ms = 0
         self._committed = False
 
-    # calls of the test
+    # ---- methods for the test
 
     def forwarded(self, child: str | None = None) -> list[CapturedForward]:
         """Return the records forwarded so far; with `child`, only the records that this child would have received."""
@@ -124,7 +124,7 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
         self._stores[store.name] = opened
         return opened
 
-    # calls of the processor
+    # ---- methods for the processor
 
     @property
     def application_id(self) -> str:
@@ -167,7 +167,9 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
     def get_state_store(self, name: str) -> Any:
         if name not in self._stores:
             names = ", ".join(sorted(self._stores)) or "none"
-            raise TopologyError(f"the processor asks for the state store {name!r}: add_state_store it (there: {names})")
+            raise TopologyError(
+                f"the processor asks for the state store {name!r}: add it with add_state_store() (there: {names})"
+            )
         return self._stores[name]
 
     def record_metadata(self) -> RecordMetadata | None:

@@ -1,4 +1,4 @@
-"""`TestInputTopic` and `TestOutputTopic`: the topics by which a test writes to a topology and reads its output."""
+"""`TestInputTopic` and `TestOutputTopic`: the topics that a test writes and reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exact_time_ms(time: Time) -> int:
     Raises
     ------
     TypeError
-        For anything else: a float of seconds would be read as milliseconds, silently.
+        For other types, such as a float: its seconds would be taken for milliseconds.
     ValueError
         If a datetime has no time zone, or is finer than a millisecond.
 
@@ -91,14 +91,15 @@ class TestInputTopic(AdvisedCalls):
         start: Time | None = None,
         advance: Duration = 0,
     ) -> None:
-        """Process records one by one, each a (key, value), or a mapping of keys to values.
+        """Process records one by one.
 
         Parameters
         ----------
+        rows : iterable of (key, value), or mapping of keys to values
         start : datetime or int (ms), optional
-            Time of the first one; by default they get the topic's own time.
+            Timestamp of the first record. By default, records get the topic's own time.
         advance : timedelta or int (ms)
-            How much later each further one is than the one before, counted from `start`.
+            The time between two records, if `start` is given.
         """
         first_ms = None if start is None else exact_time_ms(start)
         step_ms = to_ms(advance)
@@ -148,9 +149,9 @@ class TestInputTopic(AdvisedCalls):
 
 
 class TestOutputTopic(AdvisedCalls):
-    """A topic that the topology writes, for a test to read; each record is read once, the oldest first.
+    """A topic that the topology writes, for a test to read; see `TopologyTestDriver.create_output_topic`.
 
-    Made by `TopologyTestDriver.create_output_topic`. Readers of one topic share its queue.
+    Each record is read once, the oldest first. All `TestOutputTopic`s of one topic share its queue.
     """
 
     __test__ = False
@@ -213,7 +214,10 @@ class TestOutputTopic(AdvisedCalls):
         """Return the last value of each key. Raises LookupError for a record with no key, or with an unhashable one."""
         records = self.read_records()
         if any(record.key is None for record in records):
-            raise LookupError(f"Topic {self.name} holds a record without a key, which a map cannot hold.")
+            raise LookupError(
+                f"Topic {self.name} holds a record without a key, which a map cannot hold: "
+                "read the topic by read_key_values()."
+            )
         for record in records:
             if not isinstance(record.key, Hashable):
                 raise LookupError(

@@ -1,4 +1,4 @@
-"""Windows of event time: their kinds, and the arithmetic by which records fall into them. Pure; all in milliseconds."""
+"""Windows of event time: their kinds, and the arithmetic of their bounds. Pure logic, in milliseconds."""
 
 from kstreams.windows.kinds import (
     END_OF_TIME_MS,

@@ -11,8 +11,8 @@ from kstreams.kernel.durations import Duration, to_ms
 from kstreams.record import Window
 
 
-def merged(time_ms: int, touched: Iterable[Window]) -> Window:
-    """The session that a record at `time_ms` makes with those within the gap of it.
+def merged(time_ms: int, sessions: Iterable[Window]) -> Window:
+    """Return the session of a record at `time_ms`, merged with the sessions that it extends.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def merged(time_ms: int, touched: Iterable[Window]) -> Window:
     Window(start_ms=0, end_ms=12)
     """
     start_ms = end_ms = time_ms
-    for first_ms, last_ms in touched:
+    for first_ms, last_ms in sessions:
         if first_ms < start_ms:  # noqa: PLR1730 (`min` would be a call per record)
             start_ms = first_ms
         if last_ms > end_ms:  # noqa: PLR1730
@@ -29,7 +29,7 @@ def merged(time_ms: int, touched: Iterable[Window]) -> Window:
 
 
 END_OF_TIME_MS = 2**63 - 1
-"""The end of a window that has none."""
+"""The last time, in ms: the end of a window without an end, and a time by which every record has expired."""
 
 
 def _not_negative(duration: Duration, name: str) -> int:
@@ -47,9 +47,10 @@ def _positive(duration: Duration, name: str) -> int:
 
 
 class Windows(Advised, metaclass=Advising):
-    """Windows by which a grouped stream can be aggregated; every kind of windows is a subclass.
+    """The base class of windows by which a grouped stream can be aggregated.
 
-    A kind has `retention_ms` and `closes_after_ms`, and overrides the other properties where it differs from most.
+    A kind of windows defines `retention_ms` and `closes_after_ms`, and overrides the other properties if their defaults
+    do not fit.
 
     Examples
     --------
@@ -61,22 +62,22 @@ class Windows(Advised, metaclass=Advising):
 
     @property
     def retention_ms(self) -> int:
-        """How long a store must keep a window."""
+        """The time for which a store must keep a window, in ms."""
         raise NotImplementedError
 
     @property
     def closes_after_ms(self) -> int:
-        """How long after its end a window still takes records."""
+        """The time after its end for which a window still accepts records, in ms."""
         raise NotImplementedError
 
     @property
     def least_retention_ms(self) -> int:
-        """The least retention of a store that a user may set."""
+        """The shortest retention of a store that a user may set, in ms."""
         return self.retention_ms
 
     @property
     def fixed_size_ms(self) -> int | None:
-        """The length of every window; None if lengths differ, or if windows have no end."""
+        """The length of every window in ms; None if lengths differ, or if windows have no end."""
         return None
 
     @property
@@ -86,16 +87,16 @@ class Windows(Advised, metaclass=Advising):
 
     @property
     def closes(self) -> bool:
-        """True if windows have an end, so that they can be emitted on close."""
+        """True if windows have an end, so that they can be emitted when they close."""
         return True
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class TimeWindows(Windows):
-    """Windows of one size, starting every `advance`: tumbling when both are equal, hopping otherwise.
+    """Windows of one size that start every `advance`: tumbling windows if both are equal, else hopping windows.
 
-    Kafka Streams: `TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`. A window holds start <= time < end;
-    starts are multiples of `advance` and never negative.
+    Kafka Streams: `TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`. A window contains the times with
+    start <= time < end. Starts are multiples of `advance` and never negative.
 
     Parameters
     ----------
@@ -104,12 +105,12 @@ class TimeWindows(Windows):
     advance : timedelta or int (ms), default `size`
         Distance between starts, at most `size`.
     grace : timedelta or int (ms), default 0
-        How long after its end, in stream time, a window still takes late records.
+        How long after its end, in stream time, a window still accepts late records.
 
     Raises
     ------
     ValueError
-        When a duration is out of bounds.
+        If a duration is out of bounds.
 
     Examples
     --------
@@ -139,27 +140,27 @@ class TimeWindows(Windows):
         object.__setattr__(self, "grace_ms", _not_negative(grace, "the grace of a window"))
 
     def starts_at(self, timestamp_ms: int) -> range:
-        """The starts of all windows that hold a time, ascending."""
+        """Return the starts of all windows that contain a time, ascending."""
         first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         return range(first, timestamp_ms + 1, self.advance_ms)
 
     def starts_ending_until(self, end_ms: int) -> int:
-        """The greatest start of a window that ends at or before a time; negative when there is none."""
+        """Return the greatest start of a window that ends at or before a time; a negative number if there is none."""
         return (end_ms - self.size_ms) // self.advance_ms * self.advance_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long a store must keep a window."""
+        """The time for which a store must keep a window, in ms."""
         return self.size_ms + self.grace_ms
 
     @property
     def closes_after_ms(self) -> int:
-        """How long after its end a window still takes records."""
+        """The time after its end for which a window still accepts records, in ms."""
         return self.grace_ms
 
     @property
     def fixed_size_ms(self) -> int:
-        """The length of every window."""
+        """The length of every window in ms."""
         return self.size_ms
 
 
@@ -170,7 +171,7 @@ class UnlimitedWindows(Windows):
     Parameters
     ----------
     start : timedelta or int (ms since the epoch), default 0
-        Records before it fall into no window.
+        Earlier records are in no window.
     """
 
     _spellings: ClassVar[Mapping[str, str]] = {
@@ -184,52 +185,52 @@ class UnlimitedWindows(Windows):
         object.__setattr__(self, "start_ms", _not_negative(start, "the start of the window"))
 
     def starts_at(self, timestamp_ms: int) -> range:
-        """The starts of all windows that hold a time: one, or none before it starts."""
+        """Return the start of the window if it contains a time."""
         return range(self.start_ms, self.start_ms + (timestamp_ms >= self.start_ms))
 
     def starts_ending_until(self, end_ms: int) -> int:
-        """Negative: it never ends."""
+        """Return a negative number, because the window never ends."""
         return -1
 
     @property
     def size_ms(self) -> int:
-        """Up to the end of time."""
+        """The time from the start to the last time."""
         return END_OF_TIME_MS - self.start_ms
 
     @property
     def advance_ms(self) -> int:
-        """No other follows; any distance but its size."""
+        """A distance other than the size, because no further window follows."""
         return END_OF_TIME_MS
 
     @property
     def grace_ms(self) -> int:
-        """None is needed."""
+        """0, because no record is late."""
         return 0
 
     @property
     def retention_ms(self) -> int:
-        """How long a store must keep the window."""
+        """The time for which a store must keep the window, in ms."""
         return END_OF_TIME_MS
 
     @property
     def least_retention_ms(self) -> int:
-        """Any retention is accepted, as in Kafka Streams."""
+        """0, because any retention is accepted, as in Kafka Streams."""
         return 0
 
     @property
     def closes_after_ms(self) -> int:
-        """It has no end to wait for."""
+        """0, because the window has no end."""
         return 0
 
     @property
     def closes(self) -> bool:
-        """The window has no end."""
+        """False, because the window has no end."""
         return False
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class SlidingWindows(Windows):
-    """Windows around records whose times differ by at most `difference`; both ends belong to a window.
+    """Windows of records whose times differ by at most `difference`; both ends belong to a window.
 
     There is one window for each set of such records: see `kstreams.windows.sliding`.
     Kafka Streams: `SlidingWindows.ofTimeDifferenceAndGrace(difference, grace)`.
@@ -239,7 +240,7 @@ class SlidingWindows(Windows):
     difference : timedelta or int (ms)
         The greatest distance of two records in one window.
     grace : timedelta or int (ms), default 0
-        How long after its end, in stream time, a window still takes late records.
+        How long after its end, in stream time, a window still accepts late records.
 
     Examples
     --------
@@ -262,37 +263,37 @@ class SlidingWindows(Windows):
 
     @property
     def retention_ms(self) -> int:
-        """How long a store must keep a window."""
+        """The time for which a store must keep a window, in ms."""
         return 2 * self.difference_ms + self.grace_ms
 
     @property
     def size_ms(self) -> int:
-        """From a window's start to its end."""
+        """The time from a window's start to its end, in ms."""
         return self.difference_ms
 
     @property
     def fixed_size_ms(self) -> int:
-        """The length of every window."""
+        """The length of every window in ms."""
         return self.difference_ms
 
     @property
     def closes_after_ms(self) -> int:
-        """How long after its end a window still takes records."""
+        """The time after its end for which a window still accepts records, in ms."""
         return self.grace_ms
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class SessionWindows(Windows):
-    """Windows that grow while records of a key come within `gap` of each other; both ends belong to a session.
+    """Windows that grow as long as records of a key are at most `gap` apart; both ends belong to a session.
 
     Kafka Streams: `SessionWindows.ofInactivityGapAndGrace(gap, grace)`.
 
     Parameters
     ----------
     gap : timedelta or int (ms)
-        How far apart two records of one session may lie, this included.
+        The greatest distance of consecutive records in one session.
     grace : timedelta or int (ms), default 0
-        How long after its end and the gap, in stream time, a session still takes late records.
+        How long after its end and the gap, in stream time, a session still accepts late records.
 
     Examples
     --------
@@ -316,30 +317,31 @@ class SessionWindows(Windows):
 
     @property
     def retention_ms(self) -> int:
-        """How long a store must keep a session."""
+        """The time for which a store must keep a session, in ms."""
         return self.gap_ms + self.grace_ms
 
     @property
     def closes_after_ms(self) -> int:
-        """How long after its end a session still takes records: it may grow by its gap."""
+        """The time after its end for which a session still accepts records, in ms. A session may grow by its gap."""
         return self.gap_ms + self.grace_ms
 
     @property
     def merges(self) -> bool:
-        """A record between two sessions merges them."""
+        """True, because a record between two sessions merges them."""
         return True
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class JoinWindows(Advised, metaclass=Advising):
-    """Which records of two streams meet: other.time in [time - before, time + after], both ends included.
+    """The window of a stream-stream join: right.time in [left.time - before, left.time + after], both ends included.
 
     Kafka Streams: `JoinWindows.ofTimeDifferenceAndGrace(difference, grace).before(before).after(after)`.
 
     Parameters
     ----------
     before, after : timedelta or int (ms)
-        Seen from the left stream; one may be negative as long as before + after >= 0.
+        How far a partner in the right stream may be before and after a record of the left stream. One of them may be
+        negative as long as before + after >= 0.
     grace : timedelta or int (ms), default 0
         How long unmatched rows of an outer side wait for late partners.
 
@@ -372,19 +374,19 @@ class JoinWindows(Advised, metaclass=Advising):
 
     @classmethod
     def of(cls, difference: Duration, grace: Duration = 0) -> JoinWindows:
-        """Records whose times differ by at most `difference`, either way."""
+        """Return the window of records whose times differ by at most `difference`, in either direction."""
         return cls(before=difference, after=difference, grace=grace)
 
     def swapped(self) -> JoinWindows:
-        """The same window seen from the right stream."""
+        """Return the window of the right stream: with `before` and `after` exchanged."""
         return JoinWindows(before=self.after_ms, after=self.before_ms, grace=self.grace_ms)
 
     @property
     def size_ms(self) -> int:
-        """Length of the window."""
+        """The length of the window in ms."""
         return self.before_ms + self.after_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long the stores of a join must keep a record."""
+        """The time for which the stores of a join must keep a record, in ms."""
         return self.size_ms + self.grace_ms

@@ -1,8 +1,9 @@
-"""Sliding windows: which windows a record of a key falls into, and what those that are new begin with.
+"""Sliding windows: the windows that a record changes, and the aggregates from which new windows start.
 
-Only windows that hold something are kept: for each record at t the one that ends at t ("left", [t - d, t]), and the one
-that starts behind it ("right", [t + 1, t + 1 + d]) once a later record falls into it. All records before d share one
-window [0, d], since none starts before the epoch. The order is that in which Kafka Streams emits them.
+A store keeps only windows with records. For each record at time t, there is the window that ends at t ("left",
+[t - d, t], where d is the time difference), and the window that starts after t ("right", [t + 1, t + 1 + d]) as soon as
+a later record is in it. All records before d share the window [0, d], because no window starts before the epoch. The
+windows are in the order in which Kafka Streams emits them.
 """
 
 from __future__ import annotations
@@ -11,29 +12,30 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 SavedState: TypeAlias = tuple[int, int]
-"""A window that is kept already: its start, and the greatest time of a record in it."""
+"""A window in the store: its start, and the greatest time of a record in it."""
 
 Placement: TypeAlias = tuple[int, int | None, bool]
-"""One window that changes: its start; the start of the kept window whose aggregate it begins with (itself if it is kept
-already, None if it begins anew); and whether the record is in it, or lies before it and is the reason to cut it out."""
+"""A window that changes: its start; the start of the stored window whose aggregate it starts from (the window itself if
+it is stored, None if there is none); and True if the record is in it, False if the record is before it."""
 
 
 def placements(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
-    """The windows that a record changes, in the order in which they do.
+    """Return the windows that a record changes, in the order of the changes.
 
     Parameters
     ----------
-    kept : iterable of (start, latest time)
-        Windows of its key with time - 2 * difference <= start <= time + 1, the latest first.
+    windows : iterable of (start, latest time)
+        The stored windows of the key with time - 2 * difference <= start <= time + 1, the latest first.
     time_ms : int
-        Of the record.
+        The time of the record.
     difference_ms : int
-        Of the windows.
+        The time difference of the windows.
 
     Examples
     --------
-    The first record fills the window that ends with it; the next one also a new window behind the first. One between
-    them falls into all three, and has both a window that ends with it and one behind it, cut out of the longer one.
+    The first record creates the window that ends with it. The second one creates its own left window, and the right
+    window of the first record. A record between them is in the second and the third window, and creates its own left
+    and right windows, which start from the aggregates of longer windows.
 
     >>> placements([], 20, 10)
     [(10, None, True)]
@@ -42,16 +44,17 @@ def placements(windows: Iterable[SavedState], time_ms: int, difference_ms: int) 
     >>> placements([(21, 25), (15, 25), (10, 20)], 22, 10)
     [(21, 21, True), (15, 15, True), (12, 10, True), (23, 21, False)]
     """
-    return (_early if time_ms < difference_ms else _placed)(windows, time_ms, difference_ms)
+    place = _place_early if time_ms < difference_ms else _place
+    return place(windows, time_ms, difference_ms)
 
 
-def _placed(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
+def _place(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
     left_ms = time_ms - difference_ms
     right_ms = time_ms + 1
     placed: list[Placement] = []
     starts: set[int] = set()
-    around: SavedState | None = None  # the latest window that the record lies in, but not at its end
-    before: SavedState | None = None  # the latest one that ended before, else the one that ends with the record
+    around: SavedState | None = None  # the latest window that contains the record, except at its end
+    before: SavedState | None = None  # the latest window that ended before, else the one that ends with the record
     for window in windows:
         start_ms = window[0]
         starts.add(start_ms)
@@ -63,16 +66,16 @@ def _placed(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> 
             break
         placed.append((start_ms, start_ms, True))
         if window == (left_ms, time_ms):
-            return placed  # an earlier record of the same time has made all there is to make
+            return placed  # an earlier record of the same time has created all windows
         around = around or (window if start_ms > left_ms else None)
-    placed += _new(before, starts, left_ms)
+    placed += _new_windows(before, starts, left_ms)
     if right_ms not in starts and around is not None and around[1] > time_ms:
         placed.append((right_ms, around[0], False))
     return placed
 
 
-def _new(before: SavedState | None, starts: set[int], left_ms: int) -> list[Placement]:
-    """The window behind the record before, and the one that ends with the record, where they are not kept yet."""
+def _new_windows(before: SavedState | None, starts: set[int], left_ms: int) -> list[Placement]:
+    """Return the right window of the previous record and the left window of the record, if they are not stored."""
     placed: list[Placement] = []
     if before is not None and before[1] + 1 >= left_ms and before[1] + 1 not in starts:
         placed.append((before[1] + 1, None, True))
@@ -81,8 +84,8 @@ def _new(before: SavedState | None, starts: set[int], left_ms: int) -> list[Plac
     return placed
 
 
-def _early(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
-    """Of a record before `difference_ms`: the window [0, difference] changes last."""
+def _place_early(windows: Iterable[SavedState], time_ms: int, difference_ms: int) -> list[Placement]:
+    """Place a record before `difference_ms`: the window [0, difference] changes last."""
     right_ms = time_ms + 1
     latest = dict(windows)
     around = sorted(start_ms for start_ms in latest if 0 < start_ms <= time_ms)

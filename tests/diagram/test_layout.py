@@ -75,10 +75,10 @@ def test_nothing_lies_over_anything_else_and_records_flow_downwards(topology: ks
     picture = picture_of(drawing_of(topology))
     assert not [(one, other) for one, other in combinations(picture.cards, 2) if overlap(one, other)]
     assert not [(one, other) for one, other in combinations(picture.boxes, 2) if overlap(one, other)]
-    cards = {placed.what.id: placed for placed in picture.cards if isinstance(placed.what, Card)}
+    cards = {placed.content.id: placed for placed in picture.cards if isinstance(placed.content, Card)}
     for box in picture.boxes:
-        assert isinstance(box.what, Box)
-        own = {card.id for card in box.what.cards}
+        assert isinstance(box.content, Box)
+        own = {card.id for card in box.content.cards}
         assert all(
             is_within(placed, box) if name in own else not overlap(placed, box) for name, placed in cards.items()
         )
@@ -87,7 +87,7 @@ def test_nothing_lies_over_anything_else_and_records_flow_downwards(topology: ks
         assert drawn.points[0] == (source.left + source.width / 2, source.top + source.height)
         assert drawn.points[-1] == (target.left + target.width / 2, target.top)
         assert all(y <= to_y for (_, y), (_, to_y) in pairwise(drawn.points))
-    everything = Placed(next(iter(cards.values())).what, 0, 0, picture.width, picture.height)
+    everything = Placed(next(iter(cards.values())).content, 0, 0, picture.width, picture.height)
     assert all(is_within(placed, everything) for placed in (*picture.cards, *picture.boxes))
 
 
@@ -98,12 +98,12 @@ def test_wires_from_above_pass_between_the_title_of_a_box_and_what_a_page_writes
     picture = picture_of(drawing_of(topology))
     beside = text_width("4 tasks · 2 threads · 2 instances", 10.5)
     for box in picture.boxes:
-        assert isinstance(box.what, Box)
-        own = {card.id for card in box.what.cards}
+        assert isinstance(box.content, Box)
+        own = {card.id for card in box.content.cards}
         led_in = [each for each in picture.wires if each.wire.target in own and each.wire.kind == TOPIC_WIRE]
         entered = [each.points[-1][0] - box.left for each in led_in]
         assert entered
-        assert min(entered) > 14 + text_width(box.what.title, 12.5)
+        assert min(entered) > 14 + text_width(box.content.title, 12.5)
         assert max(entered) < box.width - 14 - beside
 
 

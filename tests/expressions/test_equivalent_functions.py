@@ -170,7 +170,7 @@ def test_different_values_are_counted_once(values: list[Any]) -> None:
         (ks.col("s").dt.hour(), "needs a datetime"),
         (ks.col("s").abs(), "needs a number"),
         (ks.col("n").is_nan(), "needs a float"),
-        (ks.right.col("m"), "only key and value and timestamp can be seen"),
+        (ks.right.col("m"), "only key and value and timestamp can be read"),
     ],
 )
 def test_what_does_not_fit_is_refused(expr: ex.Expr, message: str) -> None:

@@ -149,7 +149,7 @@ def test_the_error_of_a_topology_names_the_operator_and_the_line() -> None:
 
 
 def test_an_argument_that_a_function_does_not_get_cannot_be_read() -> None:
-    with pytest.raises(TopologyError, match="only value can be seen"):
+    with pytest.raises(TopologyError, match="only value can be read"):
         ex.as_function(ks.timestamp, ("value",))
 
 

@@ -165,7 +165,7 @@ def test_columns_make_the_keys_that_records_make(say: Say) -> None:
 MISFITS = {
     "a field that the class has not": (
         lambda stream: stream.select_key(ks.struct(shpo=ks.col("shop")), key=Place),
-        "makes the field 'shpo', which Place has not; it has: shop",
+        "makes the field 'shpo', but Place has no such field; it has: shop",
     ),
     "a field that the class needs": (
         lambda stream: stream.select_key(PLACE, key=Pair),
@@ -173,11 +173,11 @@ MISFITS = {
     ),
     "a class without fields": (
         lambda stream: stream.select_key(PLACE, key=str),
-        "makes fields, which str has not: declare a Struct, a dataclass, a TypedDict or dict",
+        "makes fields, but str has no fields: declare a Struct, a dataclass, a TypedDict or dict",
     ),
     "a value": (
         lambda stream: stream.map_values(PLACE, value=int),
-        "makes fields, which int has not: declare a Struct, a dataclass, a TypedDict or dict",
+        "makes fields, but int has no fields: declare a Struct, a dataclass, a TypedDict or dict",
     ),
 }
 
@@ -199,7 +199,7 @@ def test_fields_of_a_selector_that_do_not_fit_the_key_of_its_table_are_refused()
     builder = ks.StreamsBuilder()
     users = builder.global_table("users", key=str, value=str)
     builder.stream("orders", key=str, value=Order).join(users, ks.right.value, key_selector=PLACE)
-    with pytest.raises(TopologyError, match=r"test_struct_keys\.py:\d+.* makes fields, which str has not"):
+    with pytest.raises(TopologyError, match=r"test_struct_keys\.py:\d+.* makes fields, but str has no fields"):
         builder.build()
 
 

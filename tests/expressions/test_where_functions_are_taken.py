@@ -144,7 +144,7 @@ def test_a_join_of_streams_knows_the_types_of_both_sides() -> None:
             lambda b, s: s.join(b.table("shops", key=str, value=Shop), ks.right.col("street")).to("out"),
             "no field 'street'",
         ),
-        (lambda b, s: s.map_values(ks.right.col("city")).to("out"), "can be seen"),
+        (lambda b, s: s.map_values(ks.right.col("city")).to("out"), "can be read"),
         (lambda b, s: s.map_values(ks.window_start).to("out"), "needs a windowed key"),
     ],
 )

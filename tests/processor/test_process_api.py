@@ -134,7 +134,7 @@ def test_a_negative_time_is_refused():
 
 
 def test_a_supplier_must_make_processors():
-    with pytest.raises(TopologyError, match="what it was given makes a str"):
+    with pytest.raises(TopologyError, match="was given a supplier that creates a str"):
         run(lambda: "no processor")
 
 

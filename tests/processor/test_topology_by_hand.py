@@ -181,7 +181,7 @@ def mistakes():
     )
     yield by_hand(lambda t: t.add_processor("p", lambda: same, "in"), "p got the same Processor twice")
     yield by_hand(lambda t: t.add_processor("p", same, "in"), "p was given a Counter: give it a Processor class")
-    yield by_hand(lambda t: t.add_processor("p", dict, "in"), "what it was given makes a dict")
+    yield by_hand(lambda t: t.add_processor("p", dict, "in"), "was given a supplier that creates a dict")
     yield by_hand(lambda t: t.add_sink("s", "out", key=str, value=str), "'s' reads nothing")
     yield by_hand(lambda t: t.add_sink("s", "out", "nobody", key=str, value=str), "'s' cannot read 'nobody'")
     yield by_hand(

@@ -36,8 +36,8 @@ class Branches(dict[str, T]):
 
     def __missing__(self, name: object) -> T:
         prefixed = (branch for branch in self if branch.endswith(str(name)))
-        near = next(prefixed, None) or nearest_name(str(name), self, cutoff=0.5)
-        hint = f"did you mean {near!r}? It has" if near else "it has"
+        nearest = next(prefixed, None) or nearest_name(str(name), self, cutoff=0.5)
+        hint = f"did you mean {nearest!r}? It has" if nearest else "it has"
         raise KeyError(f"the split has no branch {name!r}: {hint}: {', '.join(map(repr, self)) or 'none'}")
 
     if not TYPE_CHECKING:

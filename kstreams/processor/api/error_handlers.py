@@ -235,7 +235,7 @@ def _checked(function: Callable[..., Any]) -> ExceptionHandler:
         if not isinstance(response, Response):
             name = getattr(function, "__qualname__", repr(function))
             raise ConfigError(
-                f"The exception handler {name} answered {response!r}: it must answer Response.fail(), "
+                f"The exception handler {name} returned {response!r}: it must return Response.fail(), "
                 "Response.resume() or Response.retry()."
             )
         return response

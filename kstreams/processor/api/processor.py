@@ -109,16 +109,19 @@ def check_supplier(supplier: object, kind: type, place: str) -> None:
         return
     if not callable(supplier):
         raise TopologyError(
-            f"{place} was given a {type(supplier).__name__}: give it a {kind.__name__} class, or a function that makes "
-            "a new one for each task"
+            f"{place} was given a {type(supplier).__name__}: give it a {kind.__name__} class, or a function that "
+            "creates a new one for each task"
         )
     if not can_be_called(supplier, 0):
-        raise TopologyError(f"{place} calls its supplier as supplier(), but it takes {parameters_of(supplier)}")
+        raise TopologyError(
+            f"{place} calls its supplier as supplier(), but it takes {parameters_of(supplier)}: "
+            "give a supplier without arguments"
+        )
     processor = supplier()
     if not isinstance(processor, kind):
         raise TopologyError(
-            f"{place} needs a class or function that makes a {kind.__name__}; what it was given makes a "
-            f"{type(processor).__name__}."
+            f"{place} was given a supplier that creates a {type(processor).__name__}: give it a class or function that "
+            f"creates a {kind.__name__}."
         )
     if supplier() is processor:
         raise TopologyError(

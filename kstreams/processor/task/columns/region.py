@@ -27,7 +27,7 @@ from kstreams.processor.context.operator_context import ColumnHandles, TaskConte
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
 from kstreams.processor.operators.joins.lookup_join import LiveLookup, LookupHandle
-from kstreams.processor.operators.map_batch.rows import BatchedRecords, BatchTarget
+from kstreams.processor.operators.map_batch.rows import BatchBuffer, BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.plan import ColumnPlan, GraphEdge, plan_regions
 from kstreams.processor.task.outputs import OutputBuffers, unframed
@@ -329,7 +329,7 @@ def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
     if isinstance(node, SinkNode):
         return SinkTarget(target, source, task.outputs, task.context.current)
     if batch_of(node) is not None:
-        return BatchTarget(target, source, task.handles.of(node.name, BatchedRecords), task.context.current)
+        return BatchTarget(target, source, task.handles.of(node.name, BatchBuffer), task.context.current)
     if isinstance(node.columns, SessionForm):
         return SessionTarget(target, task.handles.of(node.name, LiveAggregation))
     other_nodes = [other for other in task.sub_topology.nodes if other.name != node.name]
