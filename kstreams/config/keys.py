@@ -253,8 +253,8 @@ _USED = (
         "enable.transactional.statestores",
         FLAG,
         True,
-        "Stores are always transactional: they hold back writes until the commit of the records behind them, so a crash "
-        "under any guarantee loses no state and wipes none. `false` is accepted, and changes nothing.",
+        "Stores are always transactional: they hold writes back until the records that caused them are committed, so a "
+        "crash under any guarantee loses no state and wipes none. `false` is accepted, and changes nothing.",
     ),
     Key(
         "default.interactive.query.isolation.level",

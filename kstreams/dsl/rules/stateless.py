@@ -120,7 +120,8 @@ def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
 def text_warning(node: FlatMapValues) -> FirstWarning:
     """Return the warning about a function that returns a text instead of several values."""
     return FirstWarning(
-        f"the function of {node} returned a text, whose letters are forwarded one by one: return [text] to forward it whole"
+        f"the function of {node} returned a text, whose letters are forwarded one by one: to forward it whole, "
+        "return [text]"
     )
 
 
