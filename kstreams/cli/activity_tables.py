@@ -24,11 +24,11 @@ class Rates:
     """
 
     def __init__(self) -> None:
-        self._before: dict[tuple[Any, ...], tuple[int, float]] = {}
+        self._before: dict[tuple[object, ...], tuple[int, float]] = {}
 
     def of(self, instances: Iterable[Instance]) -> dict[tuple[str, str], float]:
         """Return the rates since the previous call. A new counter has the rate 0."""
-        now: dict[tuple[Any, ...], tuple[int, float]] = {}
+        now: dict[tuple[object, ...], tuple[int, float]] = {}
         totals: defaultdict[tuple[str, str], float] = defaultdict(float)
         for instance in instances:
             for counter in instance["counts"]:
@@ -79,7 +79,7 @@ class Totals:
 
     def _former_counts(self, instances: Iterable[Instance]) -> Counter[tuple[str, str, str]]:
         """Return the counts of tasks that are not among the instances, or that have begun again."""
-        now = set[tuple[Any, ...]]()
+        now = set[tuple[object, ...]]()
         for instance in instances:
             for count in instance["counts"]:
                 counter = (count["kind"], count["of"], count["reason"])

@@ -114,8 +114,8 @@ def test_numbers_of_wires_lie_beside_them_and_over_nothing_else(topology: ks.Top
     assert places.keys() == {drawn.wire.id for drawn in picture.wires if drawn.wire.kind != STORE_WIRE}
     areas = [place.area() for place in places.values()]
     cards = [Area(card.left, card.top, card.left + card.width, card.top + card.height) for card in picture.cards]
-    assert not [(one, other) for one, other in combinations(areas, 2) if one.meets(other)]
-    assert not [(area, card) for area in areas for card in cards if area.meets(card)]
+    assert not [(one, other) for one, other in combinations(areas, 2) if one.overlaps(other)]
+    assert not [(area, card) for area in areas for card in cards if area.overlaps(card)]
 
 
 def test_a_topic_that_leads_back_is_drawn_again_where_it_is_read() -> None:

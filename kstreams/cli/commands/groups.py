@@ -140,7 +140,7 @@ def _known(admin: Admin, name: str) -> GroupDescription:
     return admin.describe_group(name)
 
 
-def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, Any]]:
+def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, object]]:
     """Yield a row per group. The end offsets are read once for all groups."""
     groups = admin.describe_groups(admin.groups())
     committed = committed_by(admin, groups, _all_partitions(admin))
@@ -150,7 +150,7 @@ def _summaries(log: Log, admin: Admin) -> Iterator[dict[str, Any]]:
         yield {"group": name, "state": group.state, "members": len(group.members), "lag": total_lag}
 
 
-def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
+def _members(group: GroupDescription) -> Iterator[dict[str, object]]:
     """Yield a row per member, or one row without a member if the group has none."""
     common = {"group": group.name, "state": group.state, "generation": group.generation, "strategy": group.strategy}
     for member in group.members:
@@ -238,7 +238,7 @@ def _reset(to: str) -> str | timedelta:
 
 def _moves(
     before: Mapping[TopicPartition, OffsetAndMetadata], after: Mapping[TopicPartition, OffsetAndMetadata]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     for source in sorted(before):
         row = {"topic": source.topic, "partition": source.partition}
         yield row | {"before": before[source].offset, "after": after[source].offset}

@@ -48,12 +48,12 @@ class LiveTimeOrderedBuffer(LiveStore):
         self._buffered: dict[Any, tuple[int, BufferedChange]] = {}
         self._queue: list[tuple[int, bytes, Any]] = []
         """A heap of (time, serialized key, live key), with one entry per key in memory."""
-        self._changed: dict[Any, None] = {}
-        self._unwritten: dict[Any, None] = {}
+        self._changed: dict[object, None] = {}
+        self._unwritten: dict[object, None] = {}
         """Keys whose changes `take_changes` returned and `write` has not persisted yet."""
         self._order = PersistedOrder(family, order)
         self._persisted = PersistedQueue(self._order.read, self._is_known)
-        self._sizes: dict[Any, int] | None = None
+        self._sizes: dict[object, int] | None = None
         """Bytes of each update in memory. None until the first call of `num_bytes`."""
         self._num_bytes = 0
 
@@ -62,7 +62,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         live_key = self._keys.of_bytes(key)
         return live_key in self._buffered or live_key in self._changed or live_key in self._unwritten
 
-    def get(self, key: Any) -> BufferedChange | None:
+    def get(self, key: object) -> BufferedChange | None:
         """Return the buffered update of a key, or None."""
         self.ready()
         live_key = self._live_key(key)
@@ -77,7 +77,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         data = self.family.get(key)
         return data if data is not None and self._persisted.holds(data[: _TIMES.size // 2] + key, key) else None
 
-    def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
+    def put(self, key: object, change: BufferedChange, time_ms: int) -> None:
         """Buffer an update. If the key has one already, the new update replaces it and leaves at its time."""
         self.ready()
         live_key = self._live_key(key)
@@ -148,13 +148,13 @@ class LiveTimeOrderedBuffer(LiveStore):
         """Return the size of the buffered updates as bytes on disk, as Kafka Streams counts them."""
         self.ready()
         if self._sizes is None:
-            sizes = self._sizes = dict[Any, int]()
+            sizes = self._sizes = dict[object, int]()
             self._num_bytes = sum(_size(row.key, row.value) for row in self._persisted.rows())
             for live_key, (_, change) in self._buffered.items():
                 self._note_size(sizes, live_key, change)
         return self._num_bytes
 
-    def _note_size(self, sizes: dict[Any, int], live_key: object, change: BufferedChange) -> None:
+    def _note_size(self, sizes: dict[object, int], live_key: object, change: BufferedChange) -> None:
         size = _size(self._keys.to_bytes(live_key), self._to_bytes(0, change))
         self._num_bytes += size - sizes.get(live_key, 0)
         sizes[live_key] = size
@@ -256,7 +256,7 @@ class LiveTimeOrderedBuffer(LiveStore):
     def num_live(self) -> int:
         return len(self._buffered)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return list(islice(reversed(self._buffered.items()), SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:

@@ -82,7 +82,7 @@ class LiveCustomStore(LiveStore):
     def num_live(self) -> int:
         return len(self._records)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return list(islice(reversed(self._records.items()), SAMPLED_ROWS))
 
     def close(self) -> None:

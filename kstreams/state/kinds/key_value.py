@@ -93,14 +93,14 @@ class LiveKeyValueStore(LiveStore):
         self._entries.update(zip(live_keys, live_values, strict=True))
         self._entries.changed.update(dict.fromkeys(live_keys))
 
-    def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+    def range(self, low: object = None, high: object = None) -> Iterator[tuple[Any, Any]]:
         """Return (key, value) of the keys from `low` to `high`, in the order of the serialized keys.
 
         Both bounds are included. None is an open bound.
         """
         return self._scan(*self._keys.span(low, high))
 
-    def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+    def reverse_range(self, low: object = None, high: object = None) -> Iterator[tuple[Any, Any]]:
         """Return the entries of `range` in descending order."""
         return self._scan(*self._keys.span(low, high), reverse=True)
 
@@ -112,7 +112,7 @@ class LiveKeyValueStore(LiveStore):
         """Return the entries of `all` in descending order."""
         return self._scan(b"", None, reverse=True)
 
-    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
+    def prefix_scan(self, prefix: object, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
         """Return (key, value) of the keys that begin with `prefix` when they are serialized.
 
         `serde` serializes the prefix; None: the key serde of the store.
@@ -177,7 +177,7 @@ class LiveKeyValueStore(LiveStore):
     def num_live(self) -> int:
         return len(self._entries)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return list(self._entries.sample(SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:

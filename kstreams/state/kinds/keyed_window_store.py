@@ -15,11 +15,11 @@ class KeyedWindowStore(WindowReads, RowsByKeyStore):
 
     second = "I"
 
-    def get(self, key: Any, start_ms: int) -> Any:
+    def get(self, key: object, start_ms: int) -> Any:
         """Return the first value that was put at a start, or None."""
         raise NotImplementedError
 
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
+    def put(self, key: object, value: object, start_ms: int) -> None:
         """Put a value at a start."""
         raise NotImplementedError
 
@@ -60,20 +60,20 @@ class SparseWindowStore(KeyedWindowStore):
 
     has_plain_frames = False
 
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
+    def put(self, key: object, value: object, start_ms: int) -> None:
         """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
         live_key = self._keys.to_live(key)
         if self._observe(start_ms):
             self._groups.put(live_key, (start_ms, 0), self._values.to_live(value))
 
-    def get(self, key: Any, start_ms: int) -> Any:
+    def get(self, key: object, start_ms: int) -> Any:
         """Return the value of a key's window, or None. A caching store returns it even if it has just expired."""
         live_key = self._keys.to_live(key)
         if start_ms <= self._hidden_ms():
             return None
         return self._values.to_public(self._groups.peek(live_key).get((start_ms, 0)))
 
-    def latest_first(self, key: Any, from_ms: int, to_ms: int) -> dict[int, Any]:
+    def latest_first(self, key: object, from_ms: int, to_ms: int) -> dict[int, Any]:
         """Return the values that `get` returns for the starts from `from_ms` to `to_ms`, the latest start first."""
         group = self._groups.peek(self._keys.to_live(key))
         public = self._values.public
@@ -106,13 +106,13 @@ class JoinWindowStore(KeyedWindowStore):
         """Kafka Streams has no cache before a store that retains duplicates."""
         return self._expired_ms()
 
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
+    def put(self, key: object, value: object, start_ms: int) -> None:
         """Add a value. Nothing happens if the value is None, or if its start has expired."""
         if value is None or not self._observe(start_ms):
             return
         live_key = self._keys.to_live(key)
         self._groups.put(live_key, (start_ms, self._groups[live_key].after_last(start_ms)), self._values.to_live(value))
 
-    def get(self, key: Any, start_ms: int) -> Any:
+    def get(self, key: object, start_ms: int) -> Any:
         """Return the first value that was put at a start, or None."""
         return next((value for _, value in self.fetch(key, start_ms, start_ms)), None)

@@ -212,7 +212,7 @@ class LiveStore:
         """Return the number of uncommitted changes."""
         raise NotImplementedError
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         """Return, for up to `SAMPLED_ROWS` live rows, the objects that are in memory for the row."""
         return []
 

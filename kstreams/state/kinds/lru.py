@@ -26,11 +26,11 @@ class LruMap(LiveKeyValueStore):
                 f"the LRU map {builder.name!r} has no max_entries: give the number of entries that it keeps"
             )
         self._max_entries = builder.max_entries
-        self._recent: dict[Any, None] = {}  # least recently used first
+        self._recent: dict[object, None] = {}  # least recently used first
         self.get = self._read
         self.put = self._write
         self._ordered_rows = RowsInOrder(family)
-        self._used: dict[Any, None] = {}  # keys used since the last commit, if rows are persisted
+        self._used: dict[object, None] = {}  # keys used since the last commit, if rows are persisted
         self._entries.complete = self._loaded = True
         if family.durable:
             self.apply(self._ordered_rows.read())

@@ -36,13 +36,13 @@ class LiveOuterJoinStore(LiveStore):
             UnmatchedSide(side, self._keys, PlainValueCodec(builder.name, serde), family) for side, serde in serdes
         ]
 
-    def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None:
+    def put(self, key: object, value: object, timestamp: int, left_side: bool) -> None:
         """Add a row without a partner."""
         self.ready()
         to_live = self._keys.live
         self._sides[left_side].put(timestamp, key if to_live is None else to_live(key), value)
 
-    def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
+    def remove(self, key: object, timestamp: int, left_side: bool) -> None:
         """Remove all rows of a key, time and side, because they have a partner."""
         self.ready()
         to_live = self._keys.live
@@ -143,7 +143,7 @@ class LiveOuterJoinStore(LiveStore):
     def num_live(self) -> int:
         return sum(len(side.rows) for side in self._sides)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return [row for side in self._sides for row in side.sample()]
 
     def evict(self, count: int) -> int:

@@ -50,7 +50,7 @@ class LiveRecordBuffer(LiveStore):
         self._num_unwritten = 0
         self._next_number = 0
 
-    def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+    def put(self, key: object, value: object, timestamp: int, headers: Headers) -> None:
         """Buffer a record."""
         self.ready()
         key_to_live = self._keys.live
@@ -152,5 +152,5 @@ class LiveRecordBuffer(LiveStore):
     def num_live(self) -> int:
         return len(self._buffered)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return list(islice(reversed(self._buffered.items()), SAMPLED_ROWS))

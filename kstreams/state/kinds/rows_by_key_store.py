@@ -151,8 +151,8 @@ class RowsByKeyStore(StoreWithRetention):
     def num_live(self) -> int:
         return max(self._groups.num_rows, len(self._groups))
 
-    def sample(self) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
+    def sample(self) -> list[tuple[object, ...]]:
+        rows: list[tuple[object, ...]] = []
         for key, group in islice(reversed(self._groups.items()), SAMPLED_ROWS):
             rows += [(key, group), *[()] * (len(group) - 1)]  # the group holds the objects of all rows of its key
         return rows

@@ -33,7 +33,7 @@ class LiveSessionStore(RowsByKeyStore):
         self._changelog_ms: dict[tuple[Any, RowPosition], int] = {}
         """Changelog timestamps of the rows that changed since the last `take_changes`."""
 
-    def put(self, session: Windowed, value: Any, record_ms: int | None = None) -> None:
+    def put(self, session: Windowed, value: object, record_ms: int | None = None) -> None:
         """Set the value of a session; None removes it. Nothing happens if a session of this time is deleted already.
 
         If a caching store does not hold the session, None does not advance the time of the store: the cache of Kafka
@@ -74,11 +74,11 @@ class LiveSessionStore(RowsByKeyStore):
             return None
         return self._values.to_public(self._groups.peek(live_key).get((end_ms, start_ms)))
 
-    def fetch(self, key: Any) -> SessionRows:
+    def fetch(self, key: object) -> SessionRows:
         """Return all sessions of a key, ordered by end and start."""
         return self.find_sessions(key, 0, self.observed_ms)
 
-    def backward_fetch(self, key: Any) -> SessionRows:
+    def backward_fetch(self, key: object) -> SessionRows:
         """Return the sessions of `fetch` in descending order."""
         return self.backward_find_sessions(key, 0, self.observed_ms)
 
@@ -94,7 +94,7 @@ class LiveSessionStore(RowsByKeyStore):
         return self.backward_find_sessions_range(low, high, 0, self.observed_ms)
 
     def find_sessions(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool = False
+        self, key: object, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool = False
     ) -> SessionRows:
         """Return a key's sessions with end >= earliest_end_ms and start <= latest_start_ms, ordered by end and start.
 
@@ -107,7 +107,7 @@ class LiveSessionStore(RowsByKeyStore):
         """Return the sessions of `find_sessions` in descending order."""
         return iter(self.touched(key, earliest_end_ms, latest_start_ms, with_expired=False)[::-1])
 
-    def find_sessions_range(self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int) -> SessionRows:
+    def find_sessions_range(self, low: object, high: object, earliest_end_ms: int, latest_start_ms: int) -> SessionRows:
         """Return the sessions of `find_sessions` of the keys from `low` to `high`, in the order of `scan_order`."""
         return self._sessions_between(self._keys.span(low, high), earliest_end_ms, latest_start_ms, backward=False)
 
@@ -135,7 +135,7 @@ class LiveSessionStore(RowsByKeyStore):
         return self._public_rows(self._groups.between(first_ms, latest_end_ms))
 
     def touched(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
+        self, key: object, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
     ) -> list[tuple[Windowed, Any]]:
         """Return the sessions of `find_sessions` as a list."""
         if key is None:

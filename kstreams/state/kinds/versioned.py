@@ -99,11 +99,11 @@ class LiveVersionedStore(LiveStore):
         self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
         self._changed: dict[tuple[Any, int], Any] = {}
         """The live value of each changed version by key and time; None for a deletion, or `_EXPIRED`."""
-        self._deleted_since: dict[Any, int] = {}
+        self._deleted_since: dict[object, int] = {}
         """The keys whose latest version is a deletion, and the time of the deletion."""
         self._rows_to_write = ByteRows(pa.array([], pa.binary()), pa.array([], pa.binary()))
 
-    def put(self, key: Any, value: Any, timestamp: int) -> int:
+    def put(self, key: object, value: object, timestamp: int) -> int:
         """Set the value that is valid from `timestamp` on; None deletes the key from then on.
 
         Returns
@@ -145,7 +145,7 @@ class LiveVersionedStore(LiveStore):
         self.put(key, None, timestamp)
         return old_version
 
-    def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
+    def get(self, key: object, as_of_ms: int | None = None) -> VersionedRecord | None:
         """Return the version that is valid at a time, or None. Without a time, return the latest version.
 
         For a time before the history retention, only the latest version is returned.
@@ -162,7 +162,7 @@ class LiveVersionedStore(LiveStore):
         value = live_value if public is None else public(live_value)
         return VersionedRecord(value, timestamp, None if is_latest else history[index + 1][0])
 
-    def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> Iterator[VersionedRecord]:
+    def history(self, key: object, from_ms: int | None = None, to_ms: int | None = None) -> Iterator[VersionedRecord]:
         """Return the versions of a key that were valid at some time from `from_ms` to `to_ms`, ordered by time.
 
         Both bounds are included. None is an open bound. Versions that have expired are not returned.
@@ -170,7 +170,7 @@ class LiveVersionedStore(LiveStore):
         return self._versions_between(self._entries[self._keys.to_live(key)] or [], from_ms, to_ms)
 
     def range(
-        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+        self, low: object = None, high: object = None, from_ms: int | None = None, to_ms: int | None = None
     ) -> Iterator[tuple[Any, VersionedRecord]]:
         """Return (key, version) of the keys from `low` to `high`, with the versions of `history`.
 
@@ -179,7 +179,7 @@ class LiveVersionedStore(LiveStore):
         return self._range(low, high, from_ms, to_ms, reverse=False)
 
     def reverse_range(
-        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+        self, low: object = None, high: object = None, from_ms: int | None = None, to_ms: int | None = None
     ) -> Iterator[tuple[Any, VersionedRecord]]:
         """Return the versions of `range` with keys in descending order. The versions of a key stay ordered by time."""
         return self._range(low, high, from_ms, to_ms, reverse=True)
@@ -305,7 +305,7 @@ class LiveVersionedStore(LiveStore):
     def num_live(self) -> int:
         return len(self._entries)
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         return list(self._entries.sample(SAMPLED_ROWS))
 
     def evict(self, count: int) -> int:

@@ -85,7 +85,7 @@ class LiveWindowStore(WindowReads):
         self._frames_are_shared = False
         """True once `frame` was called: an index by key would miss the keys that its callers write."""
 
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
+    def put(self, key: object, value: object, start_ms: int) -> None:
         """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
         if key is None:
             raise self._keys.missing()
@@ -102,7 +102,7 @@ class LiveWindowStore(WindowReads):
         frame[key] = value if to_live is None or value is None else to_live(value)
         frame.changed[key] = None
 
-    def get(self, key: Any, start_ms: int) -> Any:
+    def get(self, key: object, start_ms: int) -> Any:
         """Return the value of a key's window, or None. A caching store returns it even if it has just expired."""
         if key is None:
             raise self._keys.missing()
@@ -398,7 +398,7 @@ class LiveWindowStore(WindowReads):
     def num_live(self) -> int:
         return sum(map(len, self._frames.values()))
 
-    def sample(self) -> list[tuple[Any, ...]]:
+    def sample(self) -> list[tuple[object, ...]]:
         rows = (row for start_ms in reversed(self._starts) for row in self._frames[start_ms].sample(SAMPLED_ROWS))
         return list(islice(rows, SAMPLED_ROWS))
 

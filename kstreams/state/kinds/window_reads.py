@@ -35,11 +35,11 @@ class WindowReads(StoreWithRetention, ABC):
     def _windows_between(self, keys: KeyRange, from_ms: int, to_ms: int, *, backward: bool) -> WindowRows:
         """Return the windows with from_ms <= start <= to_ms, expired windows too, in the order of `scan_order`."""
 
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+    def fetch(self, key: object, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         """Return (start, value) of a key's windows with from_ms <= start <= to_ms, ordered by start and put."""
         return iter(self._windows_of(key, from_ms, to_ms, backward=False))
 
-    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+    def backward_fetch(self, key: object, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         """Return the windows of `fetch` in the opposite order."""
         return iter(self._windows_of(key, from_ms, to_ms, backward=True))
 

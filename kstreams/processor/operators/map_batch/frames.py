@@ -44,7 +44,7 @@ class Frames:
     with_key: bool = False
     with_timestamp: bool = False
 
-    def table(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> pa.Table:
+    def table(self, keys: Sequence[object], values: Sequence[object], timestamps: Sequence[int]) -> pa.Table:
         """Return records as an Arrow table."""
         return self.table_of(
             _columns(self.kind, values), lambda: self._key_column(keys), lambda: pa.array(timestamps, pa.int64())
@@ -92,7 +92,7 @@ def check_format(name: str) -> None:
             raise TopologyError(f'format="{name}" needs {name}: install it with `pip install {name}`') from error
 
 
-def _columns(kind: object, values: Sequence[Any]) -> dict[str, Any]:
+def _columns(kind: object, values: Sequence[Any]) -> dict[str, object]:
     fields = None if kind is None else fields_of(kind)
     if fields is not None:
         read = dict.get if is_typeddict(kind) else getattr
@@ -111,7 +111,7 @@ def _field_column(values: Sequence[object], name: str, read: Callable[[Any, str]
 
 
 @contextmanager
-def _error_context(side: str, items: Sequence[Any], column: str, kind: object) -> Iterator[None]:
+def _error_context(side: str, items: Sequence[object], column: str, kind: object) -> Iterator[None]:
     """Add the first key or value to an error. The caller tries again with fewer records, until one is left."""
     try:
         yield
