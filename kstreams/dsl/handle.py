@@ -22,7 +22,7 @@ class Handle(SuggestsNames):
         self._graph = graph
         self._node = node
 
-    def _then(self, node: N, prefix: str, name: str | None, *other_handles: Handle) -> N:
+    def _add_node(self, node: N, prefix: str, name: str | None, *other_handles: Handle) -> N:
         """Add a node that reads this handle and others."""
         parents = (self._node.name, *(other._node.name for other in other_handles))
         return self._graph.add(node, self._graph.names.given_or_next(name, prefix), parents)

@@ -236,4 +236,4 @@ def join_global_table(
         result=joined.value,
     )
     # Kafka Streams gives inner and left joins the same name.
-    return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)
+    return stream._add_node(node, "KSTREAM-LEFTJOIN-", joined.name, table)

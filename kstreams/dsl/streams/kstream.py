@@ -146,7 +146,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words.filter(ks.value != "the").to("telling-words")
         """
         node = Filter(predicate=node_function(predicate, with_record=with_record), calls=calls_of(predicate, **calls))
-        return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-FILTER-", name))
 
     @overload
     def filter_not(
@@ -185,7 +185,7 @@ class KStream(Handle, Generic[K, V]):
         node = Filter(
             predicate=node_function(predicate, with_record=with_record), negate=True, calls=calls_of(predicate, **calls)
         )
-        return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-FILTER-", name))
 
     @overload
     def peek(
@@ -218,7 +218,7 @@ class KStream(Handle, Generic[K, V]):
         >>> seen = words.peek(lambda key, word: print(key, word))
         """
         node = Peek(function=node_function(function, with_record=with_record), calls=calls_of(function, **calls))
-        return self._graph.stream(self._then(node, "KSTREAM-PEEK-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-PEEK-", name))
 
     @overload
     def foreach(
@@ -251,7 +251,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words.foreach(lambda key, word: print(key, word))
         """
         node = Foreach(function=node_function(function, with_record=with_record), calls=calls_of(function, **calls))
-        self._then(node, "KSTREAM-FOREACH-", name)
+        self._add_node(node, "KSTREAM-FOREACH-", name)
 
     @overload
     def map(
@@ -348,7 +348,7 @@ class KStream(Handle, Generic[K, V]):
             value=value,
             calls=calls_of(function, **calls),
         )
-        return self._graph.stream(self._then(node, "KSTREAM-MAP-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-MAP-", name))
 
     @overload
     def flat_map(
@@ -436,7 +436,7 @@ class KStream(Handle, Generic[K, V]):
             value=value,
             calls=calls_of(function, **calls),
         )
-        return self._graph.stream(self._then(node, "KSTREAM-FLATMAP-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-FLATMAP-", name))
 
     @overload
     def select_key(
@@ -502,7 +502,7 @@ class KStream(Handle, Generic[K, V]):
         node = SelectKey(
             function=node_function(function, with_record=with_record), key=key, calls=calls_of(function, **calls)
         )
-        return self._graph.stream(self._then(node, "KSTREAM-KEY-SELECT-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-KEY-SELECT-", name))
 
     @overload
     def map_values(
@@ -632,7 +632,7 @@ class KStream(Handle, Generic[K, V]):
             value=value,
             calls=calls_of(function, **calls),
         )
-        return self._graph.stream(self._then(node, "KSTREAM-MAPVALUES-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-MAPVALUES-", name))
 
     @overload
     def flat_map_values(
@@ -738,7 +738,7 @@ class KStream(Handle, Generic[K, V]):
             value=value,
             calls=calls_of(function, **calls),
         )
-        return self._graph.stream(self._then(node, "KSTREAM-FLATMAPVALUES-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-FLATMAPVALUES-", name))
 
     def map_batch(
         self,
@@ -792,7 +792,7 @@ class KStream(Handle, Generic[K, V]):
             raise TopologyError(f"map_batch() at {declared_at()} takes max_rows of 1 or more, not {max_rows}")
         frames = Frames(format, with_key=with_key, with_timestamp=with_timestamp)
         node = MapBatch(function=function, frames=frames, max_rows=max_rows, value=value)
-        return self._graph.stream(self._then(node, "KSTREAM-MAPBATCH-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-MAPBATCH-", name))
 
     @overload
     def map_headers(
@@ -832,7 +832,7 @@ class KStream(Handle, Generic[K, V]):
         >>> placed = orders.map_headers(lambda order: {"from": f"{order.topic}@{order.offset}"}, with_record=True)
         """
         node = MapHeaders(function=node_function(function, with_record=with_record))
-        return self._graph.stream(self._then(node, "KSTREAM-MAPHEADERS-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-MAPHEADERS-", name))
 
     def with_headers(
         self,
@@ -875,7 +875,7 @@ class KStream(Handle, Generic[K, V]):
         for header, value in values.items():
             _check_header(place, header, value)
         node = WithHeaders(headers=tuple(values.items()))
-        return self._graph.stream(self._then(node, "KSTREAM-WITHHEADERS-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-WITHHEADERS-", name))
 
     def drop_headers(self, *names: str, name: str | None = None) -> KStream[K, V]:
         """Remove the headers of some names from each record.
@@ -901,7 +901,7 @@ class KStream(Handle, Generic[K, V]):
             if not isinstance(header, str):
                 raise TopologyError(f"{place} takes the names of headers, not {header!r}")
         node = MapHeaders(function=WithoutHeaders(frozenset(names)))
-        return self._graph.stream(self._then(node, "KSTREAM-DROPHEADERS-", name))
+        return self._graph.stream(self._add_node(node, "KSTREAM-DROPHEADERS-", name))
 
     def print(
         self,
@@ -928,7 +928,7 @@ class KStream(Handle, Generic[K, V]):
         >>> words = StreamsBuilder().stream("words", key=str, value=str)
         >>> words.print(label="words", mapper=lambda key, word: word.upper(), file="words.txt")
         """
-        self._then(Print(label=label or self._node.name, mapper=mapper, file=file), "KSTREAM-PRINTER-", name)
+        self._add_node(Print(label=label or self._node.name, mapper=mapper, file=file), "KSTREAM-PRINTER-", name)
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """Merge the records of two streams, without an order between the streams. Kafka Streams: `merge`.
@@ -941,7 +941,7 @@ class KStream(Handle, Generic[K, V]):
         >>> clicks = web.merge(app)
         """
         self._meets(other, "merge", KStream)
-        return KStream(self._graph, self._then(Merge(), "KSTREAM-MERGE-", name, other))
+        return KStream(self._graph, self._add_node(Merge(), "KSTREAM-MERGE-", name, other))
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
         """Send each record to one of several branches. Kafka Streams: `split(Named)`.
@@ -1030,7 +1030,7 @@ class KStream(Handle, Generic[K, V]):
         if isinstance(topic, str):
             check_topic(topic, "to()")
         node = To(topic=topic, key=key, value=value, partitioner=partitioner)
-        self._then(node, "KSTREAM-SINK-", name)
+        self._add_node(node, "KSTREAM-SINK-", name)
 
     def to_table(
         self,
@@ -1139,7 +1139,7 @@ class KStream(Handle, Generic[K, V]):
         >>> the_same = words.group_by(ks.value).count()
         """
         function = node_function(selector, with_record=with_record)
-        selected = self._then(
+        selected = self._add_node(
             SelectKey(function=function, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name
         )
         return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
@@ -1185,7 +1185,7 @@ class KStream(Handle, Generic[K, V]):
         place = f"process() at {declared_at()}"
         check_supplier(supplier, Processor, place)
         node = Process(supplier=supplier, stores=store_names(stores, place), key=key, value=value)
-        return KStream(self._graph, self._then(node, "KSTREAM-PROCESSOR-", name))
+        return KStream(self._graph, self._add_node(node, "KSTREAM-PROCESSOR-", name))
 
     def process_values(
         self,
@@ -1213,7 +1213,7 @@ class KStream(Handle, Generic[K, V]):
         place = f"process_values() at {declared_at()}"
         check_supplier(supplier, FixedKeyProcessor, place)
         node = ProcessValues(supplier=supplier, stores=store_names(stores, place), value=value)
-        return KStream(self._graph, self._then(node, "KSTREAM-PROCESSVALUES-", name))
+        return KStream(self._graph, self._add_node(node, "KSTREAM-PROCESSVALUES-", name))
 
     def apply(self, operator: Node, *, name: str | None = None) -> KStream[Any, Any]:
         """Apply an operator of your own; see `kstreams.dsl.operator.register`.
@@ -1242,7 +1242,7 @@ class KStream(Handle, Generic[K, V]):
         if not isinstance(operator, Node):
             raise TypeError(f"apply() at {declared_at()} takes a node that was registered, not {operator!r}")
         operators.of(operator)
-        return KStream(self._graph, self._then(operator, f"KSTREAM-{type(operator).__name__.upper()}-", name))
+        return KStream(self._graph, self._add_node(operator, f"KSTREAM-{type(operator).__name__.upper()}-", name))
 
     def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:
         node = self._graph.add(split, name, (self._node.name,))
@@ -1646,7 +1646,7 @@ class KStream(Handle, Generic[K, V]):
         if not 0 <= fraction <= 1:
             raise TopologyError(f"sample() at {declared_at()} takes a fraction from 0 to 1, not {fraction}")
         keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
-        return self._graph.stream(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._add_node(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
     def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, method: str) -> Serde:
         if by is not None:

@@ -240,7 +240,7 @@ class KTable(Handle, Generic[K, V]):
         """
         materialization = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
         node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=materialization)
-        return self._graph.table(self._then(node, "KTABLE-MAPVALUES-", name))
+        return self._graph.table(self._add_node(node, "KTABLE-MAPVALUES-", name))
 
     def transform_values(
         self,
@@ -288,7 +288,7 @@ class KTable(Handle, Generic[K, V]):
             value=value,
             materialized=Materialized.of(materialized, history=True),
         )
-        return self._graph.table(self._then(node, "KTABLE-TRANSFORMVALUES-", name))
+        return self._graph.table(self._add_node(node, "KTABLE-TRANSFORMVALUES-", name))
 
     def _filter(
         self,
@@ -301,7 +301,7 @@ class KTable(Handle, Generic[K, V]):
     ) -> KTable[K, V]:
         materialization = self._view_store("KTABLE-FILTER-", key, value, materialized)
         node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=materialization)
-        return self._graph.table(self._then(node, "KTABLE-FILTER-", name))
+        return self._graph.table(self._add_node(node, "KTABLE-FILTER-", name))
 
     def _view_store(
         self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
@@ -375,7 +375,7 @@ class KTable(Handle, Generic[K, V]):
         >>> the_same = cities.group_by((ks.value, ks.key)).count()
         """
         node = TableGroupBy(function=function, grouped=Grouped(key=key, value=value))
-        return KGroupedTable(self._graph, self._then(node, "KTABLE-SELECT-", name), name)
+        return KGroupedTable(self._graph, self._add_node(node, "KTABLE-SELECT-", name), name)
 
     @overload
     def to_stream(self, *, name: str | None = None) -> KStream[K, V]: ...
@@ -410,10 +410,12 @@ class KTable(Handle, Generic[K, V]):
         >>> counts = ks.StreamsBuilder().stream("clicks", key=str, value=str).group_by_key().count()
         >>> counts.to_stream().to("counts")
         """
-        stream: KStream[Any, V] = KStream(self._graph, self._then(ToStream(), "KTABLE-TOSTREAM-", name))
+        stream: KStream[Any, V] = KStream(self._graph, self._add_node(ToStream(), "KTABLE-TOSTREAM-", name))
         if selector is None:
             return stream
-        return KStream(self._graph, stream._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None))
+        return KStream(
+            self._graph, stream._add_node(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None)
+        )
 
     def expire(
         self,
