@@ -115,7 +115,10 @@ class CsvRows:
             _check_header(names, self._delimiter)
             self.columns = names
         if names != self.columns:
-            raise KStreamsError(f"the files differ in their headers: {', '.join(self.columns)} and {', '.join(names)}")
+            raise KStreamsError(
+                f"the files differ in their headers: {', '.join(self.columns)} and {', '.join(names)}; give files with "
+                "the same header"
+            )
 
     def _by_column(self, line: int, cells: list[str]) -> dict[str, str]:
         if len(cells) != len(self.columns):
@@ -145,7 +148,7 @@ def _check_header(names: list[str], delimiter: str) -> None:
     other = next((other for other in _OTHER_DELIMITERS if other in names[0] and other != delimiter), None)
     if len(names) == 1 and other is not None:
         raise KStreamsError(
-            f"the header is one column, {names[0]!r}: name what stands between, as --delimiter {other!r}"
+            f"the header is one column, {names[0]!r}: name the character between columns, as --delimiter {other!r}"
         )
 
 

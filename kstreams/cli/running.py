@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.2
 _ANSWER_S = 15.0
-_SILENCE_S = 60.0  # for a watch: the server sends a sign of life four times as often
+_SILENCE_S = 60.0  # of a watch; the server sends a heartbeat four times as often
 
 
 class RunningApplication:

@@ -92,7 +92,7 @@ def test_files_are_read_in_turn_and_must_have_one_header(weather):
         ("a,b\n1,r\xe9\n", (), "it is not UTF-8 text"),
         ("a,b\nx,soon\n", ("--timestamp-column", "b"), "line 2 of the input was not written, nor what follows it: its"),
         ("a,b\nx,\n", ("--timestamp-column", "b"), "its timestamp '' is no time: write it as 2026-11-25T12:00:00Z"),
-        ("a;b\n1;2\n", (), "name what stands between, as --delimiter ';'"),
+        ("a;b\n1;2\n", (), "name the character between columns, as --delimiter ';'"),
         ("", (), "the file is empty: its first line must name the columns"),
         ("a,a\n1,2\n", (), "names a column twice"),
         ("a,b\n1,2\n", ("--key-column", "c"), "there is no column 'c'; the header has: a, b"),

@@ -79,9 +79,8 @@ class LiveStore:
     def write(self, changes: Changes | None, offset: int | None) -> None:
         """Persist changes and the changelog offset after them, and drop deleted rows from memory."""
         if changes is not None and len(changes):
-            self._estimated_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(
-                changes
-            )
+            num_bytes = changes.keys.nbytes + changes.values.nbytes
+            self._estimated_row_bytes = self.object_bytes + num_bytes // len(changes)
             self._weight.weigh(self.num_live())
         if self.family.durable and changes is not None:
             self.family.write(self.rows(changes), offset, self._changes_observed_ms)

@@ -347,8 +347,8 @@ class LiveWindowStore(WindowReads):
     def _load_backwards(self, low: bytes) -> Iterator[int]:
         """Load all rows, the latest windows first.
 
-        Before the first step ends, a frame is created for each start, unless most starts have few rows: then everything
-        is loaded in one step.
+        Before the first step ends, a frame is created for each persisted start. If the starts have few rows, this would
+        take longer than to load the rows: then there is one step, which loads all of them.
         """
         starts_are_noted = False
         loaded = 0
