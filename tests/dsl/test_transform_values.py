@@ -121,7 +121,9 @@ def test_a_punctuator_has_no_row_to_forward():
 
 def test_it_takes_fixed_key_processors_alone():
     table = ks.StreamsBuilder().table("in", key=str, value=str)
-    with pytest.raises(TopologyError, match="needs a class or function that makes a FixedKeyProcessor"):
+    with pytest.raises(
+        TopologyError, match="creates a object: give it a class or function that creates a FixedKeyProcessor"
+    ):
         table.transform_values(object)
 
 

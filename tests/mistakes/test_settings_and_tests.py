@@ -95,7 +95,7 @@ STORES = [
         "words.process(P)\nDriver(builder)",
         "give PunctuationType.STREAM_TIME",
     ),
-    ("Mock().get_state_store('n')", "add_state_store it"),
+    ("Mock().get_state_store('n')", "add it with add_state_store()"),
     ("ks.Record('k', 'v')", "positional"),
     ("ks.KafkaStreams(words, {'application.id': 'a'})", "StreamsBuilder"),
 ]

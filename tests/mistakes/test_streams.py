@@ -53,8 +53,11 @@ FUNCTIONS = [
     ("users.group_by(lambda k, v: v, 5)", "write group_by(..., name=5)"),
     ("words.to(lambda k, v: 'out')", "topic(key, value, record)"),
     ("words.to(5)", "takes str or a function or an expression as topic"),
-    ("words.process(Nothing())", "give it a Processor class, or a function that makes a new one"),
-    ("words.process(dict)", "makes a Processor; what it was given makes a dict"),
+    ("words.process(Nothing())", "give it a Processor class, or a function that creates a new one"),
+    (
+        "words.process(dict)",
+        "was given a supplier that creates a dict: give it a class or function that creates a Processor",
+    ),
     ("one = Nothing()\nwords.process(lambda: one)", "its supplier must make a new one at each call"),
     ("words.process(Nothing, stores='counts')", "write stores=['counts']"),
     ("words.deduplicate(-5)", "was given a negative time"),

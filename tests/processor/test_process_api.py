@@ -203,9 +203,11 @@ def test_behind_process_values_nothing_is_repartitioned():
 
 def test_processors_of_both_kinds_are_told_apart():
     words = ks.StreamsBuilder().stream("in", key=str, value=str)
-    with pytest.raises(TopologyError, match=r"process\(\) at .*test_process_api.py:\d+ needs .* makes a FixedBase"):
+    with pytest.raises(
+        TopologyError, match=r"process\(\) at .*test_process_api.py:\d+ was given a supplier that creates a FixedBase: "
+    ):
         words.process(FixedBase)
-    with pytest.raises(TopologyError, match=r"process_values\(\) at .* needs .* makes a Base"):
+    with pytest.raises(TopologyError, match=r"process_values\(\) at .* was given a supplier that creates a Base: "):
         words.process_values(Base)
 
 

@@ -85,7 +85,7 @@ def test_stores_are_there_for_the_test_too(context, processor):
     processor.process(ks.Record(key="a", value=2))
     assert context.get_state_store("sums").get("a") == 2
     assert context.metrics.add_sensor("summed").measured.total == 2
-    with pytest.raises(TopologyError, match="'other': add_state_store it \\(there: sums\\)"):
+    with pytest.raises(TopologyError, match="'other': add it with add_state_store\\(\\) \\(there: sums\\)"):
         context.get_state_store("other")
 
 
