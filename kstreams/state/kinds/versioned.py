@@ -259,7 +259,7 @@ class LiveVersionedStore(LiveStore):
         self.refuse_when_pending()
         changes = self.builder.kind.current_form(records)
         self.apply(changes)
-        self._handed_ms = self.observed_ms
+        self._changes_observed_ms = self.observed_ms
         self._encode_rows()
         self.write(changes, offset)
 
