@@ -11,7 +11,7 @@ from kstreams.expressions import Aggregation
 from kstreams.processor.columns.forms import AggregateForm, SessionForm
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
-from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.processor.operators.session.rows import SessionAggregateOperator, SessionStoreView
 from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
 from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
 from kstreams.processor.topology.operator import Operator
@@ -23,28 +23,10 @@ FixedWindows: TypeAlias = TimeWindows | SlidingWindows | UnlimitedWindows
 """Windows with a size, whose keys hold their starts only."""
 
 
-def _time(
-    aggregator: Aggregator,
-    _: Merger | None,
-    table_rows: MaterializedRows,
-    windows: TimeWindows | UnlimitedWindows,
-    on_close: bool,
-) -> Operator:
-    return WindowedAggregateOperator(aggregator, table_rows, windows, on_close)
-
-
-def _sliding(
-    aggregator: Aggregator, _: Merger | None, table_rows: MaterializedRows, windows: SlidingWindows, on_close: bool
-) -> Operator:
-    return SlidingAggregateOperator(aggregator, table_rows, windows, on_close)
-
-
-def _session(
-    aggregator: Aggregator, merger: Merger | None, table_rows: MaterializedRows, windows: SessionWindows, on_close: bool
-) -> Operator:
-    if merger is None:
+def _session(aggregator: Aggregator, table_rows: MaterializedRows, windows: SessionWindows, on_close: bool) -> Operator:
+    if aggregator.merge is None:
         raise TopologyError("an aggregation over sessions needs a merger, since sessions may become one")
-    return SessionAggregateOperator(aggregator, merger, table_rows, windows, on_close)
+    return SessionAggregateOperator(aggregator, aggregator.merge, table_rows, windows, on_close)
 
 
 def _with_start(inner: Serde, windows: FixedWindows) -> Serde:
@@ -82,7 +64,7 @@ BUILTIN = (
         windows=TimeWindows,
         key_serde=_with_start,
         store=store_kinds.TIMESTAMPED_WINDOW,
-        operator=_time,
+        operator=WindowedAggregateOperator,
         view=WindowStoreView,
         store_settings=_by_start,
         columns=_form,
@@ -91,7 +73,7 @@ BUILTIN = (
         windows=SlidingWindows,
         key_serde=_with_start,
         store=store_kinds.TIMESTAMPED_WINDOW,
-        operator=_sliding,
+        operator=SlidingAggregateOperator,
         view=WindowStoreView,
         store_settings=_sparse,
     ),
@@ -108,7 +90,7 @@ BUILTIN = (
         windows=UnlimitedWindows,
         key_serde=_with_start,
         store=store_kinds.TIMESTAMPED_WINDOW,
-        operator=_time,
+        operator=WindowedAggregateOperator,
         view=WindowStoreView,
         store_settings=_by_start,
     ),

@@ -12,14 +12,13 @@ from kstreams.kernel.source_line import declared_at
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
-from kstreams.processor.operators.session.rows import Merger
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreKind
 from kstreams.windows import Windows
 
-MakeOperator: TypeAlias = Callable[[Aggregator, Merger | None, MaterializedRows, Any, bool], Operator]
-"""`(aggregator, merger, table rows, windows, emits on close) -> operator`; the merger is None unless windows merge."""
+MakeOperator: TypeAlias = Callable[[Aggregator, MaterializedRows, Any, bool], Operator]
+"""`(aggregator, table rows, windows, emits on close) -> operator`."""
 
 
 def _retention_and_order(windows: object, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
@@ -44,7 +43,7 @@ class WindowKind:
     store : StoreKind
         The kind of the store of the aggregates.
     operator : callable
-        `(aggregator, merger, table rows, windows, emits on close) -> Operator` that adds each record to its windows.
+        `(aggregator, table rows, windows, emits on close) -> Operator` that adds each record to its windows.
     view : callable
         `(name of the store) -> TableView` by which a join looks up the row of a windowed key.
     store_settings : callable, default the retention, and the order of time for emission on close

@@ -138,9 +138,7 @@ MONTHS = WindowKind(
     windows=CalendarMonths,
     key_serde=MonthSerde,
     store=store_kinds.TIMESTAMPED_WINDOW,
-    operator=lambda aggregator, merger, table_rows, months, on_close: MonthlyOperator(
-        aggregator, table_rows, months, on_close
-    ),
+    operator=MonthlyOperator,
     view=WindowStoreView,
     store_settings=lambda months, retention_ms, on_close: {
         "retention_ms": retention_ms,

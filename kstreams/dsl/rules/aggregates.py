@@ -13,7 +13,6 @@ from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAgg
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
-from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
@@ -71,14 +70,14 @@ def lower(node: Aggregate, build: KnownTypes) -> Lowered:
 
 def _count(node: Aggregate, build: KnownTypes) -> Lowered:
     serde = build.value_serde(node, "to keep its counts")
-    return Lowered(Aggregator(int, lambda key, value, count: count + 1), serde, expressions.counting())
+    return Lowered(Aggregator.counting(), serde, expressions.counting())
 
 
 def _fold(node: Aggregate, build: KnownTypes) -> Lowered:
     fold = node.aggregation
     assert isinstance(fold, Fold)
     serde = build.value_serde(node, "to keep its aggregates")
-    aggregator = Aggregator(fold.initializer, fold.aggregator, gave_nothing=gave_nothing(node))
+    aggregator = Aggregator(fold.initializer, fold.aggregator, merge=fold.merger, gave_nothing=gave_nothing(node))
     return Lowered(aggregator, serde, None)
 
 
@@ -90,43 +89,16 @@ def gave_nothing(node: Node) -> FirstWarning:
     )
 
 
-class NoValue:
-    """Marks the aggregate of a `reduce` over no values; a class, since pickling would copy an object."""
-
-
-def _no_value() -> object:
-    return NoValue
-
-
 def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     reduce = node.aggregation
     assert isinstance(reduce, Reduce)
-    reducer = reduce.reducer
     serde = build.value_serde(node, "to keep its aggregates")
-
-    def step(key: object, value: object, aggregate: object) -> Any:
-        return value if aggregate is NoValue else reducer(aggregate, value)
-
-    aggregator = Aggregator(_no_value, step, gave_nothing=gave_nothing(node))
-    return Lowered(aggregator, serde, None)
+    return Lowered(Aggregator.reducing(reduce.reducer, gave_nothing(node)), serde, None)
 
 
 def _expressions(node: Aggregate, build: KnownTypes) -> Lowered:
     aggregation = expression_aggregation(node, build.input_types(node))
-    aggregator = Aggregator(aggregation.initial, _in_order(aggregation), timed=True, result=aggregation.result)
-    return Lowered(aggregator, MsgpackSerde(aggregation.state_type), aggregation)
-
-
-def _in_order(aggregation: expressions.Aggregation) -> Callable[[Any, Any, Any, int], Any]:
-    add = aggregation.add
-
-    def step(key: object, value: object, state: object, timestamp: int) -> Any:
-        return add(state, key, value, timestamp)
-
-    def step_of_record(key: object, value: object, state: object, timestamp: int, record: object) -> Any:
-        return add(state, key, value, timestamp, record)
-
-    return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step
+    return Lowered(Aggregator.of_expressions(aggregation), MsgpackSerde(aggregation.state_type), aggregation)
 
 
 _LOWERED: dict[type, Callable[[Aggregate, KnownTypes], Lowered]] = {

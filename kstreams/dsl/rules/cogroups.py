@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kstreams.dsl.analysis.tables import Materialization
@@ -31,12 +32,11 @@ def cogroup(node: Cogroup, build: Lowering) -> str:
 
 def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
     windows = node.windows
-    merger = node.merger
     kind = window_kind(node.windows)
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
 
     def operator(aggregator: Aggregator, table_rows: MaterializedRows) -> Operator:
-        return kind.operator(aggregator, merger, table_rows, windows, False)
+        return kind.operator(replace(aggregator, merge=node.merger), table_rows, windows, False)
 
     return _together(node, build, kind.view(store), operator)
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from kstreams import expressions
 from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import required_serde
 from kstreams.dsl.analysis.types_of_aggregates import grouped_types
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP, windowed
-from kstreams.dsl.graph import Count, EmitStrategy, Expressions, Fold, Reduce, WindowedAggregate
+from kstreams.dsl.graph import EmitStrategy, WindowedAggregate
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
-from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
+from kstreams.dsl.rules.aggregates import lower, set_view
 from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
-from kstreams.processor.operators.session.rows import Merger
 from kstreams.windows import Windows
 
 
@@ -31,7 +28,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **store_settings)
     set_view(node, build, kind.view(store), lowered)
     table_rows = MaterializedRows(store, build.topology.stores[store].caches, build.sends_old(node))
-    operator = kind.operator(lowered.aggregator, merger_of(node, lowered), table_rows, windows, on_close)
+    operator = kind.operator(lowered.aggregator, table_rows, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
 
@@ -43,44 +40,6 @@ def window_store(
     kind = window_kind(windows)
     settings = kind.store_settings(windows, materialized.retention_ms or windows.retention_ms, on_close)
     return build.store(name, kind.store, materialized, **settings, **serdes)
-
-
-def merger_of(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
-    """How the aggregates of two windows that merge become one; None where windows do not merge."""
-    if not node.windows.merges:
-        return None
-    if isinstance(node.aggregation, Expressions) and lowered.expressions is not None:
-        return _merged_states(lowered.expressions)
-    return _MERGERS[type(node.aggregation)](node, lowered)
-
-
-def _sum(key: object, count: int, other: int) -> int:
-    return count + other
-
-
-def _merged_values(node: WindowedAggregate, lowered: Lowered) -> Merger:
-    assert isinstance(node.aggregation, Reduce)
-    reducer = node.aggregation.reducer
-
-    def merge(key: object, aggregate: object, other: object) -> Any:
-        if aggregate is NoValue:
-            return other
-        merged = reducer(aggregate, other)
-        return NoValue if merged is None else merged
-
-    return merge
-
-
-def _merged_states(aggregation: expressions.Aggregation) -> Merger:
-    merge = expressions.merging(aggregation)
-    return lambda key, state, other: merge(state, other)
-
-
-_MERGERS: dict[type, Callable[[Any, Lowered], Merger]] = {
-    Count: lambda node, lowered: _sum,
-    Reduce: _merged_values,
-    Fold: lambda node, lowered: node.aggregation.merger,
-}
 
 
 OPERATORS = (

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from kstreams.expressions import Aggregation, merging
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.operators.aggregation.emission import Emit, make_tuple
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
@@ -14,6 +16,9 @@ from kstreams.record import ValueAndTimestamp
 
 Step: TypeAlias = Callable[[Any, Any, Any], Any]
 """`step(key, value, aggregate)`: the aggregate after a record; None deletes it."""
+
+Merger: TypeAlias = Callable[[Any, Any, Any], Any]
+"""`merge(key, aggregate, aggregate)`: the aggregate of two sessions. The first call gets the initial aggregate."""
 
 RowUpdate: TypeAlias = Callable[[Any, Any, int], None]
 """`update(key, value, timestamp)`: writes the row of a key after a record, and emits the update."""
@@ -30,6 +35,8 @@ class Aggregator:
     step : callable
         `step(key, value, aggregate)`, or with the timestamp as fourth argument if `timed`; None deletes. It may change
         the aggregate in place: stores return values of mutable types as new objects each time.
+    merge : callable, optional
+        `merge(key, aggregate, aggregate)`, for windows that merge.
     timed : bool
         Whether `step` takes the timestamp.
     result : callable, optional
@@ -40,9 +47,56 @@ class Aggregator:
 
     initial: Callable[[], Any]
     step: Callable[..., Any]
+    merge: Merger | None = None
     timed: bool = False
     result: Callable[[Any], Any] | None = None
     gave_nothing: Callable[[], None] = no_warning
+
+    @classmethod
+    def counting(cls) -> Aggregator:
+        """Return the aggregator that counts records.
+
+        Examples
+        --------
+        >>> counting = Aggregator.counting()
+        >>> counting.step("key", "value", counting.initial())
+        1
+        """
+        return cls(int, _add_one, merge=_sum)
+
+    @classmethod
+    def reducing(cls, reducer: Callable[[Any, Any], Any], gave_nothing: Callable[[], None] = no_warning) -> Aggregator:
+        """Return the aggregator that combines values by `reducer(aggregate, value)`.
+
+        Examples
+        --------
+        >>> reducing = Aggregator.reducing(max)
+        >>> reducing.step("key", 3, reducing.step("key", 5, reducing.initial()))
+        5
+        """
+
+        def step(key: object, value: object, aggregate: object) -> Any:
+            return value if aggregate is NoValue else reducer(aggregate, value)
+
+        def merge(key: object, aggregate: object, other: object) -> Any:
+            if aggregate is NoValue:
+                return other
+            merged = reducer(aggregate, other)
+            return NoValue if merged is None else merged
+
+        return cls(_no_value, step, merge=merge, gave_nothing=gave_nothing)
+
+    @classmethod
+    def of_expressions(cls, aggregation: Aggregation) -> Aggregator:
+        """Return the aggregator that computes expressions."""
+        merge_states = merging(aggregation)
+        return cls(
+            aggregation.initial,
+            _step_of_expressions(aggregation),
+            merge=lambda key, state, other: merge_states(state, other),
+            timed=True,
+            result=aggregation.result,
+        )
 
     def bind(self) -> tuple[Step, Callable[[Forward], Forward]]:
         """Return `step(key, value, aggregate)`, and a wrapper for the closure that calls it."""
@@ -103,6 +157,34 @@ class RowUpdater:
             emit(key, new, old, latest, current.headers)
 
         return update
+
+
+class NoValue:
+    """The aggregate of no values in a reduction; a class, since pickling would copy an object."""
+
+
+def _no_value() -> object:
+    return NoValue
+
+
+def _add_one(key: object, value: object, count: int) -> int:
+    return count + 1
+
+
+def _sum(key: object, count: int, other: int) -> int:
+    return count + other
+
+
+def _step_of_expressions(aggregation: Aggregation) -> Callable[[Any, Any, Any, int], Any]:
+    add = aggregation.add
+
+    def step(key: object, value: object, state: object, timestamp: int) -> Any:
+        return add(state, key, value, timestamp)
+
+    def step_of_record(key: object, value: object, state: object, timestamp: int, record: object) -> Any:
+        return add(state, key, value, timestamp, record)
+
+    return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step
 
 
 def _unchanged(process: Forward) -> Forward:

@@ -16,7 +16,7 @@ from typing import Any
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.aggregation.aggregator import Aggregator, Step
+from kstreams.processor.operators.aggregation.aggregator import Aggregator, Merger, Step
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.windowed.rows import LATE
@@ -24,9 +24,6 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SessionWindows
 from kstreams.windows.kinds import merged
-
-Merger = Callable[[Any, Any, Any], Any]
-"""`merger(key, aggregate, aggregate) -> aggregate`; called with the initial aggregate first."""
 
 
 @dataclass(frozen=True, slots=True)

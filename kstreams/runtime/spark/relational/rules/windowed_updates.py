@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.rules.windows import merger_of
 from kstreams.errors import TopologyError
 from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
@@ -75,7 +74,7 @@ def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Fr
     assert isinstance(windows, TimeWindows | SessionWindows)
     frame = build.parent(node)
     of_records = RecordAggregation.of(node, build)
-    merger = merger_of(node, of_records.lowered)
+    merger = of_records.lowered.aggregator.merge if windows.merges else None
     merge = None if merger is None else build.function(node, merger, (frame.key,))
     emits_final = is_final(node, build.typed)
     delay_ms = delay_of(node, build.typed)
