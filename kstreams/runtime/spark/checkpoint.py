@@ -35,7 +35,7 @@ class Checkpoint:
     storage : CheckpointStorage
         Shared by driver and executors.
     topology : Topology
-        Must give the same numbers to sub-topologies as before, since state is stored by these numbers.
+        Its sub-topologies must have the same numbers as before, since state is stored by these numbers.
     queries : mapping of int to str
         The sub-topologies that run as queries of Spark, with a description of each query. They must stay the same,
         since Spark keeps their state.
@@ -73,6 +73,6 @@ def _has_topology(storage: CheckpointStorage) -> bool:
 
 
 def _has_begun(storage: CheckpointStorage, topology: TopologyFingerprint) -> bool:
-    """Return True if a step, or a batch of one of the topology's queries, was committed."""
+    """Return True if a step, or a batch of one of the topology's queries, has begun."""
     queries = (query for note in topology.notes if (query := _QUERY.match(note)))
     return bool(storage.names(MANIFESTS)) or any(storage.names(f"query-{query[1]}/commits") for query in queries)

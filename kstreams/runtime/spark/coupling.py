@@ -23,12 +23,12 @@ class Admission(NamedTuple):
         True if all partitions are cut at the same position of the order; otherwise each partition number is cut by
         itself.
     by_time : bool
-        True if the input is cut by time. If a function extracts the times of records, each partition gives a share of
-        its rows instead, since reading the times would mean to decode each record before the step.
+        True if the input is cut by time. If a function extracts the times of records, a step takes a share of each
+        partition instead, since the driver would have to decode each record to know its time.
     whole_moments : bool
         True if records of the same time stay in one step, even if they exceed its size. On the native engine, tasks
         that repartition again, or that read a repartition topic next to another topic, sort the records of one time
-        when all of them are there.
+        when all of them have arrived.
     """
 
     topics: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""`dataframe_of`: the plan of a stream of the DSL as a DataFrame of Spark's operators, for the user's own queries."""
+"""`dataframe_of`: a stream of the DSL as a DataFrame, for the user's own queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
-from kstreams.runtime.spark.relational.windowed_query import follows_time, keeps_state, takes_one_by_one
+from kstreams.runtime.spark.relational.windowed_query import follows_time, keeps_state, runs_record_by_record
 from kstreams.runtime.spark.settings import SparkSettings
 
 
@@ -39,32 +39,33 @@ def dataframe_of(
     upstream = {parent.name for parent in full_graph.upstream(full_graph[node.name])}
     graph = source_defaults(LogicalGraph(parent for parent in full_graph if parent.name in upstream), settings)
     typed = TypedGraph(graph)
-    # a join with a global table reads that table's topic itself
+    # The join with a global table reads the topic of the table.
     nodes = tuple(parent for parent in graph if not isinstance(parent, g.GlobalTableSource))
     delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
     sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
     lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.all_records)
     lowering.run(nodes)
-    frame = lowering.frame(_before_exchanges(graph, node).name)
+    frame = lowering.frame(_before_repartitions(graph, node).name)
     times = F.timestamp_millis("timestamp").alias("timestamp")
     return frame.rows.select(frame.typed("key").alias("key"), frame.typed("value").alias("value"), times)
 
 
-def _before_exchanges(graph: LogicalGraph, node: Node) -> Node:
-    """Return the node before any final repartition: no operator follows that would need the partitions."""
+def _before_repartitions(graph: LogicalGraph, node: Node) -> Node:
+    """Return the node before the final repartitions, which no operator of the DataFrame needs."""
     while isinstance(node, g.Repartition):
         [node] = graph.parents(node)
     return node
 
 
 def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None, *, is_stream: bool) -> None:
+    """Raise TopologyError if a node has no relational form, or its form needs a streaming query and none is there."""
     has_state = any(map(keeps_state, nodes))
     for node in nodes:
         reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is None and has_state:
             reason = unsupported_in_query(node, nodes, typed)
-        if reason is None and takes_one_by_one(node, typed) and not is_stream:
+        if reason is None and runs_record_by_record(node, typed) and not is_stream:
             reason = "Spark keeps its state in streaming queries only, and its sources are static"
         if reason is not None:
             raise TopologyError(

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from kstreams.runtime.spark.progress import SparkProgress
     from kstreams.state.bundle import Bundle
 
+__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
+
+WAIT_SECONDS = 0.2
+"""The time between two checks whether a run is to stop."""
+
 SHARES = (
-    "a function extracts the times of these records, or of records that they meet: each step takes a share of every "
-    "partition, and only the records within a step are in order of time"
+    "a function extracts the times of these records, or of records that tasks read with them: each step takes a share "
+    "of every partition, and only the records within a step are in order of time"
 )
 AFTER_OTHERS = (
     "it reads records of a foreign-key join, or of a topic that your topology writes, next to records of another topic "
@@ -84,11 +89,6 @@ def _after_others(sub: SubTopology, unordered: Collection[str], rewritten: Colle
 def _topics(source: SourceNode) -> list[str]:
     """Return the topics of a source. A pattern is one item, in place of the topics that it matches."""
     return [*source.topics, *([] if source.pattern is None else [source.pattern.pattern])]
-
-
-__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
-
-WAIT_SECONDS = 0.2
 
 
 def run(
@@ -154,8 +154,12 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
 def explain(topology: Topology, config: Config) -> list[object]:
     """Return the path of every operator on Spark and the reason, as named tuples. Needs neither Spark nor topics.
 
-    The reason also says what is not exact if the input is cut into steps. If PySpark is installed, raises TopologyError
-    if a function refers to an object that cannot be sent to workers: only PySpark's pickler can tell.
+    The reason also names the differences that cutting the input into steps makes.
+
+    Raises
+    ------
+    TopologyError
+        If PySpark is installed, and a function refers to an object that its pickler cannot send to workers.
     """
     from kstreams.kernel.timestamps import extractor_of
     from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
@@ -177,27 +181,27 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     """Write the state of an application after its last step to a folder. Raises StateError while it runs."""
     from kstreams.log import home_of
     from kstreams.runtime.spark.runner import driver_lock
-    from kstreams.runtime.spark.saved_state.bundles import write
+    from kstreams.runtime.spark.saved_state.bundles import write_state
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        return write(topology, config, log, folder)
+        return write_state(topology, config, log, folder)
 
 
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
-    """Let an application continue from a state that any engine has exported; `replace` deletes its present state."""
+    """Let an application continue from a state that any engine has exported; `replace` deletes its current state."""
     from kstreams.log import home_of
     from kstreams.runtime.spark.runner import driver_lock
-    from kstreams.runtime.spark.saved_state.bundles import take
+    from kstreams.runtime.spark.saved_state.bundles import read_state
     from kstreams.state.bundle import Bundle
 
     bundle = Bundle(folder)
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        take(topology, config, log, bundle, replace=replace)
+        read_state(topology, config, log, bundle, replace=replace)
     return bundle
 
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
-    """Query the stores as they were after a step, by default the last. The application may run meanwhile."""
+    """Query the stores as they were after a step, by default the last step. The application may run meanwhile."""
     from kstreams.runtime.spark.saved_state.step_stores import StepStores
 
     with StepStores(topology, config, step) as stores:

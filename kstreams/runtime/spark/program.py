@@ -28,7 +28,7 @@ _LOAD_BYTES = 4 * 1024 * 1024
 
 
 class RowRoutes(NamedTuple):
-    """The destinations of the rows that an application writes: the log, Spark, or both.
+    """The destinations of the rows that an application writes: to the log, to Spark, or to both.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Program:
 
     @cached_property
     def limits_in_step(self) -> StateLimits:
-        """The limits of stores that are open for one step only; such a step reads few of many rows."""
+        """The limits of stores that are open for one step only, in which they read few of their rows."""
         return replace(self.limits, load_max_bytes=_LOAD_BYTES)
 
     @cached_property
@@ -147,16 +147,13 @@ class Program:
         Topics that sub-topologies in a cycle write are left out, since such sub-topologies do not advance together in
         time.
         """
-        circles = in_cycles(self.upstream)
-        ordered = {self.topic_names.get(topic, topic) for topic in fixed_sinks(self._outside(circles))}
-        return self.internal & ordered
-
-    def _outside(self, numbers: Collection[int]) -> list[SubTopology]:
-        return [sub for sub in self.sub_topologies if sub.id not in numbers]
+        cyclic = in_cycles(self.upstream)
+        acyclic = [sub for sub in self.sub_topologies if sub.id not in cyclic]
+        return self.internal & {self.topic_names.get(topic, topic) for topic in fixed_sinks(acyclic)}
 
     @cached_property
     def stateful(self) -> frozenset[int]:
-        """The sub-topologies that have stores, or whose records reach one that has."""
+        """The sub-topologies that have stores, or whose records reach a sub-topology with stores."""
         return leading_to({number for number in self.upstream if self.sub_topology(number).stores}, self.upstream)
 
     @cached_property
@@ -173,12 +170,12 @@ class Program:
         """
         if number not in self.upstream:
             return set()
-        feeding = {topic for writer in reachable(number, self.upstream) for topic in self.inputs[writer]}
-        fed = any(source.topic in feeding for source in behind)
+        upstream_topics = {topic for writer in reachable(number, self.upstream) for topic in self.inputs[writer]}
+        has_upstream_backlog = any(source.topic in upstream_topics for source in behind)
         return {
             topic
             for topic in self.inputs[number]
-            if (fed if topic in self.internal else TopicPartition(topic, partition) in behind)
+            if (has_upstream_backlog if topic in self.internal else TopicPartition(topic, partition) in behind)
         }
 
     def admissions(self, numbers: Collection[int]) -> list[Admission]:

@@ -35,7 +35,7 @@ _WORKER_TIMED_OUT = "Python worker failed to connect back"
 
 
 class StepExecutor(Protocol):
-    """The work of a step: tasks, a windowed relational query, or a feed."""
+    """The work of a step: of tasks, of a windowed relational query, or of a feed."""
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run a step on the executors.
@@ -55,7 +55,7 @@ OnBegin = Callable[[int, OffsetRanges], None]
 
 
 class ExactlyOnceSteps:
-    """Applies the steps of one query: runs the work, writes Delta tables, commits.
+    """The steps of one query: runs the work of a step, writes Delta tables, and commits.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class ExactlyOnceSteps:
     ) -> None:
         """Run the step that follows `parent` and ends at these positions, and commit it."""
         started_at = monotonic()
-        before = self.sink.positions()
-        ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
+        starts = self.sink.positions()
+        ranges, missed = self._deleted.present({source: (starts[source], end) for source, end in positions.items()})
         self._on_begin(step, ranges)
         with ExitStack() as resources:
             step_input = StepInput(step, parent, rows, ranges, self.sink.output(step), resources)
@@ -195,7 +195,7 @@ class StepQuery:
         self._steps.sink.close()
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
-        """Apply a micro-batch unless it is committed. Spark calls this again for a batch that it did not see end."""
+        """Apply a micro-batch unless it is committed. Spark calls this again if it does not know that a batch ended."""
         step = batch_step(batch_id)
         last = self._steps.sink.last_step()
         try:
@@ -204,8 +204,8 @@ class StepQuery:
             if last.number >> 1 != batch_id - 1:
                 last_number = "none" if last.number == NO_STEP else last.number
                 raise StateError(
-                    f"The checkpoint {self._storage.location} goes on with step {step}, "
-                    f"but the log knows of {last_number} before it: one of them was replaced. Run with --reset."
+                    f"The checkpoint {self._storage.location} continues with step {step}, but the last step in the log "
+                    f"is {last_number}: the checkpoint or the log was replaced. Run with --reset."
                 )
             self._steps.apply(step, last, rows, self._positions(batch_id))
         except KStreamsError as error:

@@ -55,30 +55,32 @@ class TopicFrames:
         written = serdes_written(topology.sub_topologies)
         fed = {feed.topic: f"{config.application_id}-{feed.topic}" for feed in topology.feeds}
         internal = {topic.name for topic in topology.internal_topics}
-        self._places: dict[str, tuple[str, Serdes]] = {
+        topics: dict[str, tuple[str, Serdes]] = {
             topic: (fed.get(topic, topic), (source.key, source.value))
             for sub in topology.sub_topologies
             for source in sub.sources
             for topic in source.topics
         }
-        self._places |= {topic: (prefix + topic, serdes) for topic, serdes in written.items()}
-        self._places = {topic: place for topic, place in self._places.items() if topic not in internal}
+        topics |= {topic: (prefix + topic, serdes) for topic, serdes in written.items()}
+        self._names_and_serdes = {
+            topic: name_and_serdes for topic, name_and_serdes in topics.items() if topic not in internal
+        }
 
     def of(self, topic: str, *, last_of_each_key: bool) -> DataFrame:
         """See `SparkRun.to_dataframe`."""
-        if topic not in self._places:
-            hint = did_you_mean(topic, self._places)
+        if topic not in self._names_and_serdes:
+            hint = did_you_mean(topic, self._names_and_serdes)
             raise UnknownTopicError(f"The topology neither writes nor reads a topic {topic!r}.{hint}")
-        name, serdes = self._places[topic]
+        name, serdes = self._names_and_serdes[topic]
         register(self._session)
         reader = self._session.read.format("kstreams").option("path", self._home.address).option("topics", name)
         rows = reader.option("secretSettings", json.dumps(self._home.settings)).load()
-        records = _table(rows) if last_of_each_key else rows
+        records = _rows_of_table(rows) if last_of_each_key else rows
         return TypedRows(serdes).of(records).drop(DELETED)
 
 
-def _table(rows: DataFrame) -> DataFrame:
-    return last_of_each_key(rows, ("offset",)).where("value IS NOT NULL")
+def _rows_of_table(records: DataFrame) -> DataFrame:
+    return last_of_each_key(records, ("offset",)).where("value IS NOT NULL")
 
 
 Status = Literal["RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
@@ -138,7 +140,7 @@ class SparkRun:
         """
         lags = dict[TopicPartition, int]()
         if self._thread.is_alive():
-            with suppress(LogError):  # the home may be unavailable, or the run may close it just now
+            with suppress(LogError):  # the home is unavailable, or the run is closing it
                 lags = self._runner.lags()
         return metric_values(self._application_id, self.status, self.progress, self._runner.sensors, lags)
 

@@ -27,7 +27,7 @@ from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
-from kstreams.runtime.spark.feeding import DataFrameFeeds
+from kstreams.runtime.spark.feed_queries import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, skippable_topics
@@ -61,7 +61,7 @@ class FeedPurge:
     """The purge of the topics that DataFrames fill.
 
     After a crash, a query may read the input of its last step again. So a purge deletes up to the positions of the
-    purge before, and only in partitions where another step was committed since.
+    previous purge, and only in partitions where another step was committed since.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class FeedPurge:
     topics : collection of str
         The names of the topics in the log.
     interval_ms : int
-        The least time between two purges by `purge_if_due`.
+        The minimum time between two purges by `purge_if_due`.
     clock : Clock
     """
 
@@ -97,7 +97,7 @@ class FeedPurge:
         if not self._topics:
             return
         positions = self._positions()
-        processed = {source: at for source, at in self._last_positions.items() if positions[source] > at}
+        processed = {source: offset for source, offset in self._last_positions.items() if positions[source] > offset}
         if processed:
             with self._log.admin() as admin:
                 admin.delete_records(processed)
@@ -107,8 +107,8 @@ class FeedPurge:
         """Return the lowest committed position of all queries in each partition."""
         lowest: dict[TopicPartition, int] = {}
         for query in self._queries:
-            of_feeds = {source: at for source, at in query.positions().items() if source.topic in self._topics}
-            lowest |= {source: min(at, lowest.get(source, at)) for source, at in of_feeds.items()}
+            of_feeds = {source: offset for source, offset in query.positions().items() if source.topic in self._topics}
+            lowest |= {source: min(offset, lowest.get(source, offset)) for source, offset in of_feeds.items()}
         return lowest
 
 
@@ -137,7 +137,8 @@ def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
         sources = [json.loads(line) for line in entry.strip().splitlines()[2:] if line != NO_OFFSET]
     except (OSError, ValueError) as error:
         raise StateError(
-            f"{storage.location_of(name)}, Spark's own record of the batch, cannot be read: {error}"
+            f"{storage.location_of(name)}, Spark's own entry of the batch, cannot be read: {error}. Restore the file "
+            "from a copy, or start anew with --reset."
         ) from error
     return {topic: dict(of_topic) for source in sources for topic, of_topic in source.items() if topic != END}
 
@@ -370,12 +371,15 @@ class SparkRunner:
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
             groups = [self._prepared.group, *self._windowed_groups()]
-            committed = [admin.committed(group, sources) for group in groups]
+            committed_by_group = [admin.committed(group, sources) for group in groups]
         positions = {
-            source: max((of[source].offset for of in committed if source in of), default=0) for source in sources
+            source: max(
+                (committed[source].offset for committed in committed_by_group if source in committed), default=0
+            )
+            for source in sources
         }
         readable = readable_ends(self._log, positions, ends)
-        return {source: max(0, readable[source] - at) for source, at in positions.items()}
+        return {source: max(0, readable[source] - position) for source, position in positions.items()}
 
     def _windowed_groups(self) -> list[str]:
         return [windowed_group_of(self._config.application_id, number) for number in self._plan.queries]

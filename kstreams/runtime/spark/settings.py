@@ -27,7 +27,7 @@ _DEFAULTS = {
 }
 
 
-_DELTA_PARTITIONS = ("date", "partition")
+_DELTA_PARTITION_COLUMNS = ("date", "partition")
 
 
 class DeltaSettings(NamedTuple):
@@ -83,7 +83,7 @@ class SparkSettings:
         `spark.kstreams.prefix`: the prefix of the names of result topics.
     path : PathSettings
     max_records : int
-        `spark.kstreams.max.records`: the most rows that a step reads.
+        `spark.kstreams.max.records`: the maximum number of rows that a step reads.
     snapshot_every : int
         `spark.kstreams.snapshot.every`: the number of steps after which a worker checks whether a snapshot of a task's
         state is due. It is due if the changes since the last snapshot are larger than that snapshot.
@@ -120,21 +120,21 @@ class SparkSettings:
             for key in list(spark_settings)
             if key.startswith(f"{PATH}.")
         }
-        own = _DEFAULTS | {
+        values = _DEFAULTS | {
             key.removeprefix(OWN): spark_settings.pop(key) for key in list(spark_settings) if key.startswith(OWN)
         }
-        for key in own.keys() - _DEFAULTS.keys():
+        for key in values.keys() - _DEFAULTS.keys():
             nearest = nearest_name(key, _DEFAULTS, cutoff=0.0)
             raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{nearest}")
         return cls(
-            checkpoint=location_of(own["checkpoint"]),
-            delta=None if own["delta"] == "none" else _delta(own),
-            prefix=own["prefix"],
-            path=_paths(own["path"], operators),
-            max_records=_positive("max.records", own["max.records"]),
-            snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
-            transaction_timeout_ms=_positive("transaction.timeout.ms", own["transaction.timeout.ms"]),
-            state_dir=None if own["state.dir"] == "local" else str(local_path(location_of(own["state.dir"]))),
+            checkpoint=location_of(values["checkpoint"]),
+            delta=None if values["delta"] == "none" else _delta(values),
+            prefix=values["prefix"],
+            path=_paths(values["path"], operators),
+            max_records=_positive("max.records", values["max.records"]),
+            snapshot_every=_positive("snapshot.every", values["snapshot.every"]),
+            transaction_timeout_ms=_positive("transaction.timeout.ms", values["transaction.timeout.ms"]),
+            state_dir=None if values["state.dir"] == "local" else str(local_path(location_of(values["state.dir"]))),
             conf=spark_settings,
         )
 
@@ -143,12 +143,13 @@ class SparkSettings:
         return below(self.checkpoint, application_id)
 
 
-def _delta(own: Mapping[str, str]) -> DeltaSettings:
-    partition_by = _names(own["delta.partition.by"])
+def _delta(values: Mapping[str, str]) -> DeltaSettings:
+    partition_by = _names(values["delta.partition.by"])
     for name in partition_by:
-        if name not in _DELTA_PARTITIONS:
-            raise ConfigError(f"{OWN}delta.partition.by cannot be {name!r}: say {' or '.join(_DELTA_PARTITIONS)}")
-    return DeltaSettings(location_of(own["delta"]), frozenset(_names(own["delta.merge"])), partition_by)
+        if name not in _DELTA_PARTITION_COLUMNS:
+            columns = " or ".join(_DELTA_PARTITION_COLUMNS)
+            raise ConfigError(f"{OWN}delta.partition.by cannot be {name!r}: say {columns}")
+    return DeltaSettings(location_of(values["delta"]), frozenset(_names(values["delta.merge"])), partition_by)
 
 
 def _names(comma_separated: str) -> tuple[str, ...]:

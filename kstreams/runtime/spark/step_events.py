@@ -141,8 +141,8 @@ class StepEvents:
     def _post(self, event_type: str, content: Mapping[str, object]) -> None:
         """Post an event to Spark's listeners and UI.
 
-        Errors are only logged, since this uses internal parts of Spark that may change, and a run must not end because
-        an event cannot be shown.
+        This uses internal parts of Spark that may change. So errors are only logged: a run must not end because an
+        event cannot be posted.
         """
         try:
             if event_type not in self._event_types:

@@ -1,8 +1,7 @@
 """`StepLoop`: the thread that runs the steps of the task path one after the other while there is input.
 
-The driver plans the steps itself. The plans of steps and the log hold what Spark's checkpoint would hold for a
-streaming query: where a step ends, and which step was the last. A streaming query would also start a Python process of
-its own to plan its input.
+The driver plans the steps itself, without a streaming query, which would start a Python process to plan its input. The
+plans of steps replace Spark's log of offsets, and the log of records replaces Spark's log of commits.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class StepLoop:
     session : SparkSession
     reader : StepOffsets
     limit : ReadLimit
-        The most rows of a step.
+        The maximum number of rows of a step.
     planned : callable
     rows : callable
     steps : ExactlyOnceSteps
@@ -137,7 +136,7 @@ class StepLoop:
         ends = self._planned(step, last)
         if ends is None:
             ends = positions_of(self._reader.latestOffset(start, self._limit))
-        if all(ends[source] <= at for source, at in begin.items()):
+        if all(ends[source] <= offset for source, offset in begin.items()):
             return False
         self._apply(step, last, start, ends)
         return True
@@ -145,9 +144,9 @@ class StepLoop:
     def _apply(self, step: int, last: AppliedStep, start: Offsets, ends: Mapping[TopicPartition, int]) -> None:
         """Run a step, and run it again if an executor was lost.
 
-        The rows of a lost executor are gone, and other tasks may have read some of them. If its tasks run again, they
-        write other rows, since reports name the transactions. Spark regards such output as indeterminate, and then
-        fails the job instead of repeating the stage.
+        The rows of a lost executor are lost, and other tasks may have read some of them. If its tasks run again, their
+        rows differ, since reports name the transactions. Spark regards such output as indeterminate, and fails the job
+        instead of repeating the stage.
         """
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
@@ -157,7 +156,7 @@ class StepLoop:
             except Exception as error:
                 if not attempts_left or _INDETERMINATE not in str(error):
                     raise
-                logger.warning("A lost executor had rows that were read in part: step %d is run again", step)
+                logger.warning("Step %d is run again: an executor was lost whose rows had been read in part", step)
 
 
 MAX_ATTEMPTS = 4

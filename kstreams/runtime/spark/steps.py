@@ -1,4 +1,4 @@
-"""`Step`: a micro-batch or the end of bounded input, applied exactly once; with the state versions around it."""
+"""`Step`: a micro-batch or the end of bounded input, applied exactly once; `StateVersion`: the state after a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kstreams.processor.topology.sub_topologies import TaskId
 
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16
-"""The most rounds of a sub-topology in one step. Only sub-topologies in a cycle run more than one round."""
+"""The maximum number of rounds of a sub-topology in one step. Only sub-topologies in a cycle run several rounds."""
 
 
 def version_number(step: int, round_number: int = 0) -> int:
@@ -52,11 +52,10 @@ class Step(NamedTuple):
     round_number : int
         The round within this step.
     behind : frozenset of TopicPartition
-        The source partitions that hold more records than this step takes, or may get more. Tasks that they feed are not
-        idle.
+        The source partitions with more records than this step takes, or that may get more. They are not idle.
     resting : frozenset of str
-        The tasks that need not run without records: they have reported in the step before that no operator waits for
-        a time.
+        The tasks that need not run without records: they reported in the step before that no operator waits for a
+        time.
     """
 
     number: int

@@ -116,5 +116,5 @@ def test_the_same_bytes_give_the_same_object_as_long_as_the_process_lives() -> N
 
 def test_what_exists_in_one_process_only_is_refused_with_advice() -> None:
     lock = threading.Lock()
-    with pytest.raises(TopologyError, match=r"cannot be sent to Spark's workers: .*lock.*make it inside the function"):
+    with pytest.raises(TopologyError, match=r"cannot be sent to Spark's workers: .*lock.*create it inside"):
         pack(lambda: lock)

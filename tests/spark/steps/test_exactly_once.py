@@ -85,7 +85,7 @@ def test_a_log_that_knows_nothing_of_the_checkpoint_is_noticed(words: Applicatio
     with open_log(words.folder / "log") as log, log.admin() as admin:
         admin.delete_group("app-spark")
     words.write(LINES)
-    with pytest.raises(StateError, match="has the plan of step 2, but the log knows of none before it"):
+    with pytest.raises(StateError, match="has the plan of step 2, but the last step in the log is none"):
         words.run()
 
 

@@ -1,7 +1,7 @@
-"""`JarSet`: the jars that PySpark lacks for Delta Lake, Kafka and S3, resolved once by Maven into a cache folder.
+"""`JarSet`: the jars that PySpark lacks for Delta Lake, Kafka and S3, which Maven resolves once into a cache folder.
 
-Spark's own resolver (Ivy) is not used: it fails on one artefact that is not published for this version, while Maven
-lets us name its stand-in.
+Spark's own resolver (Ivy) is not used: it fails on an artefact that is not published for this version, whereas Maven
+accepts a replacement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CACHE = Path("~/.cache/kstreams/spark").expanduser()
 
 
 class Coordinate(NamedTuple):
-    """A Maven artefact, and the dependencies that are excluded."""
+    """A Maven artefact, and the dependency (group, artefact) that it excludes."""
 
     group: str
     artifact: str
@@ -29,17 +29,17 @@ class Coordinate(NamedTuple):
 
     def xml(self) -> str:
         """Return the artefact as a dependency of a pom."""
-        without = ""
+        exclusions = ""
         if self.exclusion:
             group, artifact = self.exclusion
-            without = (
+            exclusions = (
                 "<exclusions><exclusion>"
                 f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
                 "</exclusion></exclusions>"
             )
         return (
             f"<dependency><groupId>{self.group}</groupId><artifactId>{self.artifact}</artifactId>"
-            f"<version>{self.version}</version>{without}</dependency>"
+            f"<version>{self.version}</version>{exclusions}</dependency>"
         )
 
 
@@ -51,9 +51,9 @@ class JarSet(NamedTuple):
     folder : str
         Its folder in the cache.
     purpose : str
-        The purpose in words, for messages.
+        The purpose of the jars, for messages.
     without : str
-        The way to run without the jars in words, for messages.
+        How to run without the jars, for messages.
     coordinates : tuple of Coordinate
     artifact_ids : tuple of str
         The artefacts that PySpark lacks. PySpark has its own copies of the others that Maven resolves.
@@ -66,7 +66,7 @@ class JarSet(NamedTuple):
     artifact_ids: tuple[str, ...]
 
 
-# The Kafka token provider of 4.2.0 is not published; the nearest published one serves (delegation tokens aside).
+# The Kafka token provider of 4.2.0 is not published. An earlier one works, except for delegation tokens.
 _TOKENS = ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13")
 DELTA_AND_KAFKA = JarSet(
     folder=SPARK_VERSION,
@@ -91,7 +91,7 @@ DELTA_AND_KAFKA = JarSet(
         "commons-pool2",
     ),
 )
-# The bundle of the AWS SDK has 600 MB; the modules that S3A uses have 10. Both versions are those of Hadoop in Spark.
+# The bundle of the AWS SDK has 600 MB; the modules that S3A uses have 10 MB. Hadoop in Spark uses these versions.
 _BUNDLE = ("software.amazon.awssdk", "bundle")
 _AWS_SDK = "annotations apache-client arns auth aws-core aws-query-protocol aws-xml-protocol checksums checksums-spi"
 _AWS_SDK += " crt-core endpoints-spi eventstream http-auth http-auth-aws http-auth-aws-eventstream http-auth-spi"
@@ -101,7 +101,7 @@ _AWS_SDK += " third-party-jackson-core utils utils-lite"
 S3 = JarSet(
     folder=f"{SPARK_VERSION}-s3",
     purpose="S3",
-    without="another place in `spark.kstreams.checkpoint` and `spark.kstreams.delta`",
+    without="`spark.kstreams.checkpoint` and `spark.kstreams.delta` to other locations",
     coordinates=(
         Coordinate("org.apache.hadoop", "hadoop-aws", "3.5.0", exclusion=_BUNDLE),
         Coordinate(_BUNDLE[0], "s3-transfer-manager", "2.35.4"),
@@ -128,9 +128,9 @@ def spark_jars(jars: JarSet, cache: Path = CACHE, say: Callable[[str], None] = l
     ----------
     jars : JarSet
     cache : Path
-        Folder that holds one folder for each set of a Spark version.
+        The folder that contains one folder for each set of a Spark version.
     say : callable
-        Gets a line when something takes its time.
+        Called with a line of text before Maven runs.
 
     Raises
     ------
@@ -163,8 +163,8 @@ def _copy_dependencies(jars: JarSet, maven: str, project: Path, target: Path) ->
     absent = [name for name in jars.artifact_ids if not list(target.glob(f"{name}-*.jar"))]
     if result.returncode or absent:
         lines = (result.stdout + result.stderr).strip().splitlines()
-        why = lines[0] if lines else f"it did not bring {', '.join(absent)}"
-        raise _unavailable(jars, f"Maven could not resolve them: {why}")
+        reason = lines[0] if lines else f"it did not fetch {', '.join(absent)}"
+        raise _unavailable(jars, f"Maven could not resolve them: {reason}")
 
 
 def _publish(jars: Path, home: Path) -> None:
@@ -176,8 +176,8 @@ def _publish(jars: Path, home: Path) -> None:
             raise
 
 
-def _unavailable(jars: JarSet, why: str) -> EngineUnavailableError:
+def _unavailable(jars: JarSet, reason: str) -> EngineUnavailableError:
     return EngineUnavailableError(
-        f"The jars for {jars.purpose} on Spark {SPARK_VERSION} cannot be had: {why}. Set `spark.jars` to a "
+        f"The jars for {jars.purpose} on Spark {SPARK_VERSION} are not available: {reason}. Set `spark.jars` to a "
         f"comma-separated list of jars, or {jars.without}."
     )

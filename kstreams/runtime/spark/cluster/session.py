@@ -1,4 +1,4 @@
-"""The Spark session: a local one that starts fast, or the one of `spark-submit`."""
+"""The Spark session: the active one, a local one that starts fast, or the one of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ _UNBOUNDED = 2**31 - 1
 
 
 def task_slots(session: SparkSession) -> int:
-    """Return the number of cores; under dynamic allocation the most cores, since Spark adds them for waiting tasks."""
+    """Return the number of cores; with dynamic allocation the maximum, since Spark adds cores for waiting tasks."""
     conf = session.conf
     if conf.get(f"{_ALLOCATION}.enabled", "false") != "true":
         return int(session.sparkContext.defaultParallelism)
@@ -39,15 +39,15 @@ Say = Callable[[str], None]
 
 # Errors reach the user as a KStreamsError, which would be hard to find among Spark's log lines.
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
-# What every session needs, local or not.
+# The settings of every session.
 COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Over TCP the first read of each Python task waits 40 ms for a delayed acknowledgement.
+    # With TCP, the first read of each Python task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
-    # On a busy machine a new Python worker takes longer than the 15 s that it has to report by default.
+    # On a busy machine, a new Python worker takes longer than the default timeout of 15 s to connect.
     "spark.python.authenticate.socketTimeout": "180s",
-    # In 4.2.0, a query waits for ever in which an Arrow UDF over the columns of Parquet feeds another one.
+    # In 4.2.0, a query hangs if an Arrow UDF over the columns of Parquet feeds another Arrow UDF.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 LOCAL = {
@@ -59,13 +59,13 @@ LOCAL = {
     "spark.python.daemon.module": "kstreams.runtime.spark.cluster.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # On a local disk it halves a trigger. It fences two drivers on one checkpoint less well, hence local only.
+    # On a local disk it halves the time of a trigger. It fences two drivers of one checkpoint less reliably.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {QUIET}",
 }
-# What decides about results, whatever the user has set for queries of their own.
+# Settings that change results. They override those that the user has set for other queries.
 OF_RUN = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
@@ -73,7 +73,8 @@ OF_RUN = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 FOR_STEPS = {"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxBytesPerBatch": "64m"}
-_MOST_FOR_SELECT = 1_024
+_SELECT_LIMIT = 1_024
+"""The lowest file descriptor that `select` refuses."""
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -91,12 +92,12 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     ----------
     settings : SparkSettings
     say : callable
-        Gets a line for everything that takes seconds.
+        Called with a line of text before each part that takes seconds.
 
     Raises
     ------
     EngineUnavailableError
-        If Java, PySpark or the jars are missing, or too many files are open; the message names the cure.
+        If Java, PySpark or the jars are missing, or too many files are open; the message says what to do.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     if active is not None:
         return active
     say("starting Spark (some seconds)")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised to the caller anyway
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs errors that are also raised to the caller
     builder = SparkSession.builder.appName("kstreams")
     for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
         builder = builder.config(key, value)
@@ -120,57 +121,60 @@ def suitable_session(config: Mapping[str, object] | None = None, say: Say = prin
     Parameters
     ----------
     config : mapping, optional
-        Its `spark.*` keys are the session's, such as `spark.master` and `spark.driver.memory`.
+        Its `spark.*` keys are the settings of the session, such as `spark.master` and `spark.driver.memory`.
     say : callable
-        Gets a line for everything that takes seconds.
+        Called with a line of text before each part that takes seconds.
     """
     return spark_session(SparkSettings.of(config or {}), say)
 
 
 def listen_for_calls(session: SparkSession) -> None:
-    """Open the port on which Spark calls this process while low file descriptors are free.
+    """Open the port on which Spark calls this process.
 
-    PySpark listens with `select`, which takes no descriptor from 1,024 on; the first query would wait for ever.
+    This is done early, while low file descriptors are free: PySpark listens with `select`, which refuses descriptors
+    from 1,024 on, so that the first query would hang.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
     gateway: Any = session.sparkContext._gateway
     POOL.close_unused()
-    gc.collect()  # of files that nobody will ever close
+    gc.collect()  # closes files without references
     ensure_callback_server_started(gateway)
-    if gateway._callback_server.server_socket.fileno() >= _MOST_FOR_SELECT:
+    if gateway._callback_server.server_socket.fileno() >= _SELECT_LIMIT:
         session.stop()
         raise EngineUnavailableError(
-            f"This process has more than {_MOST_FOR_SELECT:,} files open, and PySpark cannot be called back then: "
+            f"This process has more than {_SELECT_LIMIT:,} files open, so Spark cannot call it back: "
             "start Spark before it opens them, or in a process of its own."
         )
 
 
-def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """Return a session that shares all but the settings with another one: the settings of that session, and `conf`."""
-    own = session.newSession()
-    of_other = session.conf.getAll
-    settings = {**of_other, **conf}
-    for key in settings.keys() - {key for key, value in own.conf.getAll.items() if settings.get(key) == value}:
-        if own.conf.isModifiable(key):
-            own.conf.set(key, settings[key])
-        elif key in conf and conf[key] != of_other.get(key):
+def session_with(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """Return a new session of the same Spark application with the settings of a session, and with those of `conf`."""
+    new_session = session.newSession()
+    inherited = session.conf.getAll
+    settings = {**inherited, **conf}
+    present = {key for key, value in new_session.conf.getAll.items() if settings.get(key) == value}
+    for key in settings.keys() - present:
+        if new_session.conf.isModifiable(key):
+            new_session.conf.set(key, settings[key])
+        elif key in conf and conf[key] != inherited.get(key):
             logger.warning("%s=%s cannot be set any more: this Spark session was started without it", key, conf[key])
-    return own
+    return new_session
 
 
 def session_of_run(session: SparkSession, settings: SparkSettings) -> SparkSession:
-    """Return the session of an application, so that settings of a notebook for its own queries change no results."""
-    return session_beside(session, {**OF_RUN, **settings.conf})
+    """Return the session of an application, whose results do not depend on the settings of a notebook."""
+    return session_with(session, {**OF_RUN, **settings.conf})
 
 
 def session_for_steps(session: SparkSession) -> SparkSession:
-    """Return a session next to that of the run in which plans run without changes.
+    """Return a session for steps, without adaptive execution.
 
-    Adaptive execution runs each shuffle as a job of its own, to plan anew what follows. The plan of a step has nothing
-    to learn from that: it costs a third of a small step. Blocks are large, so that Arrow batches are cut by bytes.
+    Adaptive execution runs each shuffle as a job of its own, and plans the rest again. The plan of a step does not
+    become better by this, but a small step takes a third longer. Blocks are large, so Arrow batches are limited by
+    bytes.
     """
-    return session_beside(session, FOR_STEPS)
+    return session_with(session, FOR_STEPS)
 
 
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
@@ -179,13 +183,13 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
     Parameters
     ----------
     submitted : bool
-        Under `spark-submit` master, memory and jars were given on its command line.
+        True if `spark-submit` starts the session: its command line has master, memory and jars.
     """
     conf = dict(COMMON) if submitted else COMMON | LOCAL
     conf |= settings.conf
     if not submitted:
         require_java()
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers take whatever `python3` is on the path
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # by default, workers run the `python3` on the path
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.delta is not None:
         conf |= DELTA
@@ -195,16 +199,11 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
 def with_jars(conf: Mapping[str, str], settings: SparkSettings, say: Say) -> dict[str, str]:
     """Return the settings with the required jars, unless they already have jars."""
     sets = [] if settings.delta is None else [DELTA_AND_KAFKA]
-    places = [settings.checkpoint, *([] if settings.delta is None else [settings.delta.folder])]
-    sets += [S3] if any(scheme_of(for_spark(place, settings.conf)) == "s3a" for place in places) else []
+    locations = [settings.checkpoint, *([] if settings.delta is None else [settings.delta.folder])]
+    sets += [S3] if any(scheme_of(for_spark(location, settings.conf)) == "s3a" for location in locations) else []
     if not sets or "spark.jars" in conf:
         return dict(conf)
-    return {**conf, "spark.jars": joined(jar for jars in sets for jar in spark_jars(jars, say=say))}
-
-
-def joined(paths: Iterable[Path]) -> str:
-    """Join paths in the form of Spark's comma-separated lists."""
-    return ",".join(map(str, paths))
+    return {**conf, "spark.jars": ",".join(str(jar) for jars in sets for jar in spark_jars(jars, say=say))}
 
 
 def require_pyspark() -> None:

@@ -1,9 +1,10 @@
 """`pack` and `unpack`: send a topology to Spark's Python workers; functions and types of the user travel by value.
 
-A worker has kstreams and installed packages, but not the folder in which `app.py` lies. So whatever belongs to the
-user's own modules is taken along as it is, and nothing has to be importable on the other side. What its functions
-import when they are called goes along as text (`shipped_modules.py`). Only what this application's driver wrote is ever
-read this way, never bytes from a topic or a store.
+A worker has kstreams and installed packages, but not the folder of `app.py`. So functions and types of the user's
+modules are pickled by value, and workers need not import them. Modules that functions import when they are called are
+sent as text.
+
+Security: workers unpickle only bytes that the driver of this application has written, never bytes of topics or stores.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kstreams.modules.user_modules import Source, sources_of
 
 
 def offer(sources: Mapping[str, Source]) -> None:
-    """Make modules importable unless others have their names; import a module again if its text changed."""
+    """Make modules importable from their texts. A module whose text has changed is imported again."""
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
     for name, source in sources.items():
@@ -41,7 +42,7 @@ def offer(sources: Mapping[str, Source]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """A finder of modules whose texts came with a program."""
+    """A finder of modules that were sent as text. It comes after all other finders."""
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}
@@ -49,7 +50,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module, or None if its text did not come with a program."""
+        """Return the spec of a module, or None if the module was not sent as text."""
         source = self.sources.get(fullname)
         if source is None:
             return None
@@ -59,7 +60,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(InspectLoader):
-    """A loader that runs the text of a module; stack traces name its file."""
+    """A loader that runs the text of a module. Stack traces show the name of its file on the driver."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -80,8 +81,8 @@ class _Loader(InspectLoader):
 _finder = _Finder()
 
 
-_OF_PYSPARK = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
-"""The folders of PySpark, which a cluster may have outside of site-packages (`SPARK_HOME`)."""
+_PYSPARK_FOLDERS = tuple(str(Path(folder).resolve()) for folder in pyspark.__path__)
+"""The folders of PySpark, which may be outside of site-packages on a cluster (`SPARK_HOME`)."""
 _STRUCT_OPTIONS = (
     "array_like",
     "cache_hash",
@@ -99,32 +100,32 @@ _STRUCT_OPTIONS = (
 )
 
 
-def pack(thing: object) -> bytes:
-    """Return the bytes of an object for a worker.
+def pack(value: object) -> bytes:
+    """Serialize an object for a worker.
 
     Raises
     ------
     TopologyError
-        If something in it exists in this process only, such as an open file or a connection
-        (`unshippable.py` says before a start which one).
+        If a part of the object exists in this process only, such as an open file or a connection. `require_shippable`
+        names this part before a start.
     """
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     try:
         with users_modules_by_value():
-            pickler.dump(thing)
-    except Exception as error:  # a class of the user's, or of others, decides what it raises
+            pickler.dump(value)
+    except Exception as error:  # a class may raise any error when it is pickled
         raise TopologyError(
-            f"The topology cannot be sent to Spark's workers: {error}. A function of it refers to something that "
-            "exists in this process only; make it inside the function or in a processor's init()."
+            f"The topology cannot be sent to Spark's workers: {error}. One of its functions refers to an object that "
+            "exists in this process only: create it inside the function or in a processor's init()."
         ) from error
     return cloudpickle.dumps((sources_of(pickler.codes), buffer.getvalue()))  # type: ignore[no-any-return]
 
 
-def packing(thing: object) -> Exception | None:
+def packing_error(value: object) -> Exception | None:
     """Return the reason why an object cannot be packed, or None. Call it within `users_modules_by_value`."""
     try:
-        _Pickler(io.BytesIO()).dump(thing)
+        _Pickler(io.BytesIO()).dump(value)
     except Exception as error:
         return error
     return None
@@ -138,34 +139,38 @@ def unpack(packed: bytes) -> Any:
     return cloudpickle.loads(pickled)
 
 
-_LOOKED_UP = "__msgspec_cache__"
+_MSGSPEC_CACHE = "__msgspec_cache__"
 """The attribute in which msgspec caches data on a class, which is valid in this process only."""
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """cloudpickle, with what it does not do.
+    """cloudpickle, with three differences.
 
-    It cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made. It sends what an open file
-    holds instead of the file, without a word. It sends a function in `functools.cache` by its name.
+    - A msgspec Struct is sent by its definition, since its fields cannot be set after the class is created.
+    - An open file is refused, where cloudpickle sends its content.
+    - A function of the user in `functools.cache` is sent by value, where cloudpickle sends its name.
 
-    `codes` are those of the user's functions that it met, each with the package of its function.
+    Attributes
+    ----------
+    codes : list of (code, str)
+        The codes of the user's pickled functions, each with the package of its function.
     """
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.codes: list[tuple[CodeType, str]] = []
 
-    def reducer_override(self, thing: object) -> Any:
-        if isinstance(thing, io.IOBase) and not isinstance(thing, _IN_MEMORY) and thing not in _STANDARD:
-            raise cloudpickle.pickle.PicklingError(f"cannot pickle the open file {thing!r}")
-        if isinstance(thing, functools._lru_cache_wrapper) and is_users(inspect.getmodule(thing.__wrapped__)):
-            return _cached, (thing.__wrapped__, thing.cache_parameters())
-        if isinstance(thing, FunctionType) and is_users(sys.modules.get(thing.__module__)):
-            self.codes.append((thing.__code__, thing.__globals__.get("__package__") or ""))
-        if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and _is_made_again(thing):
-            return _reduced_struct(thing)
-        reduced = super().reducer_override(thing)
-        return _resolved(thing, reduced) if isinstance(thing, type) and _LOOKED_UP in vars(thing) else reduced
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, io.IOBase) and not isinstance(value, _IN_MEMORY) and value not in _STANDARD:
+            raise cloudpickle.pickle.PicklingError(f"cannot pickle the open file {value!r}")
+        if isinstance(value, functools._lru_cache_wrapper) and is_users(inspect.getmodule(value.__wrapped__)):
+            return _cached, (value.__wrapped__, value.cache_parameters())
+        if isinstance(value, FunctionType) and is_users(sys.modules.get(value.__module__)):
+            self.codes.append((value.__code__, value.__globals__.get("__package__") or ""))
+        if isinstance(value, type) and issubclass(value, msgspec.Struct) and _is_sent_by_definition(value):
+            return _reduced_struct(value)
+        reduced = super().reducer_override(value)
+        return _resolved(value, reduced) if isinstance(value, type) and _MSGSPEC_CACHE in vars(value) else reduced
 
 
 _IN_MEMORY = (io.BytesIO, io.StringIO)
@@ -177,8 +182,8 @@ def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
     return functools.lru_cache(**parameters)(function)
 
 
-def _is_made_again(struct: type) -> bool:
-    """Return True if a worker cannot import a Struct: it is the user's, or not in a module under its name."""
+def _is_sent_by_definition(struct: type) -> bool:
+    """Return True if a worker cannot import a Struct: it belongs to the user, or its module lacks its name."""
     module = sys.modules.get(struct.__module__)
     return is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
 
@@ -190,33 +195,34 @@ def _resolved(kind: type, reduced: object) -> Any:
     """
     if isinstance(reduced, tuple):
         attributes, _ = reduced[2]
-        attributes.pop(_LOOKED_UP)
-        if own := attributes.get("__annotations__"):
+        attributes.pop(_MSGSPEC_CACHE)
+        if annotations := attributes.get("__annotations__"):
             hints = get_type_hints(kind, include_extras=True)
-            attributes["__annotations__"] = {name: hints[name] for name in own}
+            attributes["__annotations__"] = {name: hints[name] for name in annotations}
     return reduced
 
 
 def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[object, ...]:
-    own = inspect.get_annotations(struct)
-    fields = [_field(info) for info in msgspec.structs.fields(struct) if info.name in own]
+    annotations = inspect.get_annotations(struct)
+    fields = [_field(info) for info in msgspec.structs.fields(struct) if info.name in annotations]
     options = {name: getattr(struct.__struct_config__, name) for name in _STRUCT_OPTIONS}
     options["rename"] = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
-    options["kw_only"] = _is_keyword_only(struct, own)
+    options["kw_only"] = _is_keyword_only(struct, annotations)
     bases = tuple(base for base in struct.__bases__ if base is not msgspec.Struct)
-    made_by_msgspec = {"__module__", "__qualname__", "__annotations__", "__slots__", "__dict__", "__weakref__"}
+    set_by_msgspec = {"__module__", "__qualname__", "__annotations__", "__slots__", "__dict__", "__weakref__"}
+    generated = annotations.keys() | set_by_msgspec
     methods = {
         name: item
         for name, item in struct.__dict__.items()
-        if name not in own and name not in made_by_msgspec and not name.startswith(("__struct_", "__match_args__"))
+        if name not in generated and not name.startswith(("__struct_", "__match_args__"))
     }
-    # The methods come as state: they may refer to the class, which exists by then.
+    # The methods are sent as state, since they may refer to the class, which must exist first.
     return _struct, (struct.__name__, struct.__module__, fields, bases, options), methods, None, None, _set_methods
 
 
-def _is_keyword_only(struct: type[msgspec.Struct], own: dict[str, object]) -> bool:
+def _is_keyword_only(struct: type[msgspec.Struct], annotations: dict[str, object]) -> bool:
     parameters = inspect.signature(struct).parameters
-    return any(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in own)
+    return any(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in annotations)
 
 
 def _field(info: msgspec.structs.FieldInfo) -> tuple[str, Any, dict[str, Any]]:
@@ -229,7 +235,7 @@ _structs: dict[str, type[msgspec.Struct]] = {}
 
 
 def _struct(name: str, module: str, fields: list[Any], bases: tuple[type, ...], options: dict[str, Any]) -> type:
-    """Create the Struct, once per definition, so that values of two batches have the same type."""
+    """Create a Struct, once per definition, so that values of different batches have the same type."""
     key = f"{module}.{name}{fields}{options}"
     if key not in _structs:
         named = [(field, kind, msgspec.field(**default)) for field, kind, default in fields]
@@ -245,9 +251,8 @@ def _set_methods(struct: type, methods: dict[str, object]) -> None:
 @contextmanager
 def users_modules_by_value() -> Iterator[None]:
     """Pickle the modules of the user by value within the block."""
-    users_modules = {
-        id(module): module for module in list(sys.modules.values()) if is_users(module)
-    }  # some have two names
+    # By id, since some modules have two names.
+    users_modules = {id(module): module for module in list(sys.modules.values()) if is_users(module)}
     modules = [
         module for module in users_modules.values() if module.__name__ in sys.modules and module.__name__ != "__main__"
     ]
@@ -267,4 +272,4 @@ def is_users(module: ModuleType | None) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ == "__main__"
-    return not (is_installed(file) or str(Path(file).resolve()).startswith(_OF_PYSPARK))
+    return not (is_installed(file) or str(Path(file).resolve()).startswith(_PYSPARK_FOLDERS))

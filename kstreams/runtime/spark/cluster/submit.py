@@ -1,8 +1,8 @@
 """`submit`: runs an application on a Spark cluster by `spark-submit`.
 
-In client mode the driver runs here with this interpreter and the application's file as it lies; in cluster mode on the
-cluster, which gets the file too. Workers get kstreams as a zip and the user's functions by value. What kstreams depends
-on (pyarrow, msgspec, ...) must be installed where the workers run, or come with an archive.
+In client mode, the driver runs on this machine with this interpreter and the application's file. In cluster mode, it
+runs on the cluster, and the file is sent along. Workers get kstreams as a zip, and the user's functions by value. The
+packages that kstreams needs (pyarrow, msgspec, ...) must be installed on the workers' machines, or be in an archive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENVIRONMENT = "environment"
 
 
 def joined_lists(ours: Sequence[str], arguments: Sequence[str], option: str) -> tuple[str, list[str]]:
-    """A comma-separated list of what is ours and what an option of the user's names; and the other arguments.
+    """Join our items and those of an option of the user to a comma-separated list, and return the other arguments too.
 
     Examples
     --------
@@ -38,34 +38,42 @@ def joined_lists(ours: Sequence[str], arguments: Sequence[str], option: str) -> 
     >>> joined_lists(["k.zip"], ["--py-files=a.py"], "--py-files")
     ('k.zip,a.py', [])
     """
-    named = list(ours)
+    items = list(ours)
     other_arguments = list[str]()
     remaining = iter(arguments)
     for argument in remaining:
         if argument == option:
-            named.append(next(remaining, ""))
+            items.append(next(remaining, ""))
         elif argument.startswith(f"{option}="):
-            named.append(argument.partition("=")[2])
+            items.append(argument.partition("=")[2])
         else:
             other_arguments.append(argument)
-    return ",".join(filter(None, named)), other_arguments
+    return ",".join(filter(None, items)), other_arguments
 
 
 def archive_options(archive: str | None, driver: str | None) -> list[str]:
-    """The options by which workers run the Python of a packed environment; `driver`, where another runs the driver.
+    """Return the options by which workers run the Python of a packed environment.
+
+    Parameters
+    ----------
+    archive : str or None
+        The packed environment.
+    driver : str or None
+        The interpreter of the driver, if it is not that of the environment.
 
     Raises
     ------
     ConfigError
-        If there is no such file.
+        If the archive does not exist.
     """
     if archive is None:
         return []
     path, _, folder = archive.partition("#")
     require_files([path], "--archives")
     python = f"./{folder or ENVIRONMENT}/bin/python"
-    of_driver = [] if driver is None else ["--conf", f"spark.pyspark.driver.python={driver}"]
-    return ["--archives", f"{path}#{folder or ENVIRONMENT}", "--conf", f"spark.pyspark.python={python}", *of_driver]
+    driver_options = [] if driver is None else ["--conf", f"spark.pyspark.driver.python={driver}"]
+    options = ["--archives", f"{path}#{folder or ENVIRONMENT}", "--conf", f"spark.pyspark.python={python}"]
+    return [*options, *driver_options]
 
 
 def require_files(paths: Iterable[str], named_by: str) -> None:
@@ -80,12 +88,13 @@ def require_deployable(master: str, deploy_mode: str) -> None:
     """Raise EngineUnavailableError if Spark cannot run a driver in Python in this mode."""
     if deploy_mode == "cluster" and master.startswith(("spark://", "local")):
         raise EngineUnavailableError(
-            f"Spark runs no driver in Python on {master} itself: leave out --deploy-mode cluster, so that the driver "
+            f"Spark cannot run a Python driver on {master} itself: leave out --deploy-mode cluster, so that the driver "
             "runs here, or submit to YARN or Kubernetes."
         )
 
 
-_READ_BY_US = (OWN, "spark.hadoop.")
+_READ_BY_KSTREAMS = (OWN, "spark.hadoop.")
+"""The prefixes of Spark's settings that kstreams reads too: checkpoints need the settings of file systems."""
 
 
 class Submission(NamedTuple):
@@ -96,9 +105,9 @@ class Submission(NamedTuple):
     master : str
         The cluster: `spark://host:port`, `yarn`, `k8s://...`.
     deploy_mode : {"client", "cluster"}
-        The place of the driver, `client` or `cluster`.
+        Where the driver runs.
     archive : str or None
-        A packed environment, as venv-pack and conda-pack make them, for the workers (and the driver in cluster mode).
+        A packed environment of venv-pack or conda-pack for the workers, and for the driver in cluster mode.
     arguments : tuple of str
         Passed on to `spark-submit`, such as `--executor-memory 2g`.
     """
@@ -128,13 +137,13 @@ def submit(
     app : str or Path
         `app.py`, or `app.py:name`.
     settings : mapping, optional
-        Settings that win over the application's own; `spark.*` among them go to `spark-submit`.
+        Settings that override those of the application. Keys `spark.*` are passed to `spark-submit`.
     until_end, once : bool
         As for `kstreams run`.
     master, deploy_mode, archive, arguments
         See `Submission`.
     say : callable
-        Gets a line for everything that takes seconds.
+        Called with a line of text before each part that takes seconds.
 
     Returns
     -------
@@ -144,44 +153,60 @@ def submit(
     Raises
     ------
     EngineUnavailableError
-        If Java, PySpark or the jars are missing, or the cluster runs no driver in Python.
+        If Java, PySpark or the jars are missing, or the cluster cannot run a Python driver.
     ConfigError
-        If a file that is to be shipped is not there.
+        If a file to be sent does not exist.
     """
     require_pyspark()
     require_java()
-    how = Submission(master, deploy_mode, archive, tuple(arguments))
+    submission = Submission(master, deploy_mode, archive, tuple(arguments))
     with tempfile.TemporaryDirectory(prefix="kstreams-submit-") as folder:
         package = package_kstreams(Path(folder, "kstreams.zip"))
-        command = submit_command(how, settings or {}, package, say)
-        command += _application(str(app), how, Path(folder))
-        command += ["--until-end"] * until_end + ["--once"] * once + _ours(settings or {})
-        return subprocess.run(command, env=submit_environment(how), check=False).returncode
+        command = submit_command(submission, settings or {}, package, say)
+        command += _script_and_arguments(str(app), submission, Path(folder))
+        command += ["--until-end"] * until_end + ["--once"] * once + _driver_options(settings or {})
+        return subprocess.run(command, env=submit_environment(submission), check=False).returncode
 
 
 def submit_command(
-    how: Submission, settings: Mapping[str, object], package: Path, say: Callable[[str], None] = quiet
+    submission: Submission, settings: Mapping[str, object], package: Path, say: Callable[[str], None] = quiet
 ) -> list[str]:
-    """Write the files to ship, and return the command of `spark-submit` up to the script."""
-    require_deployable(how.master, how.deploy_mode)
-    read = SparkSettings.of(settings)
-    log = {"spark.driver.extraJavaOptions": QUIET} if how.deploy_mode == "client" else {}
-    spark_conf = COMMON | log | (DELTA if read.delta is not None else {}) | _of_loopback(how.master) | dict(read.conf)
-    conf = with_jars(spark_conf, read, say)
-    python_files, other_arguments = joined_lists([str(package)], how.arguments, "--py-files")
+    """Return the command of `spark-submit` up to the script.
+
+    Parameters
+    ----------
+    submission : Submission
+    settings : mapping
+    package : Path
+        The zip of kstreams.
+    say : callable
+        Called with a line of text before each part that takes seconds.
+    """
+    require_deployable(submission.master, submission.deploy_mode)
+    conf = _conf(submission, SparkSettings.of(settings), say)
+    python_files, other_arguments = joined_lists([str(package)], submission.arguments, "--py-files")
     jars, other_arguments = joined_lists(conf.pop("spark.jars", "").split(","), other_arguments, "--jars")
     require_files(jars.split(","), "spark.jars or --jars")
     require_files(python_files.split(","), "--py-files")
     options = [option for key, value in sorted(conf.items()) for option in ("--conf", f"{key}={value}")]
-    command = [str(_spark_home() / "bin" / "spark-submit"), "--master", how.master, "--deploy-mode", how.deploy_mode]
-    command += ["--name", "kstreams", "--py-files", python_files, *(["--jars", jars] if jars else []), *options]
-    driver = sys.executable if how.deploy_mode == "client" else None
-    return [*command, *archive_options(how.archive, driver), *other_arguments]
+    command = [str(_spark_home() / "bin" / "spark-submit"), "--master", submission.master]
+    command += ["--deploy-mode", submission.deploy_mode, "--name", "kstreams", "--py-files", python_files]
+    command += [*(["--jars", jars] if jars else []), *options]
+    driver = sys.executable if submission.deploy_mode == "client" else None
+    return [*command, *archive_options(submission.archive, driver), *other_arguments]
 
 
-def _application(app: str, how: Submission, folder: Path) -> list[str]:
+def _conf(submission: Submission, settings: SparkSettings, say: Callable[[str], None]) -> dict[str, str]:
+    """Return Spark's settings of a submission, with the required jars."""
+    log_conf = {"spark.driver.extraJavaOptions": QUIET} if submission.deploy_mode == "client" else {}
+    delta_conf = {} if settings.delta is None else DELTA
+    conf = COMMON | log_conf | delta_conf | _loopback_conf(submission.master) | dict(settings.conf)
+    return with_jars(conf, settings, say)
+
+
+def _script_and_arguments(app: str, submission: Submission, folder: Path) -> list[str]:
     """Return the script and its arguments; in cluster mode the script contains the user's modules as text."""
-    if how.deploy_mode == "client":
+    if submission.deploy_mode == "client":
         return [str(PACKAGE / "__main__.py"), "run", app, "--engine", "spark"]
     target, _, attribute = app.partition(":")
     place = place_of(target)
@@ -193,17 +218,17 @@ def _application(app: str, how: Submission, folder: Path) -> list[str]:
 def driver_script(place: Place, attribute: str) -> str:
     """Return the text of a script that writes the modules of an application to files and runs the command line.
 
-    They lie in a folder of the same name as here, after which an application may be called.
+    The folder of the modules keeps its name, since the application may be named after it.
     """
     file = place.file.resolve()
     code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
     with imports_from(place):
         sources = sources_of([(code, place.package)])
     texts = {_file_in_root(name, source): source.text for name, source in sources.items()}
-    own = str(file.relative_to(place.root))
-    texts[own] = file.read_text()
-    named = f"{own}:{attribute}" if attribute else own
-    return _DRIVER.format(texts=texts, root=place.root.name or "app", named=named)
+    app_file = str(file.relative_to(place.root))
+    texts[app_file] = file.read_text()
+    app = f"{app_file}:{attribute}" if attribute else app_file
+    return _DRIVER.format(texts=texts, root=place.root.name or "app", app=app)
 
 
 def _file_in_root(name: str, source: Source) -> str:
@@ -226,18 +251,18 @@ for name, text in TEXTS.items():
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
 command, *others = sys.argv[1:]
-raise SystemExit(main([command, str(root / {named!r}), *others]))
+raise SystemExit(main([command, str(root / {app!r}), *others]))
 """
 
 
-def submit_environment(how: Submission) -> dict[str, str]:
+def submit_environment(submission: Submission) -> dict[str, str]:
     """Return the environment of `spark-submit`; driver and workers run this interpreter unless the user chose one."""
     environment = dict(os.environ)
-    if how.archive is not None:
-        environment.pop("PYSPARK_PYTHON", None)  # it would win over the setting
-    elif how.deploy_mode == "client":
+    if submission.archive is not None:
+        environment.pop("PYSPARK_PYTHON", None)  # it would override the setting
+    elif submission.deploy_mode == "client":
         environment.setdefault("PYSPARK_PYTHON", sys.executable)
-    if how.deploy_mode == "client":
+    if submission.deploy_mode == "client":
         environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     environment["SPARK_HOME"] = str(_spark_home())
     roots = [str(PACKAGE.parent), environment.get("PYTHONPATH", "")]
@@ -246,29 +271,28 @@ def submit_environment(how: Submission) -> dict[str, str]:
 
 
 def package_kstreams(target: Path) -> Path:
-    """Write a zip of the kstreams that runs here."""
+    """Write a zip of the running kstreams."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(PACKAGE.rglob("*.py")):
             archive.write(file, file.relative_to(PACKAGE.parent))
     return target
 
 
-def _of_loopback(master: str) -> dict[str, str]:
+def _loopback_conf(master: str) -> dict[str, str]:
     """Return the settings by which a local cluster does not resolve the machine's public name."""
     if urlsplit(master).hostname not in ("127.0.0.1", "localhost"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def _ours(settings: Mapping[str, object]) -> list[str]:
-    """Settings for the driver, as its command line takes them; Spark's own are on that of `spark-submit` already.
-
-    Those of file systems go to both: kstreams reads checkpoints with the same credentials.
-    """
-    ours = {
-        key: value for key, value in settings.items() if not key.startswith("spark.") or key.startswith(_READ_BY_US)
+def _driver_options(settings: Mapping[str, object]) -> list[str]:
+    """Return the settings that kstreams reads as options of `kstreams run`; `spark-submit` gets Spark's settings."""
+    read_by_kstreams = {
+        key: value
+        for key, value in settings.items()
+        if not key.startswith("spark.") or key.startswith(_READ_BY_KSTREAMS)
     }
-    return [option for key, value in ours.items() for option in ("--config", f"{key}={value}")]
+    return [option for key, value in read_by_kstreams.items() for option in ("--config", f"{key}={value}")]
 
 
 def _spark_home() -> Path:

@@ -19,7 +19,7 @@ _PROBED = "spark.kstreams.probed"
 
 
 def require_suitable(session: object, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
-    """Raise EngineUnavailableError if an application, with its DataFrames, cannot run in a session; says what to do."""
+    """Raise EngineUnavailableError if an application, with its DataFrames, cannot run in a session."""
     if not isinstance(session, SparkSession) or _is_of_connect(session):
         raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
     for feed in feeds:
@@ -47,7 +47,7 @@ def _require_delta(session: SparkSession, settings: SparkSettings) -> None:
 def _require_workers(session: SparkSession) -> None:
     """Run a check of versions on a worker."""
     try:
-        versions = session.range(1).mapInArrow(_of_worker, "python string, arrow string, error string").first()
+        versions = session.range(1).mapInArrow(_worker_versions, "python string, arrow string, error string").first()
     except Exception as error:
         raise EngineUnavailableError(_NO_WORKERS.format(_reason(str(error)))) from error
     if versions is not None and versions.error:
@@ -55,16 +55,16 @@ def _require_workers(session: SparkSession) -> None:
 
 
 def _reason(text: str) -> str:
-    """Return the last line of a worker's error, or the first line."""
+    """Return the line of a worker's error that names the cause, or the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    differences = [
+    causes = [
         line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError")) or "VERSION_MISMATCH" in line
     ]
-    return (differences or lines or ["no worker could be started"])[0]
+    return (causes or lines or ["no worker could be started"])[0]
 
 
-def _of_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the versions of a worker."""
+def _worker_versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the versions of a worker, and the error if it cannot import kstreams."""
     error_text = None
     try:
         import_module("kstreams.runtime.spark.tasks.task_run")
@@ -72,24 +72,24 @@ def _of_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         error_text = f"{type(error).__name__}: {error}"
     for _ in batches:
         columns = {"python": [platform.python_version()], "arrow": [pa.__version__], "error": [error_text]}
-        yield pa.RecordBatch.from_pydict(columns, schema=_SAID)
+        yield pa.RecordBatch.from_pydict(columns, schema=_VERSIONS)
 
 
-_SAID = pa.schema([("python", pa.string()), ("arrow", pa.string()), ("error", pa.string())])
+_VERSIONS = pa.schema([("python", pa.string()), ("arrow", pa.string()), ("error", pa.string())])
 
 _NO_SESSION = (
     "kstreams cannot run in a {}: its driver plans steps with the SparkContext and runs functions of this process, "
     "which Spark Connect does not offer. Start a classic session in this process "
     "(`SparkSession.builder.master(...)`, or `kstreams.spark.session()`), or submit the application with "
-    "`kstreams submit`. What `stream.to_dataframe()` gives runs in Spark Connect."
+    "`kstreams submit`. The DataFrames of `stream.to_dataframe()` run in Spark Connect."
 )
 _NO_FRAME = (
     "{} reads a DataFrame of Spark Connect, and the application runs in a classic session: give one of that session, "
-    "or a function of the session, such as ks.spark.delta(path). What `stream.to_dataframe()` gives runs in Spark "
-    "Connect."
+    "or a function of the session, such as ks.spark.delta(path). The DataFrames of `stream.to_dataframe()` run in "
+    "Spark Connect."
 )
 _NO_DELTA = (
-    "This Spark session has no Delta Lake ({} not set), and results are to be written to Delta tables. Make the "
+    "This Spark session has no Delta Lake ({} not set), and results are to be written to Delta tables. Create the "
     "session with `kstreams.spark.session()`, or with Delta's jars and these settings; or run with "
     "spark.kstreams.delta=none."
 )

@@ -1,7 +1,8 @@
 """`require_shippable`: finds and names objects of an application that cannot be sent to workers, before a start.
 
-Functions travel with all that they refer to. A lock, a connection, an open file or a session exists in one process
-only, and pickle says of it no more than its type. So what does not pickle is taken apart, down to the part to blame.
+Functions are sent with all objects that they refer to. A lock, a connection, an open file or a session exists in one
+process only, and pickle's error names no more than its type. So an object that cannot be pickled is searched for the
+part that prevents this.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from kstreams.config import Config
 from kstreams.errors import TopologyError
 from kstreams.kernel.source_line import operator_at
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.spark.cluster.shipping import is_users, packing, users_modules_by_value
+from kstreams.runtime.spark.cluster.shipping import is_users, packing_error, users_modules_by_value
 
 
 def require_shippable(topology: Topology, config: Config) -> None:
-    """Raise TopologyError when something of an application exists in this process only.
+    """Raise TopologyError if an object of an application exists in this process only.
 
-    It names the operator, store or setting, the function or object that holds it, and the cure.
+    The message names the operator, store or setting, the function or object that refers to the object, and a remedy.
     """
     parts = list(_parts(topology, config))
     with users_modules_by_value():
-        if packing([part for _, part in parts]) is None:
+        if packing_error([part for _, part in parts]) is None:
             return
         for name, part in parts:
-            if packing(part) is not None:
-                raise TopologyError(f"{name} cannot be sent to Spark's workers: {_said(part)}. {_CURE}")
+            if packing_error(part) is not None:
+                raise TopologyError(f"{name} cannot be sent to Spark's workers: {_explanation(part)}. {_REMEDY}")
 
 
 def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
@@ -47,48 +48,49 @@ def _parts(topology: Topology, config: Config) -> Iterator[tuple[str, object]]:
 
 
 class Reference(NamedTuple):
-    """A step from an object to a part of it: the name of the part, and the part."""
+    """A reference from an object to another object: its name in words, and the other object."""
 
     name: str
-    part: object
+    target: object
 
 
-def _said(part: object) -> str:
+def _explanation(part: object) -> str:
     """Return a sentence on the object that exists in this process only, and on the object that refers to it."""
-    way = _way_to_culprit(part)
-    own = [place for place, step in enumerate(way) if not _is_ours(step.part)]
-    holder, *steps = way[own[0] :] if own else way[-1:]
-    if not steps:
-        return f"it holds {_described(holder.part)}, which exists in this process only"
-    names = ", with ".join(step.name for step in steps)
-    return f"{_described(holder.part)} has {names}: {_described(steps[-1].part)}, which exists in this process only"
+    path = _path_to_unpicklable(part)
+    of_user = [index for index, reference in enumerate(path) if not _is_ours(reference.target)]
+    holder, *references = path[of_user[0] :] if of_user else path[-1:]
+    if not references:
+        return f"it holds {_described(holder.target)}, which exists in this process only"
+    names = ", with ".join(reference.name for reference in references)
+    target = _described(references[-1].target)
+    return f"{_described(holder.target)} has {names}: {target}, which exists in this process only"
 
 
-def _way_to_culprit(thing: object) -> list[Reference]:
-    """Return the steps from an object that cannot be pickled to the part that prevents this."""
+def _path_to_unpicklable(value: object) -> list[Reference]:
+    """Return the references from an object that cannot be pickled to the object that prevents this."""
     visited: set[int] = set()
 
-    def look(step: Reference) -> list[Reference] | None:
-        visited.add(id(step.part))
-        bad = [part for part in parts_of(step.part) if packing(part.part) is not None]
-        if not bad:
-            return [step]
-        ways = (look(part) for part in bad if id(part.part) not in visited)
-        below = next((way for way in ways if way is not None), None)
-        return None if below is None else [step, *below]
+    def search(reference: Reference) -> list[Reference] | None:
+        visited.add(id(reference.target))
+        unpicklable = [part for part in parts_of(reference.target) if packing_error(part.target) is not None]
+        if not unpicklable:
+            return [reference]
+        paths = (search(part) for part in unpicklable if id(part.target) not in visited)
+        path = next((path for path in paths if path is not None), None)
+        return None if path is None else [reference, *path]
 
-    whole = Reference("", thing)
-    return look(whole) or [whole]
+    root = Reference("", value)
+    return search(root) or [root]
 
 
 @singledispatch
-def parts_of(thing: object) -> Iterable[Reference]:
-    """Yield the parts of an object of the user or of kstreams; other objects count as a whole."""
-    if not (_is_ours(thing) or is_users(_module_of(type(thing)))):
+def parts_of(value: object) -> Iterable[Reference]:
+    """Yield references to the parts of an object of the user or of kstreams. Other objects are not searched."""
+    if not (_is_ours(value) or is_users(_module_of(type(value)))):
         return ()
-    slots = [name for kind in type(thing).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
-    names = dict.fromkeys([*getattr(thing, "__dict__", ()), *slots])
-    return [Reference(f"the attribute `{name}`", getattr(thing, name)) for name in names if hasattr(thing, name)]
+    slots = [name for kind in type(value).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
+    names = dict.fromkeys([*getattr(value, "__dict__", ()), *slots])
+    return [Reference(f"the attribute `{name}`", getattr(value, name)) for name in names if hasattr(value, name)]
 
 
 def _names(slots: str | Iterable[str]) -> Iterable[str]:
@@ -130,9 +132,9 @@ def _(method: MethodType) -> Iterable[Reference]:
 
 @parts_of.register
 def _(partial: functools.partial) -> Iterable[Reference]:  # type: ignore[type-arg]
-    arguments = [Reference("an argument", part) for part in partial.args]
-    named = [Reference(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
-    return [Reference("its function", partial.func), *arguments, *named]
+    positional = [Reference("an argument", part) for part in partial.args]
+    keywords = [Reference(f"the argument `{name}`", part) for name, part in partial.keywords.items()]
+    return [Reference("its function", partial.func), *positional, *keywords]
 
 
 @parts_of.register
@@ -173,14 +175,15 @@ def _module_of(kind: type) -> ModuleType | None:
     return sys.modules.get(kind.__module__)
 
 
-def _is_ours(thing: object) -> bool:
-    """Return True for an object of kstreams, a list, a tuple or a dict, which only hold objects of the user."""
-    return type(thing).__module__.startswith("kstreams.") or isinstance(thing, list | tuple | dict)
+def _is_ours(value: object) -> bool:
+    """Return True for an object of kstreams, a list, a tuple or a dict, which only contain objects of the user."""
+    return type(value).__module__.startswith("kstreams.") or isinstance(value, list | tuple | dict)
 
 
 @singledispatch
-def _described(thing: object) -> str:
-    kind = type(thing)
+def _described(value: object) -> str:
+    """Return an object in words."""
+    kind = type(value)
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
@@ -213,7 +216,7 @@ def _(module: ModuleType) -> str:
     return f"the module {module.__name__}"
 
 
-_CURE = (
-    "Make it where it is used: in `init` of a processor, or in a function that makes it when it is first called and "
-    "keeps it (`@functools.cache`)."
+_REMEDY = (
+    "Create it where it is used: in `init` of a processor, or in a function that creates it when it is first called "
+    "and keeps it (`@functools.cache`)."
 )

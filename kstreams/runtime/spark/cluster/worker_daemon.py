@@ -1,11 +1,11 @@
 """The daemon that forks Spark's Python workers on this machine (`spark.python.daemon.module`).
 
-It is PySpark's own daemon, but for two things. What every task needs is imported before workers are forked, instead of
-by each of them: it is most of what a new worker costs. And a worker to which Spark no longer listens, because it has
-what it wanted, goes without a traceback on the user's terminal.
+It is PySpark's own daemon with two differences. The modules that every task needs are imported before workers are
+forked, since imports take most of the time of a new worker. And a worker ends without a traceback on the user's
+terminal if Spark has closed its connection, because Spark needs no more of its rows.
 
-Invariant: what is imported here opens nothing. NumPy and Arrow start threads when they are imported, and restore them
-in a forked process; files and databases would be shared.
+Invariant: these modules open nothing when they are imported, since forked processes would share files and databases.
+NumPy and Arrow start threads, and start them again in a forked process.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import traceback
 
 from pyspark import daemon
 
-RUNS_TASKS = "pyspark.worker"
-"""The workers that run functions of a query; workers that plan a query start only once."""
+WORKER_MODULE = "pyspark.worker"
+"""The module of workers that run functions of a query. Workers that plan a query start only once."""
 
-NEEDED = ("kstreams.runtime.spark.tasks.task_run", "kstreams.log.embedded.log", "kstreams.state.rocksdb")
+PRELOADED = ("kstreams.runtime.spark.tasks.task_run", "kstreams.log.embedded.log", "kstreams.state.rocksdb")
 
 
 class _Traceback:
@@ -35,7 +35,7 @@ class _Traceback:
 
 if __name__ == "__main__":
     daemon.traceback = _Traceback
-    if sys.argv[1:2] == [RUNS_TASKS]:
-        for module in NEEDED:
+    if sys.argv[1:2] == [WORKER_MODULE]:
+        for module in PRELOADED:
             importlib.import_module(module)
     daemon.manager()

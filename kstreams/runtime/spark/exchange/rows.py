@@ -170,4 +170,4 @@ def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:
     >>> ranges(0, 5, 2)
     [(0, 2), (2, 4), (4, 5)]
     """
-    return [(at, min(end, at + rows)) for at in range(start, end, rows)]
+    return [(first, min(end, first + rows)) for first in range(start, end, rows)]

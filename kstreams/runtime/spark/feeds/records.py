@@ -64,8 +64,8 @@ def records_of(rows: DataFrame, feed: Feed, partitions: int, now_ms: int, slots:
 def _without_replaced(rows: DataFrame) -> DataFrame:
     """Drop deleted rows whose key has a present row in the same version."""
     of_key = Window.partitionBy("version", "key")
-    marked = rows.withColumn("has_row", F.max("present").over(of_key))
-    return marked.where("present = has_row OR key IS NULL").drop("has_row")
+    with_has_row = rows.withColumn("has_row", F.max("present").over(of_key))
+    return with_has_row.where("present = has_row OR key IS NULL").drop("has_row")
 
 
 def _time(rows: DataFrame, feed: Feed, now_ms: int, *, are_changes: bool) -> Column:

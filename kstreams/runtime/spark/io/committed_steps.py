@@ -41,7 +41,7 @@ class CommittedSteps:
 
     def last(self) -> AppliedStep:
         """Return the last committed step."""
-        marks = (at.metadata.removeprefix(self._mark).split(" ") for at in self._committed().values())
+        marks = (committed.metadata.removeprefix(self._mark).split(" ") for committed in self._committed().values())
         return max((AppliedStep(int(number), *digests) for number, *digests in marks), default=AppliedStep())
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -50,17 +50,19 @@ class CommittedSteps:
         with self._log.admin() as admin:
             begin = admin.beginning_offsets(self._sources)
         first = {source: max(begin[source], self._starts.get(source, 0)) for source in self._sources}
-        return first | {source: at.offset for source, at in committed.items()}
+        return first | {source: offset_and_metadata.offset for source, offset_and_metadata in committed.items()}
 
     def offsets(
         self, step: AppliedStep, positions: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets and metadata that a step commits."""
         mark = f"{self._mark}{step.number} {step.manifest} {step.outputs}".rstrip()
-        return {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
+        return {source: OffsetAndMetadata(offset, mark) for source, offset in positions.items()}
 
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that steps of this checkpoint have committed."""
         with self._log.admin() as admin:
-            committed = admin.committed(self.group, self._sources)
-        return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}
+            of_group = admin.committed(self.group, self._sources)
+        return {
+            source: committed for source, committed in of_group.items() if committed.metadata.startswith(self._mark)
+        }

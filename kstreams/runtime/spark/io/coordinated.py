@@ -55,16 +55,16 @@ class _TransactionWriter:
 
     def send(self, batch: Batch) -> None:
         """Write rows of one partition, and create the topic if necessary."""
-        named = self._topics.named(batch)
+        renamed = self._topics.with_name_in_log(batch)
         if not self._begun:
             self._topics.producer.begin_transaction()
             self._begun = True
-        for start, stop in ranges(0, len(named), _BATCH_ROWS):
-            self._topics.producer.send_batch(named.slice(start, stop))
+        for start, stop in ranges(0, len(renamed), _BATCH_ROWS):
+            self._topics.producer.send_batch(renamed.slice(start, stop))
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
         """Return the rows that the topic can never take, with the reason."""
-        return self._topics.refused(self._topics.named(batch))
+        return self._topics.refused(self._topics.with_name_in_log(batch))
 
     def prepare(self) -> list[str]:
         """Flush the rows, and return the transaction for the driver to commit."""

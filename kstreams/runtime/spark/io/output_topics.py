@@ -103,7 +103,7 @@ class OpenedTopics:
             self._producer = self._resources.enter_context(self._log.producer(self._settings))
         return self._producer
 
-    def named(self, batch: Batch) -> Batch:
+    def with_name_in_log(self, batch: Batch) -> Batch:
         """Create the topic if necessary, and return the batch with the topic's name in the log."""
         topic, partition = batch.source
         if topic not in self._existing:
@@ -113,9 +113,9 @@ class OpenedTopics:
         source = TopicPartition(self._topics.prefix + topic, partition)
         return Batch(source, batch.offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
-    def refused(self, named: Batch) -> Mapping[int, LogError]:
+    def refused(self, renamed: Batch) -> Mapping[int, LogError]:
         """Return the rows that the topic refuses, with the reason."""
-        return self.producer.refused(named)
+        return self.producer.refused(renamed)
 
     def close(self) -> None:
         """Close producer and home. A transaction that is not prepared is aborted."""

@@ -327,7 +327,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         bounded = self._target is not None
         with self._topics.home.opened() as log:
             end_offsets = self._steps.next(log, begin, end, max_rows, bounded=bounded)
-        is_done = all(at <= begin.get(source, 0) for source, at in end_offsets.items())
+        is_done = all(offset <= begin.get(source, 0) for source, offset in end_offsets.items())
         if self._ends and bounded and is_done:
             ended = min(ended + 1, END_OFFSETS)
         return offsets_of(end_offsets) | ({END: {"0": ended}} if ended else {})

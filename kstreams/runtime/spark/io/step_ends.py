@@ -70,7 +70,7 @@ class StepEnds:
             native engine. Otherwise, only the times of buffered records count.
         """
         ranges = _ranges(start, end)
-        backlog = {source: stop - at for source, (at, stop) in ranges.items()}
+        backlog = {source: stop - first for source, (first, stop) in ranges.items()}
         ends = {source: stop for source, (_, stop) in ranges.items()}
         if limit is None or sum(backlog.values()) <= limit:
             return ends

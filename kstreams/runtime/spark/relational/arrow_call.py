@@ -36,5 +36,5 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], arguments: tuple[ob
         result: pa.Array = function(*first_arguments, *arrays)
         return result
 
-    # Spark computes a deterministic column again for each filter behind it.
+    # Spark computes a deterministic column again for each filter after it.
     return F.arrow_udf(call, returned).asNondeterministic()(*columns)

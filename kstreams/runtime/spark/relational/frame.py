@@ -56,8 +56,8 @@ class Frame:
     @classmethod
     def read(cls, rows: DataFrame, key: Serde, value: Serde) -> Frame:
         """Create the frame of a source, which may have typed columns next to the bytes."""
-        named = {leaf: name for name in rows.columns if (leaf := _leaf_of_column(name)) is not None}
-        return cls(rows, key, value, named)
+        leaves = {leaf: name for name in rows.columns if (leaf := _leaf_of_column(name)) is not None}
+        return cls(rows, key, value, leaves)
 
     def typed(self, side: str) -> Column:
         """Return the keys or values as a typed column; bytes if Spark has no such type."""
@@ -79,11 +79,11 @@ class Frame:
             return self
         frame = self._decoded([leaf for expr in expressions.values() for leaf in expr.leaves])
         schema = Schema(self.key.type, self.value.type)
-        named = {
-            name: to_narwhals(expr, lambda leaf: nw.col(frame.leaves[repr(leaf)]), schema).alias(name)
+        columns = [
+            to_narwhals(expr, lambda leaf: nw.col(frame.leaves[repr(leaf)]), schema).alias(name)
             for name, expr in expressions.items()
-        }
-        computed = nw.from_native(frame.rows).with_columns(*named.values())
+        ]
+        computed = nw.from_native(frame.rows).with_columns(*columns)
         return replace(frame, rows=computed.to_native())
 
     def with_new(self, new: Mapping[str, tuple[Expr, Serde]], where: Column | None = None) -> Frame:

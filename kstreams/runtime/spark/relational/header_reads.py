@@ -28,7 +28,7 @@ _WITH_HEADERS = (g.StreamSource, *_READERS, g.FlatMap, g.FlatMapValues, g.Branch
 
 
 def unreadable_record(node: g.Node, typed: TypedGraph) -> str | None:
-    """Return the reason why rows lack what a node reads of the current record; None if they have it."""
+    """Return the reason why rows lack the parts of the current record that a node reads; None if they have them."""
     reads = tuple(g.reads_of_current_record(node))
     if not all(isinstance(read, Expr) and read.operation is Operation.HEADER for read in reads):
         return BY_TASKS

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class KeyRecord(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Any
+    headers: object
 
 
 class SavedState(NamedTuple):
@@ -79,7 +79,7 @@ _STATE = "state binary, timestamp bigint"
 def by_key(
     frames: Sequence[Frame],
     state: StateOfKey,
-    arguments: tuple[Any, ...],
+    arguments: tuple[object, ...],
     *,
     delay_ms: int | None = None,
     key_column: str = "key",
@@ -116,10 +116,10 @@ def _records_of_side(side: int, frame: Frame, other_columns: list[str]) -> DataF
 
 def _process_key(
     packed: bytes, delay_ms: int | None
-) -> Callable[[object, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+) -> Callable[[tuple[object, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """Return the function that Spark calls for each key with its records and its state."""
 
-    def run(key: Any, frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
+    def run(key: tuple[object, ...], frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         from kstreams.runtime.spark.cluster.shipping import unpack

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kstreams.dsl.analysis.types import Types
-from kstreams.dsl.graph import GlobalTableSource, LogicalGraph, Node
+from kstreams.dsl.graph import (
+    GlobalTableJoin,
+    GlobalTableSource,
+    LogicalGraph,
+    Node,
+    SelfJoin,
+    StreamJoin,
+    StreamTableJoin,
+)
 from kstreams.dsl.lowering import as_join_function
 from kstreams.dsl.operator import operators
 from kstreams.errors import TopologyError
@@ -19,6 +27,9 @@ from kstreams.serdes import Serde, serde_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Join: TypeAlias = StreamJoin | SelfJoin | StreamTableJoin | GlobalTableJoin
+"""The joins that have a relational form."""
 
 
 class Output(NamedTuple):
@@ -119,7 +130,7 @@ class RelationalLowering:
         """Return the output types of a parent."""
         return self.typed.of_parent(node, position)
 
-    def joiner(self, node: Any) -> tuple[Callable[..., Any], bool]:
+    def joiner(self, node: Join) -> tuple[Callable[..., Any], bool]:
         """Return the joiner of a node as a Python function, and True if it takes the key."""
         if not isinstance(node.joiner, Expr):
             return node.joiner, node.with_key

@@ -30,7 +30,7 @@ from kstreams.runtime.spark.relational.queries import (
 )
 from kstreams.runtime.spark.relational.states_in_query import unsupported_in_query
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import gives_updates
+from kstreams.runtime.spark.relational.windowed_query import emits_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.serdes import Serde
 
@@ -153,13 +153,13 @@ class PathPlan:
         """All sub-topologies that the queries compute."""
         return frozenset().union(*self.queries.values())
 
-    def gives_updates(self, number: int) -> bool:
+    def emits_updates(self, number: int) -> bool:
         """Return True if a query emits the windows that changed in each step, False if it emits closed windows only."""
-        return any(gives_updates(node, self.typed) for node in self.nodes[number])
+        return any(emits_updates(node, self.typed) for node in self.nodes[number])
 
     def described(self) -> dict[int, str]:
         """Return the description of each query, by its number."""
-        kinds = {number: "updates" if self.gives_updates(number) else "final results" for number in self.queries}
+        kinds = {number: "updates" if self.emits_updates(number) else "final results" for number in self.queries}
         return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
 
     def members(self, number: int) -> frozenset[int]:
@@ -201,7 +201,9 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     reason_texts = {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}
     remarks = borders(topology, reason_texts, relational)
     decisions = [
-        decision._replace(why=decision.why + _part_of(sub.id, queries), border=remarks.get((sub.id, decision.operator)))
+        decision._replace(
+            why=decision.why + _other_queries(sub.id, queries), border=remarks.get((sub.id, decision.operator))
+        )
         for sub in subs
         for decision in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
     ]
@@ -322,8 +324,8 @@ def _decisions(
     for node in nodes:
         reason = reasons[node.name]
         why = reason or (f"with {blocking}, in one sub-topology" if blocking else _supported(node))
-        by = decided_by(reason or (reasons[blocking] if blocking else None))
-        yield PathDecision(node.name, sub.id, path, why, by, None, node.declared_at)
+        decider = decided_by(reason or (reasons[blocking] if blocking else None))
+        yield PathDecision(node.name, sub.id, path, why, decider, None, node.declared_at)
 
 
 def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> str:
@@ -339,13 +341,13 @@ def _reasons_text(reasons: Reasons, decided_by: Callable[[str | None], str]) -> 
     """Return why a sub-topology is relational or runs as tasks, in words."""
     refusals = [(name, reason) for name, reason in reasons.items() if reason]
     if not refusals:
-        by = decided_by(None)
-        return f"is relational: {'its operators are exact there' if by == DECLARED else f'{by} says so'}"
+        decider = decided_by(None)
+        return f"is relational: {'its operators are exact there' if decider == DECLARED else f'{decider} says so'}"
     name, reason = refusals[0]
     return f"runs as tasks: {reason if len(set(reasons.values())) == 1 else f'{name}: {reason}'}"
 
 
-def _part_of(number: int, queries: Queries) -> str:
+def _other_queries(number: int, queries: Queries) -> str:
     """Return the other queries that compute a sub-topology, in words."""
     other_queries = sorted(other for other, members in queries.items() if number in members and other != number)
     return f"; computed in the query of sub-topology {' and '.join(map(str, other_queries))}" if other_queries else ""

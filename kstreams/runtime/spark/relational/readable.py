@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.graph import Node
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.frame import refusal
@@ -58,7 +58,7 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
     return None
 
 
-def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
+def unreadable_join(node: Node, typed: TypedGraph) -> str | None:
     """Return the reason why the inputs of a join cannot be decoded, or its results cannot be encoded."""
     left, right = side_types(node, typed.of_parent(node, 0), typed.of_parent(node, 1))
     return (

@@ -65,7 +65,7 @@ class WindowedSteps:
 
 def output_mode(plan: PathPlan, number: int) -> OutputMode:
     """Return the output mode of a query: `append` for closed windows, `update` for all windows that changed."""
-    return "update" if plan.gives_updates(number) else "append"
+    return "update" if plan.emits_updates(number) else "append"
 
 
 def windowed_stream(

@@ -32,7 +32,7 @@ _FIRST_STEP = batch_step(0)
 """The number of the step that an import commits."""
 
 
-def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
+def write_state(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
     """Write the state of an application after its last step.
 
     Raises
@@ -62,7 +62,7 @@ def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
     return write_bundle(folder, origin, _rows(prepared, last))
 
 
-def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replace: bool) -> None:
+def read_state(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replace: bool) -> None:
     """Import a bundle as the state of an application. The import is checked before any change and committed as one.
 
     Parameters
@@ -89,9 +89,8 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         prepared = prepare(topology, config, log)
         starts = positions_of(starting_offsets(prepared.program, log, SystemClock()))
         steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id, starts)
-        begin = steps.positions()
         offsets = bundle.origin.offsets
-        positions = {source: offsets.get(source, at) for source, at in begin.items()}
+        positions = {source: offsets.get(source, start) for source, start in steps.positions().items()}
         number = end_step(_FIRST_STEP) if bundle.origin.ended else _FIRST_STEP
         manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
         applied = Manifests(prepared.checkpoint.storage).publish(manifest)

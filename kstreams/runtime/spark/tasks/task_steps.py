@@ -97,8 +97,8 @@ class TaskSteps:
         if self._newest_plan > step:
             parent_number = "none" if parent.number == NO_STEP else parent.number
             raise StateError(
-                f"The checkpoint has the plan of step {self._newest_plan}, but the log knows of {parent_number} before "
-                "it: the checkpoint or the log was replaced. Run with --reset."
+                f"The checkpoint has the plan of step {self._newest_plan}, but the last step in the log is "
+                f"{parent_number}: the checkpoint or the log was replaced. Run with --reset."
             )
         return positions_of(self._plans.get(step).ends) if self._newest_plan == step else None
 
@@ -123,4 +123,4 @@ class TaskSteps:
             return list(offsets)
         with HomeAddress.of(self._program.config).opened() as log, log.admin() as admin:
             ends = admin.end_offsets(list(offsets))
-        return [source for source, at in offsets.items() if ends[source] > at]
+        return [source for source, offset in offsets.items() if ends[source] > offset]

@@ -59,17 +59,17 @@ class _StagingWriter:
 
     def send(self, batch: Batch) -> None:
         """Buffer rows of one partition, and create the topic if necessary."""
-        named = self._topics.named(batch)
-        for error in self._topics.refused(named).values():
+        renamed = self._topics.with_name_in_log(batch)
+        for error in self._topics.refused(renamed).values():
             raise error
-        self._buffered.append(named)
-        self._num_bytes += named.keys.nbytes + named.values.nbytes
+        self._buffered.append(renamed)
+        self._num_bytes += renamed.keys.nbytes + renamed.values.nbytes
         if self._num_bytes >= _OBJECT_BYTES:
             self._stage()
 
     def refused(self, batch: Batch) -> Mapping[int, LogError]:
         """Return the rows that the topic refuses, with the reason."""
-        return self._topics.refused(self._topics.named(batch))
+        return self._topics.refused(self._topics.with_name_in_log(batch))
 
     def prepare(self) -> list[str]:
         """Stage the buffered rows, and return the objects that hold all rows."""

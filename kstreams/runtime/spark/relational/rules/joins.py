@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.lowering import Join, RelationalLowering
 from kstreams.runtime.spark.relational.readable import unreadable_join
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.tasks_only import LATE, OUT_OF_ORDER
@@ -51,7 +51,11 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
 
 
 def with_joined(
-    frame: Frame, node: Any, values: Sequence[Argument], build: RelationalLowering, record_id: Sequence[str] = RECORD_ID
+    frame: Frame,
+    node: Join,
+    values: Sequence[Argument],
+    build: RelationalLowering,
+    record_id: Sequence[str] = RECORD_ID,
 ) -> Frame:
     """Return the rows with the joiner's result of key, left and right value."""
     joiner, with_key = build.joiner(node)

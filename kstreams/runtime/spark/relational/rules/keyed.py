@@ -126,7 +126,7 @@ def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str |
     return unreadable_join(node, typed)
 
 
-AS_RECORDS = f"every record gives an update, as without the record cache; {UNCOUNTED}"
+AS_RECORDS = f"every record emits an update, as without the record cache; {UNCOUNTED}"
 ROW_FIRST = f"a row of the table is processed before a record of the same time; {UNCOUNTED}"
 
 FORMS: dict[type[g.Node], SparkForm] = {

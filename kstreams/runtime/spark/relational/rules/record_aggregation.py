@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.rules.aggregates import Lowered, lower
@@ -27,7 +27,7 @@ class RecordAggregation(NamedTuple):
         step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
         return cls(lowered, step, build.serde(node, "value"))
 
-    def initial(self) -> Any:
+    def initial(self) -> object:
         """Return the initial aggregate."""
         return self.lowered.aggregator.initial()
 

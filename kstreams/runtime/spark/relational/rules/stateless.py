@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -91,12 +91,11 @@ def branch(node: g.Branch, build: RelationalLowering) -> Frame:
 
 def merge(node: g.Merge, build: RelationalLowering) -> Frame:
     frames = [build.parent(node, position) for position in range(len(node.parents))]
-    timed = [EVENT_TIME] if all(EVENT_TIME in frame.rows.columns for frame in frames) else []
-    names = ["origin", "offset", "timestamp", "key", "value", "headers", *timed]
-    plain = [frame.rows.select(names) for frame in frames]
-    rows = plain[0]
-    for other in plain[1:]:
-        rows = rows.unionByName(other)
+    event_time = [EVENT_TIME] if all(EVENT_TIME in frame.rows.columns for frame in frames) else []
+    names = ["origin", "offset", "timestamp", "key", "value", "headers", *event_time]
+    rows = frames[0].rows.select(names)
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame.rows.select(names))
     return Frame(rows, frames[0].key, frames[0].value)
 
 
@@ -172,13 +171,13 @@ def _flat_values(
     return pa.ListArray.from_arrays(_list_offsets(lists), values)
 
 
-def _struct(pairs: list[Any], serdes: tuple[Serde, Serde]) -> pa.Array:
+def _struct(pairs: Sequence[tuple[object, object]], serdes: tuple[Serde, Serde]) -> pa.Array:
     columns = zip(*pairs, strict=True) if pairs else ((), ())
     encoded = [serde.encode_rows(list(column)) for serde, column in zip(serdes, columns, strict=True)]
     return pa.StructArray.from_arrays(encoded, ["key", "value"])
 
 
-def _list_offsets(lists: list[list[Any]]) -> pa.Array:
+def _list_offsets(lists: Iterable[Sized]) -> pa.Array:
     offsets = [0]
     for items in lists:
         offsets.append(offsets[-1] + len(items))

@@ -30,7 +30,7 @@ from kstreams.serdes import Serde, WindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 _AGGREGATES = {
     Operation.ROWS: "count",
@@ -68,7 +68,9 @@ def _slot(number: int, slot: Expr) -> Column:
     return aggregate(F.col(f"_slot_{number}") if slot.inputs else F.lit(1))
 
 
-def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any, aggregation: Aggregation) -> Frame:
+def _finished(
+    node: g.WindowedAggregate, build: RelationalLowering, grouped: DataFrame, aggregation: Aggregation
+) -> Frame:
     """Return keys and values as bytes, from windows and aggregates."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
@@ -97,9 +99,9 @@ def _typed_key(serde: Serde, form: WindowForm) -> list[Column]:
     if not isinstance(serde, WindowedSerde) or serde.inner.arrow_type not in SQL_TYPES:
         return []
     key = decoded(serde.inner, F.col("key")).alias("key")
-    times = (F.col("_window.start"), form.end())
-    named = (time.alias(f"window_{name}") for name, time in zip(("start", "end"), times, strict=True))
-    return [F.struct(key, *named).alias(leaf_column("key"))]
+    start = F.col("_window.start").alias("window_start")
+    end = form.end().alias("window_end")
+    return [F.struct(key, start, end).alias(leaf_column("key"))]
 
 
 def _value(aggregation: Aggregation, serde: Serde, slots: list[Column]) -> Column:
@@ -152,7 +154,7 @@ def _result(aggregation: Aggregation, serde: Serde, *slots: pa.Array) -> pa.Arra
     return serde.encode_rows([aggregation.result(_filled(state, initial)) for state in states])
 
 
-def _filled(state: Iterable[Any], initial: Iterable[Any]) -> tuple[Any, ...]:
+def _filled(state: Iterable[object], initial: Iterable[object]) -> tuple[object, ...]:
     """Return the aggregates of a window, with the initial value in place of null."""
     return tuple(empty if value is None else value for value, empty in zip(state, initial, strict=True))
 

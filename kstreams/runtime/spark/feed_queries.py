@@ -1,7 +1,7 @@
 """`DataFrameFeeds`: the queries that write the rows of DataFrames to topics of an application, exactly once.
 
-The rows of a DataFrame are stored in a topic, so that the readers of the topic can repeat their offsets even if the
-DataFrame returns other rows when it is evaluated again. Spark's checkpoint holds the offsets of a streaming DataFrame
+The rows of a DataFrame are stored in a topic, so that readers can read them again by their offsets, even if the
+DataFrame returns other rows when it is evaluated again. Spark's checkpoint stores the offsets of a streaming DataFrame
 (versions of a Delta table, names of files) batch by batch. Each batch is a step, and the number of the last step is
 committed together with its records.
 """
