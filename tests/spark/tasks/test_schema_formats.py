@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -76,7 +77,14 @@ def test_workers_ask_the_server_themselves_and_wait_while_it_is_away(
         app = application(spark, tmp_path, proxy.url)
         proxy.off()
         refused = proxy.refused
-        threading.Timer(4.0, proxy.on).start()
+
+        def switch_on_after_a_refusal() -> None:
+            while proxy.refused == refused:
+                time.sleep(0.1)
+            time.sleep(1)
+            proxy.on()
+
+        threading.Thread(target=switch_on_after_a_refusal, daemon=True).start()
         run(app, 13)
         assert proxy.refused > refused
         assert_equal_bytes(app)
