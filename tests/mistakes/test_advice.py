@@ -58,7 +58,7 @@ def test_an_aggregator_that_returns_nothing_is_told_once(aggregate, caplog):
     pipe(builder, ["a", "b", "c"])
     (line,) = told(caplog)
     assert "test_advice.py:" in line
-    assert "gave None for a key that had no aggregate" in line
+    assert "returned None for a key that had no aggregate" in line
     assert "let it return the aggregate as well" in line
 
 

@@ -77,14 +77,14 @@ def _fold(node: Aggregate, build: KnownTypes) -> Lowered:
     fold = node.aggregation
     assert isinstance(fold, Fold)
     serde = build.value_serde(node, "to keep its aggregates")
-    aggregator = Aggregator(fold.initializer, fold.aggregator, merge=fold.merger, gave_nothing=gave_nothing(node))
+    aggregator = Aggregator(fold.initializer, fold.aggregator, merge=fold.merger, warn_of_none=none_warning(node))
     return Lowered(aggregator, serde, None)
 
 
-def gave_nothing(node: Node) -> FirstWarning:
+def none_warning(node: Node) -> FirstWarning:
     """Return the warning about an aggregator that returns None if there is no aggregate to delete."""
     return FirstWarning(
-        f"the function of {node} gave None for a key that had no aggregate: nothing is kept. If it changes the "
+        f"the function of {node} returned None for a key that had no aggregate: none is stored. If it changes the "
         "aggregate in place, let it return the aggregate as well."
     )
 
@@ -93,7 +93,7 @@ def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     reduce = node.aggregation
     assert isinstance(reduce, Reduce)
     serde = build.value_serde(node, "to keep its aggregates")
-    return Lowered(Aggregator.reducing(reduce.reducer, gave_nothing(node)), serde, None)
+    return Lowered(Aggregator.reducing(reduce.reducer, none_warning(node)), serde, None)
 
 
 def _expressions(node: Aggregate, build: KnownTypes) -> Lowered:

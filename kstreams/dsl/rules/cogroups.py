@@ -11,7 +11,7 @@ from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped, cogrouped
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
-from kstreams.dsl.rules.aggregates import gave_nothing
+from kstreams.dsl.rules.aggregates import none_warning
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import window_store
 from kstreams.dsl.window_kinds import window_kind
@@ -57,7 +57,7 @@ def _together(
     table_rows = MaterializedRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
     for group, parent in zip(node.inputs, build.outputs(node), strict=True):
         aggregate = operator(
-            Aggregator(node.initializer, group.aggregator, gave_nothing=gave_nothing(node)), table_rows
+            Aggregator(node.initializer, group.aggregator, warn_of_none=none_warning(node)), table_rows
         )
         build.processor(node, aggregate, name=group.name, parents=(parent,), stores=view.stores)
     return build.processor(node, PassOperator(), parents=tuple(group.name for group in node.inputs))

@@ -11,7 +11,7 @@ from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, Tabl
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.return_annotations import return_type
-from kstreams.dsl.rules.aggregates import gave_nothing
+from kstreams.dsl.rules.aggregates import none_warning
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.stateless import pair_result
 from kstreams.processor.operators.tables.rows import StoreView
@@ -71,7 +71,7 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     build.set_view(node, StoreView(store))
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
-    return build.processor(node, TableAggregateOperator(*functions, table_rows, gave_nothing(node)), stores=(store,))
+    return build.processor(node, TableAggregateOperator(*functions, table_rows, none_warning(node)), stores=(store,))
 
 
 def _count(count: TableCount) -> Functions:

@@ -12,7 +12,16 @@ from typing import Any
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.rows.store_measures import OperationTime, StoreOperation
 
-_LOOK_UPS = {"get", "get_many", "get_values", "fetch", "fetch_session", "find_sessions", "touched", "put_if_absent"}
+_LOOK_UPS = {
+    "get",
+    "get_many",
+    "get_values",
+    "fetch",
+    "fetch_session",
+    "find_sessions",
+    "list_sessions",
+    "put_if_absent",
+}
 _LOOK_UPS |= {"delete"}
 _BATCH_METHODS = {"get_many", "get_values", "put_many"}
 _SCANS_OF_OPERATION = {
@@ -26,7 +35,7 @@ _SCANS_OF_OPERATION = {
 }
 _METHODS_OF_OPERATION = {
     StoreOperation.GET: ("get", "get_many", "get_values"),
-    StoreOperation.FETCH: ("fetch_session", "touched"),
+    StoreOperation.FETCH: ("fetch_session", "list_sessions"),
     StoreOperation.PUT: ("put", "put_many"),
     StoreOperation.PUT_IF_ABSENT: ("put_if_absent",),
     StoreOperation.PUT_ALL: ("put_all",),

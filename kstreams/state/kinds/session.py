@@ -101,11 +101,11 @@ class LiveSessionStore(RowsByKeyStore):
         In a store in memory, of sessions with one end the latest start comes first. `with_expired` includes sessions
         that have expired but are not deleted yet, as Kafka Streams finds them in its cache.
         """
-        return iter(self.touched(key, earliest_end_ms, latest_start_ms, with_expired=with_expired))
+        return iter(self.list_sessions(key, earliest_end_ms, latest_start_ms, with_expired=with_expired))
 
     def backward_find_sessions(self, key: object, earliest_end_ms: int, latest_start_ms: int) -> SessionRows:
         """Return the sessions of `find_sessions` in descending order."""
-        return iter(self.touched(key, earliest_end_ms, latest_start_ms, with_expired=False)[::-1])
+        return iter(self.list_sessions(key, earliest_end_ms, latest_start_ms, with_expired=False)[::-1])
 
     def find_sessions_range(self, low: object, high: object, earliest_end_ms: int, latest_start_ms: int) -> SessionRows:
         """Return the sessions of `find_sessions` of the keys from `low` to `high`, in the order of `scan_order`."""
@@ -134,7 +134,7 @@ class LiveSessionStore(RowsByKeyStore):
         first_ms = hidden_ms + 1 if after_ms is None else max(hidden_ms, after_ms) + 1
         return self._public_rows(self._groups.between(first_ms, latest_end_ms))
 
-    def touched(
+    def list_sessions(
         self, key: object, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
     ) -> list[tuple[Windowed, Any]]:
         """Return the sessions of `find_sessions` as a list."""

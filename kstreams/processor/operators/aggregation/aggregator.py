@@ -41,7 +41,7 @@ class Aggregator:
         Whether `step` takes the timestamp.
     result : callable, optional
         What others see of the aggregate that is stored.
-    gave_nothing : callable
+    warn_of_none : callable
         Called when `step` returns None where there was no aggregate, so that there is nothing to delete.
     """
 
@@ -50,7 +50,7 @@ class Aggregator:
     merge: Merger | None = None
     timed: bool = False
     result: Callable[[Any], Any] | None = None
-    gave_nothing: Callable[[], None] = no_warning
+    warn_of_none: Callable[[], None] = no_warning
 
     @classmethod
     def counting(cls) -> Aggregator:
@@ -65,7 +65,7 @@ class Aggregator:
         return cls(int, _add_one, merge=_sum)
 
     @classmethod
-    def reducing(cls, reducer: Callable[[Any, Any], Any], gave_nothing: Callable[[], None] = no_warning) -> Aggregator:
+    def reducing(cls, reducer: Callable[[Any, Any], Any], warn_of_none: Callable[[], None] = no_warning) -> Aggregator:
         """Return the aggregator that combines values by `reducer(aggregate, value)`.
 
         Examples
@@ -84,7 +84,7 @@ class Aggregator:
             merged = reducer(aggregate, other)
             return NoValue if merged is None else merged
 
-        return cls(_no_value, step, merge=merge, gave_nothing=gave_nothing)
+        return cls(_no_value, step, merge=merge, warn_of_none=warn_of_none)
 
     @classmethod
     def of_expressions(cls, aggregation: Aggregation) -> Aggregator:
@@ -133,7 +133,7 @@ class RowUpdater:
         """
         step = self.step
         initial = self.aggregator.initial
-        gave_nothing = self.aggregator.gave_nothing
+        warn_of_none = self.aggregator.warn_of_none
         current = self.current
         cached = self.cached
 
@@ -149,7 +149,7 @@ class RowUpdater:
                 new = step(key, value, old)
             if new is None:
                 if row is None:
-                    gave_nothing()
+                    warn_of_none()
                 put(key, None)
                 latest = timestamp if cached else latest
             else:

@@ -58,11 +58,11 @@ class SessionAggregateOperator(ClosureOperator):
         dropped = context.dropped
         gap_ms = self.windows.gap_ms
         closes_after_ms = self.windows.closes_after_ms
-        sessions_between = live.store.touched
+        list_sessions = live.store.list_sessions
         put_row = live.store.put
         emit = self._session_emitter(context, live)
         cached = self.table_rows.uses_cache(context)
-        gave_nothing = self.aggregator.gave_nothing
+        warn_of_none = self.aggregator.warn_of_none
         is_final = self.emits_on_close
 
         def process(key: object, value: object, timestamp: int) -> None:
@@ -75,17 +75,17 @@ class SessionAggregateOperator(ClosureOperator):
             first_ms = timestamp - gap_ms
             if is_final and open_ms > first_ms:  # a session whose final result was emitted grows no more
                 first_ms = open_ms
-            touched = sessions_between(key, first_ms, timestamp + gap_ms, with_expired=cached)
+            merged_sessions = list_sessions(key, first_ms, timestamp + gap_ms, with_expired=cached)
             window = make_tuple(Window, (timestamp, timestamp))
-            if touched:
-                window = merged(timestamp, [session[1] for session, _ in touched])
+            if merged_sessions:
+                window = merged(timestamp, [session[1] for session, _ in merged_sessions])
             if window[1] < open_ms:
                 dropped(LATE)
                 return
             old = None
             aggregate = initial()
             is_instant = window[0] == window[1]
-            for session, merged_aggregate in touched:
+            for session, merged_aggregate in merged_sessions:
                 if is_instant:
                     old = merged_aggregate
                 else:
@@ -93,8 +93,8 @@ class SessionAggregateOperator(ClosureOperator):
                     emit(session, None, merged_aggregate)
                 aggregate = merger(key, aggregate, merged_aggregate)
             aggregate = step(key, value, aggregate)
-            if aggregate is None and not touched:
-                gave_nothing()
+            if aggregate is None and not merged_sessions:
+                warn_of_none()
             session = make_tuple(Windowed, (key, window))
             put_row(session, aggregate, timestamp)
             emit(session, aggregate, old)

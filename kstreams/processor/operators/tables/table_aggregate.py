@@ -85,7 +85,7 @@ class TableAggregateOperator(ClosureOperator):
     add, subtract : callable
         `(key, row, aggregate) -> aggregate`; None deletes.
     table_rows : MaterializedRows
-    gave_nothing : callable
+    warn_of_none : callable
         Called if `add` returns None and there was no aggregate before.
     """
 
@@ -93,7 +93,7 @@ class TableAggregateOperator(ClosureOperator):
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
     table_rows: MaterializedRows
-    gave_nothing: Callable[[], None] = no_warning
+    warn_of_none: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         initial = self.initial
@@ -105,7 +105,7 @@ class TableAggregateOperator(ClosureOperator):
         put_row = store.put
         emit = emitter(context, forward, self.table_rows)
         cached = self.table_rows.uses_cache(context)
-        gave_nothing = self.gave_nothing
+        warn_of_none = self.warn_of_none
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change
@@ -116,7 +116,7 @@ class TableAggregateOperator(ClosureOperator):
             if new is not None:
                 after = add(key, new, initial() if after is None else after)
                 if after is None and before is None:
-                    gave_nothing()
+                    warn_of_none()
             elif old is None or before is None:
                 stored_ms = timestamp  # the stored aggregate was not used
             time_ms = max(timestamp, stored_ms)
