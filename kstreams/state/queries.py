@@ -1,4 +1,4 @@
-"""Typed queries of stores, what they answer, and why some do not: the queries of Kafka Streams by their names."""
+"""Typed queries of stores, their results, and reasons of failures: the queries of Kafka Streams by their names."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from kstreams.state.values_with_headers import headers_of, without_headers
 
 
 class FailureReason(Enum):
-    """Why a partition gives no answer. Kafka Streams: `FailureReason`."""
+    """The reason why a partition has no result. Kafka Streams: `FailureReason`."""
 
-    UNKNOWN_QUERY_TYPE = "the store is of a kind that does not know such a query"
+    UNKNOWN_QUERY_TYPE = "the kind of the store does not support this query"
     NOT_ACTIVE = "the partition is only a standby here"
-    NOT_UP_TO_BOUND = "the store does not stand for all that was asked for yet: ask again"
+    NOT_UP_TO_BOUND = "the store has not processed all records up to the bound yet: ask again"
     NOT_PRESENT = "the partition is not here now: ask again, or ask another process"
     DOES_NOT_EXIST = "the store has no such partition"
     STORE_EXCEPTION = "the store could not be read"
 
 
 class StateQuery(Protocol):
-    """A question of one partition of a store."""
+    """A query of one partition of a store."""
 
     @property
     def kinds(self) -> Collection[str]:
-        """The kinds of stores that can be asked."""
+        """The kinds of stores that can answer."""
         ...
 
     def ask(self, store: object) -> Any:
-        """The answer of a store of such a kind."""
+        """Return the result of a store of such a kind."""
         ...
 
 
 class _RowsQuery:
-    """A query of all kinds of stores whose rows a reader reads, also of kinds that an application registers."""
+    """A query of all kinds of stores with the same row reader, including kinds that an application registers."""
 
     reader: ClassVar[RowReader]
     timestamped: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class TimestampedKeyQuery(_OfKey):
 
 @dataclass(frozen=True)
 class RangeQuery(_RowsQuery):
-    """(key, value) from `low` to `high`, both included and None for open, in the order of serialized keys."""
+    """(key, value) from `low` to `high`, inclusive, in the order of serialized keys; None stands for no bound."""
 
     low: Any = None
     high: Any = None
@@ -104,7 +104,7 @@ class RangeQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class TimestampedRangeQuery(_RowsQuery):
-    """As `RangeQuery`, with values as `ValueAndTimestamp`s."""
+    """The result of `RangeQuery`, with values as `ValueAndTimestamp`s."""
 
     low: Any = None
     high: Any = None
@@ -119,7 +119,7 @@ class TimestampedRangeQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class WindowKeyQuery(_OfKey):
-    """(start, value) of the windows of a key that start between two times, both included and None for open."""
+    """(start, value) of the windows of a key that start between two times, inclusive; None stands for no bound."""
 
     key: Any
     from_time: Time | None = None
@@ -133,7 +133,7 @@ class WindowKeyQuery(_OfKey):
 
 @dataclass(frozen=True)
 class WindowRangeQuery(_RowsQuery):
-    """(windowed key, value) of all windows that start between two times, both included and None for open."""
+    """(windowed key, value) of all windows that start between two times, inclusive; None stands for no bound."""
 
     from_time: Time | None = None
     to_time: Time | None = None
@@ -158,7 +158,7 @@ class SessionKeyQuery(_OfKey):
 
 @dataclass(frozen=True)
 class VersionedKeyQuery(_OfKey):
-    """The latest version of a key as a `VersionedRecord`, or the one that held at a time; None without one."""
+    """The latest version of a key as a `VersionedRecord`, or the version that was valid at a time; None if none."""
 
     key: Any
     as_of: Time | None = None
@@ -171,7 +171,7 @@ class VersionedKeyQuery(_OfKey):
 
 @dataclass(frozen=True)
 class MultiVersionedKeyQuery(_OfKey):
-    """The versions of a key that held at some time between two times (None for open), as `VersionedRecord`s."""
+    """The versions of a key that were valid between two times, as `VersionedRecord`s; None stands for no bound."""
 
     key: Any
     from_time: Time | None = None
@@ -189,7 +189,8 @@ class MultiVersionedKeyQuery(_OfKey):
 class TimestampedKeyWithHeadersQuery(_RowsQuery):
     """The row of a key as a `Record`, or None.
 
-    Stores `_with_headers` have headers. As in Kafka Streams 4.4, those that the DSL makes have none: it is empty then.
+    Stores `_with_headers` have headers. As in Kafka Streams 4.4, the stores of the DSL have none, so that headers are
+    empty.
     """
 
     key: Any
@@ -203,7 +204,7 @@ class TimestampedKeyWithHeadersQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class TimestampedRangeWithHeadersQuery(_RowsQuery):
-    """As `TimestampedRangeQuery`, with rows as `Record`s; of headers see `TimestampedKeyWithHeadersQuery`."""
+    """The result of `TimestampedRangeQuery`, with rows as `Record`s (see `TimestampedKeyWithHeadersQuery`)."""
 
     low: Any = None
     high: Any = None
@@ -218,7 +219,7 @@ class TimestampedRangeWithHeadersQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
-    """As `WindowKeyQuery`, with rows as `Record`s under windowed keys."""
+    """The result of `WindowKeyQuery`, with rows as `Record`s with windowed keys."""
 
     key: Any
     from_time: Time | None = None
@@ -235,7 +236,7 @@ class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class TimestampedWindowRangeWithHeadersQuery(_RowsQuery):
-    """As `WindowRangeQuery`, with rows as `Record`s under windowed keys."""
+    """The result of `WindowRangeQuery`, with rows as `Record`s with windowed keys."""
 
     from_time: Time | None = None
     to_time: Time | None = None
@@ -249,7 +250,7 @@ class TimestampedWindowRangeWithHeadersQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class SessionKeyWithHeadersQuery(_RowsQuery):
-    """As `SessionKeyQuery`, with rows as `Record`s, whose time is the end of the session.
+    """The result of `SessionKeyQuery`, with rows as `Record`s, whose time is the end of the session.
 
     Kafka Streams: `TimestampedWindowRangeWithHeadersQuery.withKey`.
     """
@@ -280,18 +281,17 @@ class CountQuery(_RowsQuery):
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What one partition answers.
+    """The result of one partition.
 
     Parameters
     ----------
     value : Any
-        The answer; None where there is a failure.
+        The result; None after a failure.
     position : mapping of TopicPartition to int
-        What it stands for: of each input of the task the last offset whose record took part; empty where that is not
-        known, as for a standby.
+        The last processed offset of each input of the task; empty if it is not known, as for a standby.
     failure : FailureReason or None
     message : str
-        What happened, when the store could not be read.
+        The error, if the store could not be read.
     """
 
     value: Any = None
@@ -302,7 +302,7 @@ class QueryResult:
 
 @dataclass(frozen=True)
 class StateQueryResult:
-    """The answers of all partitions that were asked. Kafka Streams: `StateQueryResult`.
+    """The results of all queried partitions. Kafka Streams: `StateQueryResult`.
 
     Examples
     --------
@@ -314,30 +314,30 @@ class StateQueryResult:
 
     @property
     def only_value(self) -> Any:
-        """The one answer that has something, else an empty list or None; Kafka Streams: `getOnlyPartitionResult`.
+        """The only result that is not empty, else an empty list or None. Kafka Streams: `getOnlyPartitionResult`.
 
         Raises
         ------
         StateError
-            When a partition failed, or several have an answer.
+            If a partition failed, or several have a result.
         """
         failed = [f"{number}: {result.failure.name}" for number, result in self.partitions.items() if result.failure]
         if failed:
-            raise StateError(f"no answer of the partitions {', '.join(failed)}")
-        answers = [result.value for result in self.partitions.values() if result.value is not None]
-        non_empty = [answer for answer in answers if not (isinstance(answer, list) and not answer)]
+            raise StateError(f"no result of the partitions {', '.join(failed)}")
+        values = [result.value for result in self.partitions.values() if result.value is not None]
+        non_empty = [value for value in values if not (isinstance(value, list) and not value)]
         if len(non_empty) > 1:
-            raise StateError(f"{len(non_empty)} partitions have an answer: look at each in `partitions`")
-        return next(iter(non_empty or answers), None)
+            raise StateError(f"{len(non_empty)} partitions have a result: see each in `partitions`")
+        return next(iter(non_empty or values), None)
 
     @property
     def position(self) -> Position:
-        """What all answers together stand for."""
+        """The positions of all results together."""
         return {source: offset for result in self.partitions.values() for source, offset in result.position.items()}
 
 
 def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> QueryResult:
-    """Wait for the answer of a partition, and look whether it stands for what lies in the same partition of `bound`."""
+    """Wait for the answer of a partition, and check that its position has reached `bound` in the same partition."""
     try:
         value, position = wait()
     except StoreNotAvailableError as error:

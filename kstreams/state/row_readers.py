@@ -1,4 +1,4 @@
-"""The `RowReader`s of the package: how the rows of key-value, window, session and versioned stores are read."""
+"""The `RowReader`s of the package: they read the rows of key-value, window, session and versioned stores."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from kstreams.state.rows.scan_order import scan_order
 from kstreams.state.store_builder import LAST_MS, Entry, Row, RowPlace, RowQuery, RowReader, StoreBuilder
 from kstreams.state.values_with_headers import headers_of, without_headers
 
-_HEADER = decoder("auto")  # as `kstreams consume` shows them
+_HEADER = decoder("auto")  # as in `kstreams consume`
 _BOUNDS = frozenset({"from_ms", "to_ms", "as_of_ms", "low", "high"})
 
 
 class KeyValueRows:
-    """One row per key."""
+    """Reads stores with one row per key."""
 
     bounds = frozenset({"low", "high", "prefix"})
     identity = ("key",)
     is_lookup = True
 
     def of_key(self, store: Any, query: RowQuery) -> list[Entry]:
-        """The row of a key, if there is one."""
+        """Return the row of a key, if it exists."""
         value = store.get(query.key)
         return [] if value is None else [(query.key, value)]
 
     def of_keys(self, store: Any, query: RowQuery) -> Iterable[Entry]:
-        """The rows of a range or a prefix, in the order of the serialized keys."""
+        """Return the rows of a range or a prefix, in the order of the serialized keys."""
         after = query.after
         serde = store.builder.key
         if query.prefix is not None:
@@ -45,36 +45,36 @@ class KeyValueRows:
         return entries if after is None else _without_first(entries, serde, after.key)
 
     def place(self, builder: StoreBuilder, key: object, value: object) -> RowPlace:
-        """The key."""
+        """Return the position of a row: its key."""
         return RowPlace(_key_bytes(builder, key))
 
     def row(self, builder: StoreBuilder, key: object, value: object) -> Row:
-        """`key`, `value`, and `timestamp` and `headers` if the store has them."""
+        """Return `key`, `value`, and `timestamp` and `headers` if the store has them."""
         return {"key": shown(key), **_value_columns(builder, value)}
 
 
 class _WindowedRows:
-    """Rows with windowed keys."""
+    """Reads rows with windowed keys."""
 
     bounds = _BOUNDS
     identity = ("key", "window_start", "window_end")
     is_lookup = False
 
     def place(self, builder: StoreBuilder, key: Windowed[object], value: object) -> RowPlace:
-        """The key and its window."""
+        """Return the position of a row: its key and its window."""
         return RowPlace(_key_bytes(builder, key.key), *key.window)
 
     def row(self, builder: StoreBuilder, key: Windowed[object], value: object) -> Row:
-        """`key`, `window_start`, `window_end`, `value`, and `timestamp` and `headers` if the store has them."""
+        """Return `key`, `window_start`, `window_end`, `value`, and `timestamp` and `headers` if the store has them."""
         window = {"window_start": key.window.start_ms, "window_end": key.window.end_ms}
         return {"key": shown(key.key), **window, **_value_columns(builder, value)}
 
 
 class WindowRows(_WindowedRows):
-    """One row per key and window start."""
+    """Reads stores with one row per key and window start."""
 
     def of_key(self, store: Any, query: RowQuery) -> Iterator[Entry]:
-        """The windows of a key, by start."""
+        """Return the windows of a key, by start."""
         size_ms = store.builder.window_size_ms or 0
         fetch = store.backward_fetch if query.descending else store.fetch
         windows = fetch(query.key, *self._starts(store, query))
@@ -82,50 +82,50 @@ class WindowRows(_WindowedRows):
         return _after(entries, store, query, lambda place: place.first_ms)
 
     def of_keys(self, store: Any, query: RowQuery) -> Iterator[Entry]:
-        """The windows of a range of keys, in the order of the store."""
+        """Return the windows of a range of keys, in the order of the store."""
         fetch = store.backward_fetch_range if query.descending else store.fetch_range
         windows = fetch(query.low, query.high, *self._starts(store, query))
         in_order = scan_order(store.builder)
         return _after(windows, store, query, lambda place: in_order(place.key, place.first_ms, 0))
 
     def _starts(self, store: Any, query: RowQuery) -> tuple[int, int]:
-        """The first and the last start: of the windows that contain `as_of_ms`, or those of the query."""
+        """Return the first and the last start: of windows that contain `as_of_ms`, or of the query."""
         if query.as_of_ms is None:
             return query.times
         return query.as_of_ms - (store.builder.window_size_ms or 1) + 1, query.as_of_ms
 
 
 class SessionRows(_WindowedRows):
-    """One row per key and session."""
+    """Reads stores with one row per key and session."""
 
     def of_key(self, store: Any, query: RowQuery) -> Iterator[Entry]:
-        """The sessions of a key, by end."""
+        """Return the sessions of a key, by end."""
         find = store.backward_find_sessions if query.descending else store.find_sessions
-        sign = -1 if store.builder.store == "memory" else 1  # there the starts of one end go backwards
+        sign = -1 if store.builder.store == "memory" else 1  # in memory, starts of the same end are in descending order
         sessions = find(query.key, *self._overlap(query))
         return _after(sessions, store, query, lambda place: (place.second_ms, sign * place.first_ms))
 
     def of_keys(self, store: Any, query: RowQuery) -> Iterator[Entry]:
-        """The sessions of a range of keys, in the order of the store."""
+        """Return the sessions of a range of keys, in the order of the store."""
         find = store.backward_find_sessions_range if query.descending else store.find_sessions_range
         in_order = scan_order(store.builder, latest_start_first=True)
         sessions = find(query.low, query.high, *self._overlap(query))
         return _after(sessions, store, query, lambda place: in_order(place.key, place.second_ms, place.first_ms))
 
     def _overlap(self, query: RowQuery) -> tuple[int, int]:
-        """The earliest end and the latest start."""
+        """Return the earliest end and the latest start."""
         return query.times if query.as_of_ms is None else (query.as_of_ms, query.as_of_ms)
 
 
 class VersionRows:
-    """One row per key and version."""
+    """Reads stores with one row per key and version."""
 
     bounds = _BOUNDS
     identity = ("key", "valid_from")
     is_lookup = False
 
     def of_key(self, store: Any, query: RowQuery) -> Iterable[Entry]:
-        """The version of a key that held at a time (the latest if none is named), or those between two times."""
+        """Return the version of a key that was valid at a time (default: the latest), or those between two times."""
         if query.is_without_span:
             version = store.get(query.key, query.as_of_ms)
             return [] if version is None else [(query.key, version)]
@@ -133,7 +133,7 @@ class VersionRows:
         return _after(entries[::-1] if query.descending else entries, store, query, lambda place: place.first_ms)
 
     def of_keys(self, store: Any, query: RowQuery) -> Iterable[Entry]:
-        """Those versions of each key in a range."""
+        """Return these versions of each key in a range."""
         when = LAST_MS if query.as_of_ms is None else query.as_of_ms
         times = (when, when) if query.is_without_span else (query.from_ms, query.to_ms)
         find = store.reverse_range if query.descending else store.range
@@ -151,11 +151,11 @@ class VersionRows:
         )
 
     def place(self, builder: StoreBuilder, key: object, value: Any) -> RowPlace:
-        """The key and the time from which the version holds."""
+        """Return the position of a row: its key, and the time from which the version is valid."""
         return RowPlace(_key_bytes(builder, key), value.timestamp)
 
     def row(self, builder: StoreBuilder, key: object, value: Any) -> Row:
-        """`key`, `value`, `valid_from`, `valid_to`."""
+        """Return `key`, `value`, `valid_from` and `valid_to`."""
         times = {"valid_from": value.timestamp, "valid_to": value.valid_to}
         return {"key": shown(key), "value": shown(value.value), **times}
 
@@ -177,14 +177,17 @@ def _with_prefix(store: Any, prefix: object, after: RowPlace | None) -> Iterable
 
 
 def _without_first(entries: Iterable[Entry], serde: Serde[Any], key: bytes) -> Iterator[Entry]:
-    """All entries but the first one, if that has this key: bytes tell, since some keys do not equal themselves."""
+    """Return all entries without the first one, if it has this key.
+
+    Keys are compared by their bytes, since some keys, such as NaN, do not equal themselves.
+    """
     remaining_entries = iter(entries)
     first = [entry for entry in islice(remaining_entries, 1) if serde.serialize(entry[0]) != key]
     return chain(first, remaining_entries)
 
 
 def _after(entries: Iterable[Entry], store: Any, query: RowQuery, order: Callable[[RowPlace], Any]) -> Iterator[Entry]:
-    """The entries after `query.after` in read order.
+    """Return the entries after `query.after` in read order.
 
     The row at `query.after` may no longer exist: a session that grows gets a new key.
     """

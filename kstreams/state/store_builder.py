@@ -1,4 +1,4 @@
-"""`StoreKind`, the descriptor of a kind of stores; `RowReader`, how its rows are read; `StoreBuilder`, one store."""
+"""`StoreKind` describes a kind of stores, `RowReader` reads the rows of a kind, `StoreBuilder` describes one store."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from kstreams.serdes import Serde
 
 
 class CustomStore(Protocol):
-    """A store of the user's own making: any object that can take back what it logged.
+    """A store that the user implements: any object that can be restored from the records that it logged.
 
-    It gets its log when it is made: a function that takes a key, a value (None: deleted) and, if it likes, a timestamp
-    in ms. What it logs goes to its changelog, the last record per key and commit. A `close` is called, if it has one.
+    It is created with its log: a function that takes a key, a value (None: deleted) and optionally a timestamp in ms.
+    The last logged record per key and commit is written to its changelog. If it has a method `close`, that is called.
     """
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take back a record that was logged; called before anything else, in the order of the changelog."""
+        """Apply a record of the changelog, in order; called before all other methods."""
         ...
 
 
 Written: TypeAlias = Callable[..., tuple[Any, Any]]
-"""Of the arguments of a writing method: the key and the value that serdes turn into bytes."""
+"""Returns the key and the value to be serialized from the arguments of a write method."""
 Entry: TypeAlias = tuple[Any, Any]
 """A key and a value as a store returns them."""
 Row: TypeAlias = dict[str, Any]
-"""An entry by column, in a form that JSON can hold."""
+"""An entry by column, in a form that JSON can encode."""
 
 FIRST_MS = 0
 LAST_MS = 2**62
@@ -43,9 +43,9 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True):
     Parameters
     ----------
     key : bytes
-        The serialized key: not every key can be read back from JSON as the same key.
+        The serialized key, because a key in JSON may not decode to the same key.
     first_ms, second_ms : int
-        The start and the end of a window, or the time from which a version holds.
+        The start and the end of a window, or the time from which a version is valid.
     """
 
     key: bytes
@@ -55,7 +55,7 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True):
 
 @runtime_checkable  # the DSL checks the fields of a `StoreKind`
 class RowReader(Protocol):
-    """How the rows of a store kind are read, by typed queries, the query server and the command line alike."""
+    """Reads the rows of a kind of stores, for typed queries, the query server and the command line."""
 
     @property
     def bounds(self) -> frozenset[str]:
@@ -64,12 +64,12 @@ class RowReader(Protocol):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that no two rows have in common."""
+        """The columns that identify a row."""
         ...
 
     @property
     def is_lookup(self) -> bool:
-        """Whether a key has at most one row, which `get` returns in some microseconds."""
+        """True if a key has at most one row, which `get` returns in some microseconds."""
         ...
 
     def of_key(self, store: Any, query: RowQuery) -> Iterable[Entry]:
@@ -81,7 +81,7 @@ class RowReader(Protocol):
         ...
 
     def place(self, builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
-        """Return the place of an entry."""
+        """Return the position of an entry."""
         ...
 
     def row(self, builder: StoreBuilder, key: Any, value: Any) -> Row:
@@ -98,16 +98,16 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     key : Any
         None for all keys.
     low, high : Any
-        The first and the last key. None for open.
+        The first and the last key. None stands for no bound.
     prefix : Any
         Only keys whose bytes begin with those of the prefix. None for all keys.
     from_ms, to_ms : int or None
-        The first and the last time. None for open.
+        The first and the last time. None stands for no bound.
     as_of_ms : int or None
-        Only what held at this time.
+        Only versions that were valid at this time, or windows and sessions that contain it.
     descending : bool
     after : RowPlace or None
-        The place of the row before the first one. None to begin with the first row.
+        The position of the row before the first one. None to begin with the first row.
     limit : int or None
         The greatest number of rows. None for all rows.
     """
@@ -126,7 +126,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kinds(self) -> Collection[str]:
-        """The kinds that can answer, as in `kstreams.state.queries.StateQuery`."""
+        """The kinds of stores that can answer, as in `kstreams.state.queries.StateQuery`."""
         return kinds_read_by(self.reader)
 
     @property
@@ -136,7 +136,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_without_span(self) -> bool:
-        """Whether the query sets neither `from_ms` nor `to_ms`."""
+        """True if the query sets neither `from_ms` nor `to_ms`."""
         return self.from_ms is None and self.to_ms is None
 
     def ask(self, store: object) -> list[Entry]:
@@ -159,47 +159,47 @@ def _as_it_is(changes: object) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StoreKind:
-    """One kind of stores: all that distinguishes it from the others.
+    """One kind of stores.
 
     Parameters
     ----------
     name : str
-        As metadata and pictures call it: a word, as `session`.
+        The name in metadata and pictures, such as `session`.
     open : callable
-        `(builder, family, budget, *extra_families) -> LiveStore`: makes the store; mostly its class. The store decides
-        how its keys and values become bytes (`kstreams.state.codecs`).
+        `(builder, family, budget, *extra_families) -> LiveStore`: creates the store; usually its class. The store
+        decides how its keys and values are encoded (`kstreams.state.codecs`).
     view : type
-        The class of `kstreams.state.read_only_store` that has the reading methods: what a query sees.
+        The class of `kstreams.state.read_only_store` with the read methods for queries.
     writes : mapping of str to callable or None
-        The writing methods. Each with a function of its arguments that gives the key and the value to be serialized,
-        so that a handler of errors learns at once of one that its serde cannot write; None where there is no such pair.
+        The write methods. A function of the arguments returns the key and the value to be serialized, so that an error
+        handler is called at once if the serde cannot write them; None if the method has no such pair.
     times : mapping of str to mapping of int to callable
-        By method: which of its arguments hold times, by place, and what takes them from a user (`timed_store.py`).
+        By method and position of the argument, the conversion of a user's times (`timed_store.py`).
     timestamped : bool
-        Whether values have a timestamp (`ValueAndTimestamp`, `ValueTimestampHeaders`): the changelog has it as that of
-        its record.
+        True if values have a timestamp (`ValueAndTimestamp`, `ValueTimestampHeaders`), which is that of the changelog
+        record.
     headers : bool
-        Whether values have headers (`ValueTimestampHeaders`, `AggregationWithHeaders`): the changelog has them as those
-        of its records.
+        True if values have headers (`ValueTimestampHeaders`, `AggregationWithHeaders`), which are those of the
+        changelog record.
     changelog_key : callable
-        `(builder) -> Serde or None`: the serde of the keys in its changelog, by which tools show them.
+        `(builder) -> Serde or None`: the serde of the keys in the changelog, with which tools show the keys.
     changelog_config : callable
-        `(builder) -> mapping`: cleanup policy and retention of its changelog.
+        `(builder) -> mapping`: cleanup policy and retention of the changelog.
     current_form : callable
-        Of its changelog records (`Changes`): the same, those that are written in an older form in today's.
+        `(changes) -> Changes`: converts changelog records of an older format to the present format.
     extra_families : tuple of str
-        Column families that it has beside the one with its rows.
+        The column families other than that of the rows.
     time_in_key : int or None
-        Where the time of a row (8 bytes, big endian) begins in the keys of its changelog, counted from their end; None
-        where rows do not expire.
+        The position of a row's time (8 bytes, big endian) in the keys of the changelog, counted from their end; None if
+        rows do not expire.
     reads_committed : bool
-        Whether a second store over its bytes, which is only read, answers all that its view asks: then queries may read
-        it as of the last commit, in threads of their own.
+        True if a second, read-only store over the same bytes supports all methods of the view: then queries may read it
+        as of the last commit, in their own threads.
     rows : RowReader or None
-        How typed queries, the query server and the command line read rows: mostly a reader of
-        `kstreams.state.row_readers`. None if they cannot.
+        Reads rows for typed queries, the query server and the command line: usually a reader of
+        `kstreams.state.row_readers`. None if they cannot read the kind.
     table : callable or None
-        What makes its rows an Arrow table (`kstreams.state.tables.store_tables`); None where they have no such form.
+        Returns the rows as an Arrow table (`kstreams.state.tables.store_tables`); None if there is no such form.
     """
 
     name: str
@@ -226,7 +226,7 @@ _BY_NAME: dict[str, StoreKind] = {}
 
 
 def register_store_kind(kind: StoreKind) -> StoreKind:
-    """Make a kind of stores known by its name; `Stores.of_kind` then describes stores of it.
+    """Register a kind of stores by its name, for `Stores.of_kind`.
 
     Parameters
     ----------
@@ -235,12 +235,12 @@ def register_store_kind(kind: StoreKind) -> StoreKind:
     Returns
     -------
     StoreKind
-        The same.
+        The kind.
 
     Raises
     ------
     StateError
-        When another kind has this name.
+        If another kind has this name.
 
     Examples
     --------
@@ -260,12 +260,12 @@ def register_store_kind(kind: StoreKind) -> StoreKind:
 
 
 def store_kind(name: str) -> StoreKind:
-    """The kind of a name.
+    """Return the kind with a name.
 
     Raises
     ------
     StateError
-        When no kind has this name.
+        If no kind has this name.
     """
     if name not in _BY_NAME:
         raise StateError(f"there is no kind of stores {name!r}; there are {', '.join(sorted(_BY_NAME))}")
@@ -273,19 +273,19 @@ def store_kind(name: str) -> StoreKind:
 
 
 def kinds_read_by(reader: RowReader, *, timestamped: bool = False) -> Collection[str]:
-    """Return the names of the kinds whose rows a reader reads; `timestamped`: of those whose values have timestamps."""
+    """Return the names of the kinds whose rows a reader reads; if `timestamped`, only kinds with timestamps."""
     return [kind.name for kind in _BY_NAME.values() if kind.rows is reader and (kind.timestamped or not timestamped)]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder:
-    """The description of a store; `Stores` makes it, a task opens it.
+    """The description of a store. `Stores` creates it, and a task opens the store.
 
     Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
-    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
-    `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
-    The windows of a `sparse` one hardly share a start, so that its rows are grouped by key. `options` belong to kinds
-    that an application has registered. Of a `queryable` one the server of queries (`kstreams.server`) gives answers.
+    The changelog of a store with a `source_topic` is that topic of the user. A `time_ordered` store is for emission on
+    close: `all` hides expired windows at once, but the windows that close are still found. The windows of a `sparse`
+    store rarely share a start, so that its rows are grouped by key. `options` are for kinds that an application has
+    registered. The query server (`kstreams.server`) serves `queryable` stores.
     """
 
     name: str
@@ -299,20 +299,20 @@ class StoreBuilder:
     time_ordered: bool = False
     sparse: bool = False
     history_retention_ms: int | None = None
-    right_value: Serde | None = None  # outer join: serde of right rows; `value` is that of left rows
-    max_entries: int | None = None  # an LRU map: how many entries it keeps
+    right_value: Serde | None = None  # outer join: the serde of right rows; `value` is that of left rows
+    max_entries: int | None = None  # LRU map: the greatest number of entries
     logging: bool = True
     caching: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
-    make: Callable[[Any], CustomStore] | None = None  # custom: of its log, the store
+    make: Callable[[Any], CustomStore] | None = None  # custom store: creates the store with its log
     options: Mapping[str, Any] = field(default_factory=dict)
     queryable: bool = False
-    result: Callable[[Any], Any] | None = None  # of a value that is kept, what queries are told
+    result: Callable[[Any], Any] | None = None  # converts a stored value for queries
     result_type: Any = None
 
     def as_queryable(self) -> StoreBuilder:
-        """The same, and the server of queries (`kstreams.server`) answers questions of it.
+        """Return the builder of a store that the query server (`kstreams.server`) serves.
 
         Examples
         --------
@@ -323,14 +323,14 @@ class StoreBuilder:
         return replace(self, queryable=True)
 
     def told(self, value: Any) -> Any:
-        """What queries are told of a value that the store gave: of an aggregation by expressions not its parts.
+        """Convert a value of the store for queries: for an aggregation by expressions, its result instead of its state.
 
         Examples
         --------
         >>> from dataclasses import replace
         >>> from kstreams.state import Stores
         >>> means = Stores.key_value("means", key=str, value=tuple[int, int])
-        >>> replace(means, result=lambda kept: kept[0] / kept[1]).told((6, 4))
+        >>> replace(means, result=lambda state: state[0] / state[1]).told((6, 4))
         1.5
         """
         if self.result is None or value is None:
@@ -338,17 +338,20 @@ class StoreBuilder:
         return value._replace(value=self.result(value.value)) if self.kind.timestamped else self.result(value)
 
     def read_only(self, partitions: Sequence[Any], **routing: object) -> Any:
-        """Partitions of the store, to be read by the methods of its kind (see `ReadOnlyStore`)."""
+        """Return a view of partitions of the store, with the read methods of its kind (see `ReadOnlyStore`)."""
         return self.kind.view(self.name, partitions, told=None if self.result is None else self.told, **routing)
 
     @property
     def caches(self) -> bool:
-        """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
+        """True if Kafka Streams has a cache in front of the store, which still finds expired rows.
+
+        There is no cache if windows are emitted on close.
+        """
         return self.caching and not self.time_ordered
 
 
 def store_named(stores: Mapping[str, StoreBuilder], name: str) -> StoreBuilder:
-    """The store of a name; raises StateError without one."""
+    """Return the builder of a store; raise StateError if there is no store with this name."""
     builder = stores.get(name)
     if builder is None:
         names = ", ".join(sorted(stores)) or "none"

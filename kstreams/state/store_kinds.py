@@ -44,7 +44,7 @@ from kstreams.state.timed_store import (
 )
 
 DAY_MS = 86_400_000
-"""How much longer than a store its changelog keeps a record, as in Kafka Streams."""
+"""The time that the retention of a changelog exceeds that of its store, as in Kafka Streams."""
 
 
 def _key_value_store(builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> LiveStore:
@@ -117,7 +117,7 @@ def _session_key(builder: StoreBuilder) -> Serde | None:
     return None if builder.key is None else SessionWindowedSerde(builder.key)
 
 
-def _kept_for_retention(builder: StoreBuilder) -> Mapping[str, str]:
+def _deleted_after_retention(builder: StoreBuilder) -> Mapping[str, str]:
     if builder.retention_ms is None:
         return {"cleanup.policy": "compact"}
     policy = "delete" if builder.retain_duplicates else "compact,delete"
@@ -153,7 +153,7 @@ WINDOW = StoreKind(
     writes=_window_writes(_pair),
     times={"put": {2: taken_time}, **_WINDOW_READS},
     changelog_key=_window_key,
-    changelog_config=_kept_for_retention,
+    changelog_config=_deleted_after_retention,
     time_in_key=-12,
     reads_committed=True,
     rows=WINDOW_ROWS,
@@ -167,7 +167,7 @@ TIMESTAMPED_WINDOW = StoreKind(
     times={"put": {1: taken_value, 2: taken_time}, **_WINDOW_READS},
     timestamped=True,
     changelog_key=_window_key,
-    changelog_config=_kept_for_retention,
+    changelog_config=_deleted_after_retention,
     time_in_key=-12,
     reads_committed=True,
     rows=WINDOW_ROWS,
@@ -180,7 +180,7 @@ SESSION = StoreKind(
     writes={"put": _session_pair, "remove": None},
     times=_SESSION_TIMES,
     changelog_key=_session_key,
-    changelog_config=_kept_for_retention,
+    changelog_config=_deleted_after_retention,
     time_in_key=-16,
     reads_committed=True,
     rows=SESSION_ROWS,
@@ -221,7 +221,7 @@ TIME_ORDERED_BUFFER = StoreKind(  # of suppressions
 )
 RECORD_BUFFER = StoreKind(name="record-buffer", open=LiveRecordBuffer, view=ReadOnlyBuffer)  # joins with grace
 OUTER_JOIN = StoreKind(name="outer-join", open=LiveOuterJoinStore, view=ReadOnlyStore)  # rows without a partner
-CUSTOM = StoreKind(name="custom", open=LiveCustomStore, view=ReadOnlyKeyValueStore)  # of the user's own making
+CUSTOM = StoreKind(name="custom", open=LiveCustomStore, view=ReadOnlyKeyValueStore)  # implemented by the user
 
 for _kind in (
     KEY_VALUE,

@@ -1,4 +1,4 @@
-"""`Stores`: describes state stores, for the Processor API and for operators that keep state."""
+"""`Stores`: describes state stores, for the Processor API and for stateful operators."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from kstreams.state.store_builder import CustomStore, StoreBuilder, StoreKind, s
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 WriteLog: TypeAlias = Callable[..., None]
-"""Takes a key and a value as bytes (None: deleted), and a timestamp (ms) if there is one."""
+"""Takes a key and a value as bytes (None: deleted), and optionally a timestamp (ms)."""
 
 Home: TypeAlias = Literal["rocksdb", "memory"]
-"""Where a store lives."""
+"""The place of a store's rows."""
 
 
 class Stores(Advised, metaclass=Advising):
-    """Describes state stores: each method gives a `StoreBuilder`, which a task opens.
+    """Describes state stores: each method returns a `StoreBuilder`, which a task opens.
 
-    All of them take, beside what their kind needs:
+    All methods take these parameters, and those of their kind:
 
     Parameters
     ----------
     name : str
-        Unique in its topology; part of the changelog topic's name.
+        The name, unique in the topology; part of the name of the changelog topic.
     key, value : type or Serde
-        What the store holds.
+        The types of keys and values.
     store : "rocksdb" or "memory"
-        Where it lives. A memory store is filled from its changelog after every restart.
+        The place of the rows. A store in memory is restored from its changelog after every restart.
     logging : bool or mapping of str to str
-        Whether its changes go to a changelog topic: without one a lost store stays lost. A mapping gives settings of
-        that topic, in Kafka's names.
+        False for a store without a changelog topic, which cannot be restored. A mapping sets settings of the topic, by
+        Kafka's names.
     caching : bool
-        Whether a cache lies in front of it in Kafka Streams. Here writes are gathered between two commits either way:
-        the changelog gets the last one per key. Only `all` of windows and sessions differs: that of a caching store
-        shows what has expired until its segment is over. `statestore.cache.max.bytes` of 0 turns all caches off.
+        True if Kafka Streams has a cache in front of the store. Here the changelog gets the last write per key and
+        commit in both cases. Only `all` of windows and sessions differs: a caching store returns expired rows until
+        their segment expires. `statestore.cache.max.bytes` of 0 turns all caches off.
 
     Raises
     ------
     StateError
-        When the parameters contradict each other.
+        If the parameters contradict each other.
 
     Notes
     -----
@@ -85,7 +85,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A key-value store.
+        """Describe a key-value store.
 
         Examples
         --------
@@ -104,7 +104,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A key-value store of `ValueAndTimestamp`s: what tables are kept in.
+        """Describe a key-value store of `ValueAndTimestamp`s, as tables use it.
 
         Examples
         --------
@@ -125,7 +125,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A key-value store of `ValueTimestampHeaders`: of each value also its headers.
+        """Describe a key-value store of `ValueTimestampHeaders`: values with their headers.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A key-value store in memory that keeps the `max_entries` keys used last.
+        """Describe a key-value store in memory for the `max_entries` keys that were used last.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Stores(Advised, metaclass=Advising):
         100
         """
         if max_entries < 1:
-            raise StateError(f"LRU map {name!r} keeps {max_entries} entries: max_entries must be at least 1")
+            raise StateError(f"LRU map {name!r} has {max_entries} entries: max_entries must be at least 1")
         return _builder(
             name,
             store_kinds.KEY_VALUE,
@@ -178,16 +178,16 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A window store.
+        """Describe a window store.
 
         Parameters
         ----------
         retention : timedelta or int (ms)
-            How long a window is kept, from its start to the greatest start put; at least `size`.
+            The time from the start of a window to the greatest start, after which the window expires; at least `size`.
         size : timedelta or int (ms)
-            Length of the windows.
+            The length of the windows.
         retain_duplicates : bool
-            Whether several values may live under one key and start, as joins need it.
+            True if a key and start may have several values, as for joins.
 
         Examples
         --------
@@ -219,7 +219,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A window store of `ValueAndTimestamp`s: what windowed tables are kept in.
+        """Describe a window store of `ValueAndTimestamp`s, as windowed tables use it.
 
         Examples
         --------
@@ -242,7 +242,7 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A window store of `ValueTimestampHeaders`: of each value also its headers.
+        """Describe a window store of `ValueTimestampHeaders`: values with their headers.
 
         Examples
         --------
@@ -264,12 +264,12 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A session store.
+        """Describe a session store.
 
         Parameters
         ----------
         retention : timedelta or int (ms)
-            How long a session is kept, from its end to the greatest end put.
+            The time from the end of a session to the greatest end, after which the session expires.
 
         Examples
         --------
@@ -293,12 +293,12 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A session store of `AggregationWithHeaders`: of each session also its headers.
+        """Describe a session store of `AggregationWithHeaders`: sessions with their headers.
 
         Parameters
         ----------
         retention : timedelta or int (ms)
-            How long a session is kept, from its end to the greatest end put.
+            The time from the end of a session to the greatest end, after which the session expires.
 
         Examples
         --------
@@ -322,12 +322,12 @@ class Stores(Advised, metaclass=Advising):
         logging: bool | Mapping[str, str] = True,
         caching: bool = False,
     ) -> StoreBuilder:
-        """A versioned key-value store.
+        """Describe a versioned key-value store.
 
         Parameters
         ----------
         history_retention : timedelta or int (ms)
-            How far back the store can be asked; what is put with an older timestamp is refused.
+            The age of the oldest version that can be read; puts with an older timestamp are refused.
 
         Examples
         --------
@@ -344,14 +344,14 @@ class Stores(Advised, metaclass=Advising):
     def custom(
         name: str, make: Callable[[WriteLog], CustomStore], *, logging: bool | Mapping[str, str] = True
     ) -> StoreBuilder:
-        """A store of your own making, in memory: it logs what must not be lost, and is filled from that again.
+        """Describe a store in memory that you implement: it logs records, and is restored from them.
 
         Parameters
         ----------
         make : callable
-            Makes the store, given its log: a class, or a function. What it makes has
-            `restore(key, value, timestamp)`, and `close()` if it likes (see `kstreams.state.CustomStore`). The log is
-            a function that takes a key and a value as bytes (None: deleted), and a timestamp in ms if there is one.
+            Takes the log, and returns the store: a class, or a function. The store has
+            `restore(key, value, timestamp)`, and optionally `close()` (see `kstreams.state.CustomStore`). The log is a
+            function that takes a key and a value as bytes (None: deleted), and optionally a timestamp in ms.
 
         Examples
         --------
@@ -384,16 +384,16 @@ class Stores(Advised, metaclass=Advising):
         caching: bool = False,
         **options: object,
     ) -> StoreBuilder:
-        """A store of any kind, by name: also of one that an application has registered.
+        """Describe a store of any kind, such as one that an application has registered.
 
         Parameters
         ----------
         kind : StoreKind or str
             See `kstreams.state.register_store_kind`.
         retention : timedelta or int (ms), optional
-            How long it keeps what it holds, where its kind forgets.
+            The time after which rows expire, for kinds whose rows expire.
         **options
-            For the kind, as `StoreBuilder.options`.
+            Options of the kind, as `StoreBuilder.options`.
 
         Examples
         --------
@@ -433,7 +433,7 @@ def _builder(
             f"{name!r} cannot name a store and its changelog: use 1 to 249 letters, digits, '.', '_' and '-'"
         )
     if store not in get_args(Home):
-        raise StateError(f'store {name!r} cannot live in {store!r}: choose store="rocksdb" or store="memory"')
+        raise StateError(f'store {name!r} cannot be in {store!r}: choose store="rocksdb" or store="memory"')
     config = dict(logging) if isinstance(logging, Mapping) else {}
     return StoreBuilder(
         name, kind, _serde(key), _serde(value), store,
