@@ -47,8 +47,8 @@ def _within(serde: Serde | None) -> Iterator[SchemaSerde]:
 
 
 def _findings(serde: SchemaSerde, records: str) -> Iterator[SchemaFinding]:
-    outlook = serde.outlook()
-    for reason in outlook.reasons:
-        yield SchemaFinding(False, f"{records} cannot be written with {outlook.subject}: {reason}")
-    if outlook.is_new and not outlook.reasons:
-        yield SchemaFinding(True, f"{records} get a new version of {outlook.subject}")
+    preview = serde.preview()
+    for reason in preview.reasons:
+        yield SchemaFinding(False, f"{records} cannot be written with {preview.subject}: {reason}")
+    if preview.is_new and not preview.reasons:
+        yield SchemaFinding(True, f"{records} get a new version of {preview.subject}")

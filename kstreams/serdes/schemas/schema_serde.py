@@ -67,9 +67,9 @@ class SchemaSerde(SchemaFormat, Serde[T]):
     def asks_registry(self) -> bool:
         return True
 
-    def outlook(self) -> RegistrationPreview:
+    def preview(self) -> RegistrationPreview:
         """Return what would happen to the declared schema at the first write, without registering it."""
-        return self._schemas.outlook()
+        return self._schemas.preview()
 
     # bytes
 

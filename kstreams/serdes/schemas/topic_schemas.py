@@ -79,7 +79,7 @@ class Schemas(Protocol):
         """Return the writer."""
         ...
 
-    def outlook(self) -> RegistrationPreview:
+    def preview(self) -> RegistrationPreview:
         """Return the consequences of a first write. Nothing is registered."""
         ...
 
@@ -103,7 +103,7 @@ class NoSchemas:
     def writer(self) -> SchemaWriter:
         raise self._error()
 
-    def outlook(self) -> RegistrationPreview:
+    def preview(self) -> RegistrationPreview:
         raise self._error()
 
     def portable_use(self) -> SerdeUse | None:
@@ -247,12 +247,12 @@ class TopicSchemas:
         imported = self._serde.imported(self._use.registry(), register=register)
         return replace(declared, references=(*declared.references, *imported))
 
-    def outlook(self) -> RegistrationPreview:
+    def preview(self) -> RegistrationPreview:
         settings = self._settings
         registry = self._use.registry()
         declared = self._serde.declared_schema()
         if settings.use_schema_id is not None or settings.use_latest_version or declared is None:
-            return self._chosen_outlook(declared)
+            return self._chosen_preview(declared)
         subject = self._subject(declared)
         try:
             schema = self._with_imports(declared, register=False)
@@ -266,8 +266,8 @@ class TopicSchemas:
                 return RegistrationPreview(subject, False, [f"{error}; auto.register.schemas is false"])
         return RegistrationPreview(subject, True, registry.incompatibilities(subject, schema))
 
-    def _chosen_outlook(self, declared: Schema | None) -> RegistrationPreview:
-        """Return the outlook for a schema that must be registered already."""
+    def _chosen_preview(self, declared: Schema | None) -> RegistrationPreview:
+        """Return the preview for a schema that must be registered already."""
         number = self._settings.use_schema_id
         subject = self._subject(declared) if number is None else f"schema id {number}"
         try:

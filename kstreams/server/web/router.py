@@ -27,17 +27,17 @@ class _Branch:
     def __init__(self) -> None:
         self.endpoint: Endpoint | None = None
         self.words: dict[str, _Branch] = {}
-        self.named: tuple[str, _Branch] | None = None  # {name}
-        self.rest: tuple[str, Endpoint] | None = None  # {name:path}
+        self.any_part: tuple[str, _Branch] | None = None  # {name}
+        self.path_tail: tuple[str, Endpoint] | None = None  # {name:path}
 
     def add(self, parts: list[str], endpoint: Endpoint) -> None:
         if not parts:
             self.endpoint = endpoint
         elif parts[0].endswith(":path}"):
-            self.rest = parts[0][1 : -len(":path}")], endpoint
+            self.path_tail = parts[0][1 : -len(":path}")], endpoint
         elif parts[0].startswith("{"):
-            self.named = self.named or (parts[0][1:-1], _Branch())
-            self.named[1].add(parts[1:], endpoint)
+            self.any_part = self.any_part or (parts[0][1:-1], _Branch())
+            self.any_part[1].add(parts[1:], endpoint)
         else:
             self.words.setdefault(parts[0], _Branch()).add(parts[1:], endpoint)
 
@@ -99,11 +99,11 @@ class Router:
         for number, part in enumerate(parts[1:], 1):
             if (word := branch.words.get(part)) is not None:
                 branch = word
-            elif branch.rest is not None:
-                path_parameters[branch.rest[0]] = "/".join(parts[number:])
-                return branch.rest[1], path_parameters
-            elif branch.named is not None and part:
-                name, branch = branch.named
+            elif branch.path_tail is not None:
+                path_parameters[branch.path_tail[0]] = "/".join(parts[number:])
+                return branch.path_tail[1], path_parameters
+            elif branch.any_part is not None and part:
+                name, branch = branch.any_part
                 path_parameters[name] = part
             else:
                 raise _no_route()

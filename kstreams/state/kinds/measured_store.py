@@ -21,8 +21,8 @@ _LOOK_UPS = {
     "find_sessions",
     "list_sessions",
     "put_if_absent",
+    "delete",
 }
-_LOOK_UPS |= {"delete"}
 _BATCH_METHODS = {"get_many", "get_values", "put_many"}
 _SCANS_OF_OPERATION = {
     StoreOperation.RANGE: ("range", "reverse_range"),
