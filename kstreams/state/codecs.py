@@ -86,11 +86,11 @@ class KeyCodec:
         write = self.serde.serialize
         return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
 
-    def encode(self, lives: list[object]) -> pa.Array:
+    def encode(self, live_values: list[object]) -> pa.Array:
         """Return the bytes of several keys in live form."""
         if not self.direct:
-            return pa.array(lives, pa.binary())
-        return _encoded(self._store, "key", self.serde, lives)
+            return pa.array(live_values, pa.binary())
+        return _encoded(self._store, "key", self.serde, live_values)
 
     def decode(self, column: pa.Array) -> list[object]:
         """Return the live forms of several serialized keys."""
@@ -117,7 +117,7 @@ class ValueCodec(ABC):
         return live_value if public is None or live_value is None else public(live_value)
 
     @abstractmethod
-    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+    def encode(self, live_values: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         """Return changelog values and timestamps; `timestamp_ms` if the store has no timestamps."""
 
     @abstractmethod
@@ -133,11 +133,11 @@ class ValueCodec(ABC):
         """Return the live value of persisted bytes."""
 
     @abstractmethod
-    def shown(self, lives: list[object]) -> list[object]:
+    def shown(self, live_values: list[object]) -> list[object]:
         """Return the objects of several live values; None stays None."""
 
     @abstractmethod
-    def values(self, lives: list[Any]) -> list[Any]:
+    def values(self, live_values: list[Any]) -> list[Any]:
         """Return the objects of several live values, without timestamps and headers."""
 
 
@@ -153,14 +153,14 @@ class PlainValueCodec(ValueCodec):
         self.live: Callable[[Any], Any] | None = None if self.direct else serde.serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
 
-    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        return self.to_bytes(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+    def encode(self, live_values: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        return self.to_bytes(live_values), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(live_values))
 
-    def to_bytes(self, lives: list[object]) -> pa.Array:
+    def to_bytes(self, live_values: list[object]) -> pa.Array:
         """Return serialized values; None becomes null."""
         if not self.direct:
-            return pa.array(lives, pa.binary())
-        return _encoded(self._store, "value", self.serde, lives)
+            return pa.array(live_values, pa.binary())
+        return _encoded(self._store, "value", self.serde, live_values)
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return values
@@ -171,8 +171,8 @@ class PlainValueCodec(ValueCodec):
     def of_bytes(self, data: bytes) -> Any:
         return self.serde.deserialize(data) if self.direct else data
 
-    def shown(self, lives: list[object]) -> list[object]:
-        return lives if self.direct else self.serde.decode_rows(pa.array(lives, pa.binary()))
+    def shown(self, live_values: list[object]) -> list[object]:
+        return live_values if self.direct else self.serde.decode_rows(pa.array(live_values, pa.binary()))
 
     values = shown
 
@@ -192,9 +192,9 @@ class TimestampedValueCodec(ValueCodec):
     def _public(self, live: ValueAndTimestamp[bytes]) -> ValueAndTimestamp[object]:
         return ValueAndTimestamp(self._plain.serde.deserialize(live[0]), live[1])
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        values = self._plain.to_bytes([None if live is None else live[0] for live in lives])
-        return values, pa.array([timestamp_ms if live is None else live[1] for live in lives], pa.int64())
+    def encode(self, live_values: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        values = self._plain.to_bytes([None if live is None else live[0] for live in live_values])
+        return values, pa.array([timestamp_ms if live is None else live[1] for live in live_values], pa.int64())
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return timestamped(values, timestamps)
@@ -204,13 +204,13 @@ class TimestampedValueCodec(ValueCodec):
         timestamps = integers(cut(column, 0, 8)).to_pylist()
         return _with_timestamps(values, timestamps)
 
-    def shown(self, lives: list[Any]) -> list[Any]:
+    def shown(self, live_values: list[Any]) -> list[Any]:
         if self.public is None:
-            return lives
-        return _with_timestamps(self.values(lives), [None if live is None else live[1] for live in lives])
+            return live_values
+        return _with_timestamps(self.values(live_values), [None if live is None else live[1] for live in live_values])
 
-    def values(self, lives: list[Any]) -> list[Any]:
-        return self._plain.values([None if live is None else live[0] for live in lives])
+    def values(self, live_values: list[Any]) -> list[Any]:
+        return self._plain.values([None if live is None else live[0] for live in live_values])
 
     def of_bytes(self, data: bytes) -> Any:
         return ValueAndTimestamp(self._plain.of_bytes(data[8:]), int.from_bytes(data[:8], "big", signed=True))
@@ -244,12 +244,12 @@ class HeadersValueCodec(ValueCodec):
     def _public(self, live: Any) -> Any:
         return self.row(self._plain.serde.deserialize(live[0]), *live[1:])
 
-    def encode(self, lives: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        return self._joined(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+    def encode(self, live_values: list[object], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        return self._joined(live_values), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(live_values))
 
-    def _joined(self, lives: list[Any]) -> pa.Array:
-        values = self._plain.to_bytes([None if live is None else live[0] for live in lives])
-        return joined(values, [() if live is None else live[-1] for live in lives])
+    def _joined(self, live_values: list[Any]) -> pa.Array:
+        values = self._plain.to_bytes([None if live is None else live[0] for live in live_values])
+        return joined(values, [() if live is None else live[-1] for live in live_values])
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return values
@@ -262,12 +262,12 @@ class HeadersValueCodec(ValueCodec):
         value, headers = part(data)
         return self.row(self._plain.of_bytes(value or b""), headers)
 
-    def shown(self, lives: list[object]) -> list[object]:
+    def shown(self, live_values: list[object]) -> list[object]:
         public = self.public
-        return lives if public is None else [None if live is None else public(live) for live in lives]
+        return live_values if public is None else [None if live is None else public(live) for live in live_values]
 
-    def values(self, lives: list[Any]) -> list[Any]:
-        return self._plain.values([None if live is None else live[0] for live in lives])
+    def values(self, live_values: list[Any]) -> list[Any]:
+        return self._plain.values([None if live is None else live[0] for live in live_values])
 
     def _rows(self, values: list[Any], *columns: list[Any]) -> list[Any]:
         rows = zip(values, *columns, strict=True)
@@ -279,9 +279,9 @@ class TimestampedHeadersValueCodec(HeadersValueCodec):
 
     row = ValueTimestampHeaders
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        times = [timestamp_ms if live is None else live[1] for live in lives]
-        return self._joined(lives), pa.array(times, pa.int64())
+    def encode(self, live_values: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        times = [timestamp_ms if live is None else live[1] for live in live_values]
+        return self._joined(live_values), pa.array(times, pa.int64())
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return timestamped(values, timestamps)
@@ -314,8 +314,8 @@ def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) ->
     return (cut(stored, 8), integers(cut(stored, 0, 8))) if builder.kind.timestamped else (stored, times)
 
 
-def _encoded(store: str, side: str, serde: Serde, lives: list[Any]) -> pa.Array:
+def _encoded(store: str, side: str, serde: Serde, live_values: list[Any]) -> pa.Array:
     try:
-        return serde.encode_rows(lives)
+        return serde.encode_rows(live_values)
     except (SerdeError, TypeError, AttributeError, pa.ArrowException) as error:
         raise SerdeError(f"store {store!r} holds a {side} that its serde {serde!r} cannot write: {error}") from error

@@ -33,8 +33,7 @@ from kstreams.os.forks import of_module, of_one_process
 from kstreams.os.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.live_budget import MIB, StateLimits
-from kstreams.state.rows.byte_columns import prefixed
-from kstreams.state.rows.byte_order import last_of_each
+from kstreams.state.rows.byte_columns import last_of_each, prefixed
 
 DATA = b"\x01"
 AFTER_DATA = b"\x02"

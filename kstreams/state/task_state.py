@@ -24,8 +24,7 @@ from kstreams.state.committed import CommittedViews
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.kinds.measured_store import MeasuredStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
-from kstreams.state.rows.byte_columns import cut, integers
-from kstreams.state.rows.byte_order import last_of_each
+from kstreams.state.rows.byte_columns import cut, integers, last_of_each
 from kstreams.state.rows.scan_order import segment_ms
 from kstreams.state.rows.store_measures import OperationTime, ReadCounts, StoreOperation
 from kstreams.state.values_with_headers import joined, parted

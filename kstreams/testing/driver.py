@@ -24,8 +24,7 @@ from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.task import Task, TaskResources
-from kstreams.processor.topology.nodes import SubTopology
-from kstreams.processor.topology.readers import matches
+from kstreams.processor.topology.nodes import SubTopology, matches
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.record import Record
 from kstreams.serdes import Serde, serde_of

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.state.rows.byte_order import last_of_each
+from kstreams.state.rows.byte_columns import last_of_each
 from kstreams.state.rows.sorted_keys import SortedKeys
 
 BYTES = st.binary(max_size=12) | st.binary(max_size=4).map(lambda tail: b"prefix-" + tail)

@@ -2,17 +2,92 @@
 
 Steps are not run one after the other: the chain `filter(p).map_values(e).filter(q)` is "where p and q(e), value e".
 Expressions have no effects and never fail, so evaluating them before a filter that would have dropped a record is safe.
+
+A `Lookup` has the expressions over the rows that an operator looks up in a table. A `Target` is the end of a path
+through a region, with the columns that arrive there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kstreams.errors import TopologyError
-from kstreams.expressions import Expr, Operation, Schema, key, literal, struct_class, value
-from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import LookupForm, ProjectForm
-from kstreams.processor.columns.lookups import Lookup, of_row, reading_rows
+import pyarrow as pa
+
+from kstreams.errors import SerdeError, TopologyError
+from kstreams.expressions import Expr, Operation, Schema, Typed, col, key, literal, struct_class, type_of, value
+from kstreams.expressions.arrow import TYPES
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
+from kstreams.processor.columns.source_columns import columns_needed
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, TopologyNode
+
+
+@dataclass(frozen=True, slots=True)
+class OfRow:
+    """A column of the rows that a step looks up: the expression `read` over the row as `ks.value`."""
+
+    step: str
+    read: Expr
+    row: object
+
+    @property
+    def kind(self) -> Typed:
+        """The type of the column; null if there is no row."""
+        return type_of(self.read, Schema(value=self.row))
+
+    def __str__(self) -> str:
+        return f"{self.step}[{self.read!r}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """A step that looks up rows.
+
+    Parameters
+    ----------
+    step : str
+        The name of the step.
+    place : Expr
+        The key of the row, an expression over the columns before this step.
+    where : Expr or None
+        The condition under which a record reaches this step; None if all do.
+    """
+
+    step: str
+    place: Expr
+    where: Expr | None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions that must be computed before the lookup."""
+        return (self.place,) if self.where is None else (self.place, self.where)
+
+
+def of_row(step: str, read: Expr, row: object) -> Expr:
+    """Return the column `read` of the rows of a step, which have type `row`.
+
+    Examples
+    --------
+    >>> of_row("JOIN", col("rate") * 2, dict[str, float])
+    JOIN[(ks.col('rate') * 2)]
+    """
+    return Expr(Operation.COLUMN, (), OfRow(step, read, row))
+
+
+def reading_rows(expr: Expr, step: str, row: object) -> Expr:
+    """Return a join's projection with the columns of a step in place of `ks.right`."""
+    if expr.operation is Operation.RIGHT:
+        return of_row(step, value, row)
+    if expr.operation is Operation.RIGHT_FIELD:
+        return of_row(step, col(expr.detail), row)
+    return Expr(expr.operation, tuple(reading_rows(node, step, row) for node in expr.inputs), expr.detail)
+
+
+def arrow_type(column: OfRow) -> pa.DataType:
+    """Return the Arrow type of a column. Raises SerdeError if it has no columnar form."""
+    arrow_type = TYPES.get(column.kind.kind)
+    if arrow_type is None:
+        raise SerdeError(f"{column} is a {column.kind.kind}, which has no columnar form")
+    return arrow_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,3 +199,53 @@ class SourceProjection:
             field: Expr = self.value.inputs[self.value.detail.index(expr.detail)]
             return field
         raise TopologyError(f"{expr!r} is not a field that the expression {self.value!r} makes")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """The end of a path through a region, and the columns that arrive there.
+
+    A path ends at a sink or an aggregation, or it leaves the region at an operator that takes records one by one;
+    `leaves_since` is then the reason.
+    """
+
+    node: SinkNode | ProcessorNode
+    view: SourceProjection
+    leaves_since: str | None = None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions that must be computed over the source's records."""
+        before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
+        if self.leaves_since is not None:
+            return (*before, *self.view.changed)
+        where = () if self.view.where is None else (self.view.where,)
+        batched = batch_of(self.node)
+        if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
+            return (*before, *where, *self.values)
+        return (*before, *where, *columns_needed(self.view.key), *self.values)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The expressions over the values: the columns of a sink's value, or the inputs of the aggregations."""
+        fold = aggregate_of(self.node)
+        batched = batch_of(self.node)
+        if batched is not None and batched.fields is not None:
+            return tuple(self.view.over_source(col(name)) for name in batched.fields)
+        if fold is None:
+            return columns_needed(self.view.value)
+        inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
+        # An aggregation over all time drops a record without a value, so it needs to know if there is one.
+        return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
+
+
+def aggregate_of(node: TopologyNode) -> AggregateForm | SessionForm | None:
+    """Return the columnar form of an aggregation; None for any other node."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, AggregateForm | SessionForm) else None
+
+
+def batch_of(node: TopologyNode) -> BatchForm | None:
+    """Return the columnar form of a function over batches; None for any other node."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, BatchForm) else None

@@ -1,15 +1,16 @@
-"""`SourceColumns`: decodes the columns that a region reads of a batch; only the fields in its expressions."""
+"""The columns of a region: `SourceColumns` decodes the fields of a batch, and `Evaluation` computes expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
-from kstreams.expressions.arrow import TYPES
+from kstreams.expressions.arrow import TYPES, compute
+from kstreams.expressions.exactness import range_of
 from kstreams.expressions.headers import HeaderRead
 from kstreams.kernel.batch import Batch, last_headers
 from kstreams.processor.topology.nodes import SourceNode
@@ -111,3 +112,44 @@ def repr_of_field(name: str) -> str:
 def _demand_columns(serde: Serde, description: str) -> None:
     if serde.arrow_type is None:
         raise SerdeError(f"{description}s of {serde!r} have no columnar form")
+
+
+class Evaluation:
+    """The distinct expressions of a region, each computed once per batch.
+
+    Parameters
+    ----------
+    expressions : sequence of Expr
+        Expressions over a source's columns.
+    """
+
+    def __init__(self, expressions: Sequence[Expr]) -> None:
+        distinct = {repr(expr): expr for expr in expressions}
+        self._computed = {text: expr for text, expr in distinct.items() if not expr.operation.is_leaf}
+
+    def compute(self, columns: Columns) -> Columns:
+        """Return `columns` and the columns of the expressions, by the `repr` of the expression.
+
+        Raises
+        ------
+        Inexact
+            If columns would give other results than Python for this batch.
+        """
+        for expr in self._computed.values():
+            range_of(expr, lambda leaf: columns[repr(leaf)])
+        values: dict[str, object] = dict(columns)
+        for text, expr in self._computed.items():
+            result = compute(expr, values)
+            if isinstance(result, pa.Scalar):
+                values[text] = pa.repeat(result, len(columns["ks.timestamp"]))
+        return values
+
+
+def columns_needed(expr: Expr) -> tuple[Expr, ...]:
+    """Return the expressions to compute for a key or value: for a struct its fields, from which objects are built."""
+    return expr.inputs if is_struct(expr) else (expr,)
+
+
+def is_struct(expr: Expr) -> bool:
+    """Return whether an expression is a `ks.struct`, from which objects are built."""
+    return expr.operation is Operation.STRUCT

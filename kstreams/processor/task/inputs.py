@@ -24,9 +24,8 @@ from kstreams.kernel.timestamps import (
 )
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.operator_context import TaskContext
-from kstreams.processor.topology.nodes import SourceNode
+from kstreams.processor.topology.nodes import SourceNode, reader_of
 from kstreams.processor.topology.operator import Forward
-from kstreams.processor.topology.readers import reader_of
 from kstreams.record import Record
 from kstreams.schemas.retrying import without_waiting
 from kstreams.serdes import BytesSerde, Serde

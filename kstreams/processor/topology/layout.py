@@ -11,7 +11,7 @@ from kstreams.kernel.source_line import operator_at
 from kstreams.log.naming import did_you_mean
 from kstreams.processor.topology.barriers import leading_to
 from kstreams.processor.topology.feeds import feed_partitions
-from kstreams.processor.topology.readers import reader_of
+from kstreams.processor.topology.nodes import reader_of
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
 

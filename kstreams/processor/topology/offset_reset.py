@@ -11,8 +11,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.durations import to_ms
 from kstreams.kernel.offset_reset import offset_reset_of
 from kstreams.log.api import Admin, Consumer
-from kstreams.processor.topology.nodes import SubTopology
-from kstreams.processor.topology.readers import reader_of
+from kstreams.processor.topology.nodes import SubTopology, reader_of
 
 Reset: TypeAlias = str | timedelta
 

@@ -31,10 +31,10 @@ from kstreams.processor.topology.nodes import (
     SubTopology,
     TopologyNode,
     changelog_topic,
+    matches,
     parents_of,
 )
 from kstreams.processor.topology.operator import ProcessOperator, ProcessorKind
-from kstreams.processor.topology.readers import matches
 from kstreams.processor.topology.serde_binding import SerdeBinding
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.schemas import SchemaRegistry

@@ -62,16 +62,16 @@ class HistoryCodec(ValueCodec):
         """Return the histories of persisted rows."""
         return [None if data is None else self.of_bytes(data) for data in column.to_pylist()]
 
-    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+    def encode(self, live_values: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
         """Return persisted rows of histories."""
-        stored = pa.array(map(self.to_bytes, lives), pa.binary())
-        return stored, pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+        stored = pa.array(map(self.to_bytes, live_values), pa.binary())
+        return stored, pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(live_values))
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return values
 
-    def shown(self, lives: list[Any]) -> list[Any]:
-        return lives
+    def shown(self, live_values: list[Any]) -> list[Any]:
+        return live_values
 
     values = shown
 

@@ -21,8 +21,8 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Integers
 from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.forms import AggregateForm
+from kstreams.processor.columns.projection import Target, aggregate_of
 from kstreams.processor.columns.selected_rows import SelectedRows
-from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import RowGroups, closings, group, place
 from kstreams.processor.context.operator_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import make_tuple

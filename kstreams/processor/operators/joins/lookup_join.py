@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.expressions import Expr, Operation, as_function
-from kstreams.processor.columns.evaluation import Evaluation
-from kstreams.processor.columns.lookups import Lookup, OfRow, arrow_type
-from kstreams.processor.columns.source_columns import Columns
+from kstreams.processor.columns.projection import Lookup, OfRow, arrow_type
+from kstreams.processor.columns.source_columns import Columns, Evaluation
 from kstreams.processor.context.operator_context import ClosureOperator, ColumnHandle, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValuesGetter
 from kstreams.processor.topology.operator import Forward

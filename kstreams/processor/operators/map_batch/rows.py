@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.processor.columns.projected_rows import ProjectedRows
-from kstreams.processor.columns.selected_rows import SelectedRows
-from kstreams.processor.columns.target import Target
+from kstreams.processor.columns.projection import Target
+from kstreams.processor.columns.selected_rows import ProjectedRows, SelectedRows
 from kstreams.processor.context.current_record import CurrentRecord, DelayedRecord, RecordCursor
 from kstreams.processor.context.delayed_results import DelayedResults
 from kstreams.processor.context.operator_context import ClosureOperator, ColumnHandle, OperatorContext, bind_operator

@@ -17,8 +17,8 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Integers
 from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.columns.forms import SessionForm
+from kstreams.processor.columns.projection import Target, aggregate_of
 from kstreams.processor.columns.selected_rows import SelectedRows
-from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import RowGroups
 from kstreams.processor.operators.aggregation.columns import check_inputs
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation

@@ -9,12 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
-from kstreams.processor.columns.evaluation import is_struct
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
-from kstreams.processor.columns.lookups import Lookup, arrow_type
-from kstreams.processor.columns.projection import SourceProjection
-from kstreams.processor.columns.source_columns import SourceColumns
-from kstreams.processor.columns.target import Target, aggregate_of, batch_of
+from kstreams.processor.columns.projection import Lookup, SourceProjection, Target, aggregate_of, arrow_type, batch_of
+from kstreams.processor.columns.source_columns import SourceColumns, is_struct
 from kstreams.processor.topology.barriers import nodes_after, places_of
 from kstreams.processor.topology.nodes import (
     ProcessorNode,

@@ -14,12 +14,10 @@ from kstreams.expressions import Expr, Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.kernel.batch import Batch
 from kstreams.kernel.timestamps import stream_times
-from kstreams.processor.columns.evaluation import Evaluation, is_struct
 from kstreams.processor.columns.forms import SessionForm
-from kstreams.processor.columns.projected_rows import ProjectedRows
-from kstreams.processor.columns.selected_rows import SelectedRows
-from kstreams.processor.columns.source_columns import Columns, SourceColumns
-from kstreams.processor.columns.target import Target, batch_of
+from kstreams.processor.columns.projection import Target, batch_of
+from kstreams.processor.columns.selected_rows import ProjectedRows, SelectedRows
+from kstreams.processor.columns.source_columns import Columns, Evaluation, SourceColumns, is_struct
 from kstreams.processor.context.current_record import CurrentRecord, RecordCursor
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.forwarded import ForwardedCounts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
+from kstreams.processor.topology.nodes import reader_of
 from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reset_after_loss
-from kstreams.processor.topology.readers import reader_of
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.exchange.reports import TaskReport
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
