@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kstreams.config import Config
 from kstreams.errors import StateError
-from kstreams.runtime.native.state.stopped_stores import StoppedStores
-from kstreams.runtime.native.state.store_descriptions import StoreDescriptions
+from kstreams.runtime.native.state.stopped_stores import StoppedStores, StoreDescriptions
 from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import parse_store_query

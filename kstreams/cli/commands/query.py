@@ -106,7 +106,7 @@ def _stopped(
 
 def _of_folder(config: Config, store: str, parameters: dict[str, str], key: str | None) -> Iterator[dict[str, object]]:
     from kstreams.log.schema_registries import ApplicationRegistry
-    from kstreams.runtime.native.state.store_descriptions import DescribedStores
+    from kstreams.runtime.native.state.stopped_stores import DescribedStores
     from kstreams.server.stopped import stopped_rows
 
     with closing(ApplicationRegistry(config.replace({"task.timeout.ms": 0}))) as registry:
@@ -117,7 +117,7 @@ def _of_app(
     topology: Topology, config: Config, store: str, parameters: dict[str, str], key: str | None
 ) -> Iterator[dict[str, object]]:
     from kstreams.processor.topology.topology import bound_while
-    from kstreams.runtime.native.state.store_descriptions import DeclaredStores
+    from kstreams.runtime.native.state.stopped_stores import DeclaredStores
     from kstreams.server.stopped import stopped_rows
 
     with bound_while(topology, config) as bound:

@@ -26,7 +26,7 @@ from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
-from kstreams.log.embedded.upkeep.retention import move_start
+from kstreams.log.embedded.upkeep.housekeeping import move_start
 from kstreams.log.groups.group import GroupState
 from kstreams.log.naming import check_topic_name
 

@@ -29,8 +29,7 @@ from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.deletions import forget, remains
 from kstreams.runtime.native.state.locks import lock_alone
-from kstreams.runtime.native.state.stopped_stores import StoppedStores
-from kstreams.runtime.native.state.store_descriptions import DeclaredStores
+from kstreams.runtime.native.state.stopped_stores import DeclaredStores, StoppedStores
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
 from kstreams.state.tables.sql import answer
