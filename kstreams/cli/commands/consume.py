@@ -139,17 +139,17 @@ def consume(
         raise typer.BadParameter("--offset and --from-beginning exclude each other", param_hint="--offset")
     if follow and until_end:
         raise typer.BadParameter("--follow and --until-end exclude each other", param_hint="--follow")
-    place = home_named(log_dir, create=follow)
-    home = opened(place)
-    described, is_new = _awaited(home, topic) if follow else (_described(home, topic), False)
-    members = _members(described, partition)
-    types = types_of(described.config)
-    with home.consumer() as consumer, uses_of(topic, place, log_dir) as uses:
+    topic_home = home_named(log_dir, create=follow)
+    home = opened(topic_home)
+    description, is_new = _awaited(home, topic) if follow else (_described(home, topic), False)
+    sources = _selected_partitions(description, partition)
+    types = types_of(description.config)
+    with home.consumer() as consumer, uses_of(topic, topic_home, log_dir) as uses:
         key_reader = reader_of("key", key_type, types.key, uses[0])
         value_reader = reader_of("value", value_type, types.value, uses[1])
-        consumer.assign(members)
-        _seek(consumer, members, from_beginning or is_new, offset)
-        ends = _ends(home, members) if until_end else None
+        consumer.assign(sources)
+        _seek(consumer, sources, from_beginning or is_new, offset)
+        ends = _ends(home, sources) if until_end else None
         show = json_line if as_json else _line
         for count, row in enumerate(_rows(_batches(consumer, ends), key_reader, value_reader), 1):
             sys.stdout.write(show(row))
@@ -179,7 +179,7 @@ def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
         clock.sleep(POLL_SECONDS)
 
 
-def _members(topic: TopicDescription, partition: int | None) -> list[TopicPartition]:
+def _selected_partitions(topic: TopicDescription, partition: int | None) -> list[TopicPartition]:
     if partition is None:
         return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     if partition >= topic.partitions:
@@ -187,36 +187,36 @@ def _members(topic: TopicDescription, partition: int | None) -> list[TopicPartit
     return [TopicPartition(topic.name, partition)]
 
 
-def _seek(consumer: Consumer, members: list[TopicPartition], from_beginning: bool, offset: int | None) -> None:
+def _seek(consumer: Consumer, sources: list[TopicPartition], from_beginning: bool, offset: int | None) -> None:
     if offset is not None:
-        _seek_to_offset(consumer, members[0], offset)
+        _seek_to_offset(consumer, sources[0], offset)
     elif from_beginning:
-        consumer.seek_to_beginning(members)
+        consumer.seek_to_beginning(sources)
     else:
-        consumer.seek_to_end(members)
+        consumer.seek_to_end(sources)
 
 
-def _seek_to_offset(consumer: Consumer, member: TopicPartition, offset: int) -> None:
+def _seek_to_offset(consumer: Consumer, source: TopicPartition, offset: int) -> None:
     """Seek to an offset of the partition or to its end."""
-    consumer.seek_to_beginning([member])
-    first = consumer.position(member)
-    consumer.seek_to_end([member])
-    end = consumer.position(member)
+    consumer.seek_to_beginning([source])
+    first = consumer.position(source)
+    consumer.seek_to_end([source])
+    end = consumer.position(source)
     if not first <= offset <= end:
-        raise KStreamsError(f"{member} has no offset {offset}: its records begin at {first} and the next one is {end}")
-    consumer.seek(member, offset)
+        raise KStreamsError(f"{source} has no offset {offset}: its records begin at {first} and the next one is {end}")
+    consumer.seek(source, offset)
 
 
-def _ends(home: Log, members: list[TopicPartition]) -> dict[TopicPartition, int]:
+def _ends(home: Log, sources: list[TopicPartition]) -> dict[TopicPartition, int]:
     with home.admin() as admin:
-        return admin.end_offsets(members)
+        return admin.end_offsets(sources)
 
 
 def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> Iterator[Batch]:
     """Yield batches for ever, or up to the offsets `ends`. Records are printed before the next wait."""
-    while ends is None or any(consumer.position(member) < end for member, end in ends.items()):
+    while ends is None or any(consumer.position(source) < end for source, end in ends.items()):
         for batch in consumer.poll(POLL_SECONDS):
-            yield batch if ends is None else _before(batch, ends[batch.source])
+            yield batch if ends is None else _rows_before(batch, ends[batch.source])
         sys.stdout.flush()
         _check_reader()
 
@@ -226,7 +226,7 @@ def _check_reader() -> None:
         raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
 
 
-def _before(batch: Batch, end: int) -> Batch:
+def _rows_before(batch: Batch, end: int) -> Batch:
     return batch.slice(0, int((batch.offsets < end).sum()))
 
 

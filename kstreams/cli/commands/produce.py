@@ -168,12 +168,12 @@ def produce(
     _check_table(as_csv, table, columns)
     if as_csv and value_column is None:
         value_type = value_type or "json"
-    place = home_named(log_dir)
-    home = opened(place)
+    topic_home = home_named(log_dir)
+    home = opened(topic_home)
     with home.admin() as admin:
         types = _types(admin, topic, TopicTypes(key_type, value_type), whole)
     with home.producer() as producer, ExitStack() as resources:
-        of_key, of_value = resources.enter_context(uses_of(topic, place, log_dir))
+        of_key, of_value = resources.enter_context(uses_of(topic, topic_home, log_dir))
         encoders = RecordEncoders(
             topic_encoders(types.key or AUTO, of_key, key_schema),
             topic_encoders(types.value or AUTO, of_value, schema),

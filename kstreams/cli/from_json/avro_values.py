@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kstreams.cli.from_json.texts import misfit, of_class, within
+from kstreams.cli.from_json.texts import child_path, misfit, of_class
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
 from kstreams.serdes.avro.mapping import CLASSES
@@ -47,29 +47,29 @@ class AvroValues:
         """Return the value of the schema for JSON. Raises SerdeError with the field if it does not fit."""
         return self._value(self._schema.root, value, "")
 
-    def _value(self, part: Any, value: Any, place: str) -> Any:
+    def _value(self, part: Any, value: Any, path: str) -> Any:
         node = self._schema.node(part)
         if isinstance(node, list):
-            return self._of_union(node, value, place)
+            return self._of_union(node, value, path)
         logical = logical_of(node)
         if logical is not None:
-            return _logical(logical, value, place)
-        return _OF_TYPE.get(node["type"], AvroValues._plain)(self, node, value, place)
+            return _logical(logical, value, path)
+        return _OF_TYPE.get(node["type"], AvroValues._plain)(self, node, value, path)
 
-    def _of_union(self, branches: list[Any], value: object, place: str) -> Any:
+    def _of_union(self, branches: list[Any], value: object, path: str) -> Any:
         nodes = [self._schema.node(branch) for branch in branches]
         is_tagged = sum(node["type"] in RECORDS for node in nodes) > 1
         reasons: list[str] = []
         for branch, node, inner in self._candidates(branches, nodes, value):
             try:
-                converted = self._value(branch, inner, place)
+                converted = self._value(branch, inner, path)
             except SerdeError as error:
                 reasons.append(str(error))
                 continue
             return (node["name"], converted) if is_tagged and node["type"] in RECORDS else converted
         if len(reasons) == 1:
             raise SerdeError(reasons[0])
-        raise misfit(value, "value of its union", place, "; ".join(reasons))
+        raise misfit(value, "value of its union", path, "; ".join(reasons))
 
     def _candidates(self, branches: list[Any], nodes: list[Any], value: object) -> list[tuple[Any, Any, Any]]:
         """Return the branches that fit a value, each with its node and the value without its tag."""
@@ -81,56 +81,56 @@ class AvroValues:
                 return tagged_branches
         return [(branch, node, value) for branch, node in pairs if (node["type"] == "null") is (value is None)]
 
-    def _record(self, node: Any, value: Any, place: str) -> dict[str, Any]:
+    def _record(self, node: Any, value: Any, path: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise misfit(value, f"record {node['name']}", place)
+            raise misfit(value, f"record {node['name']}", path)
         parts = {field["name"]: field["type"] for field in node["fields"]}
         unknown = sorted(value.keys() - parts.keys())
         if unknown:
-            raise misfit(value, f"record {node['name']}", place, f"it has no field {unknown[0]}")
+            raise misfit(value, f"record {node['name']}", path, f"it has no field {unknown[0]}")
         absent_fields = [
             field["name"] for field in node["fields"] if field["name"] not in value and "default" not in field
         ]
         if absent_fields:
-            raise misfit(value, f"record {node['name']}", place, f"it lacks the field {absent_fields[0]}")
-        return {name: self._value(parts[name], part, within(place, name)) for name, part in value.items()}
+            raise misfit(value, f"record {node['name']}", path, f"it lacks the field {absent_fields[0]}")
+        return {name: self._value(parts[name], part, child_path(path, name)) for name, part in value.items()}
 
-    def _array(self, node: Any, value: Any, place: str) -> list[Any]:
+    def _array(self, node: Any, value: Any, path: str) -> list[Any]:
         if not isinstance(value, list):
-            raise misfit(value, "array", place)
-        return [self._value(node["items"], item, place) for item in value]
+            raise misfit(value, "array", path)
+        return [self._value(node["items"], item, path) for item in value]
 
-    def _map(self, node: Any, value: Any, place: str) -> dict[str, Any]:
+    def _map(self, node: Any, value: Any, path: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise misfit(value, "map", place)
-        return {key: self._value(node["values"], part, within(place, key)) for key, part in value.items()}
+            raise misfit(value, "map", path)
+        return {key: self._value(node["values"], part, child_path(path, key)) for key, part in value.items()}
 
-    def _enum(self, node: Any, value: Any, place: str) -> str:
+    def _enum(self, node: Any, value: Any, path: str) -> str:
         if value not in node["symbols"]:
-            raise misfit(value, f"symbol of {node['name']}", place)
+            raise misfit(value, f"symbol of {node['name']}", path)
         return str(value)
 
-    def _plain(self, node: Any, value: Any, place: str) -> Any:
-        return of_class(value, CLASSES[node["type"]], place)
+    def _plain(self, node: Any, value: Any, path: str) -> Any:
+        return of_class(value, CLASSES[node["type"]], path)
 
 
-def _logical(logical: Logical, value: object, place: str) -> Any:
+def _logical(logical: Logical, value: object, path: str) -> Any:
     """Return a value of a logical type, from its text or from Avro's number."""
     if logical.cls is AvroDuration:
-        return _duration(value, place)
+        return _duration(value, path)
     if logical.raw is int and type(value) is int:
         try:
             return logical.read(value)
         except (ValueError, OverflowError) as error:
-            raise misfit(value, logical.cls.__name__, place, str(error)) from None
-    return of_class(value, logical.cls, place)
+            raise misfit(value, logical.cls.__name__, path, str(error)) from None
+    return of_class(value, logical.cls, path)
 
 
-def _duration(value: object, place: str) -> AvroDuration:
+def _duration(value: object, path: str) -> AvroDuration:
     parts = list(value.values()) if isinstance(value, dict) and tuple(value) == AvroDuration._fields else value
     if not (isinstance(parts, list) and len(parts) == len(AvroDuration._fields)):
-        raise misfit(value, "duration, a list of months, days and milliseconds", place)
-    return AvroDuration(*(of_class(part, int, place) for part in parts))
+        raise misfit(value, "duration, a list of months, days and milliseconds", path)
+    return AvroDuration(*(of_class(part, int, path) for part in parts))
 
 
 def _tag(value: object) -> tuple[str | None, object]:

@@ -11,14 +11,14 @@ from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import convert
 
 
-def of_class(value: object, cls: type, place: str) -> Any:
+def of_class(value: object, cls: type, path: str) -> Any:
     """Convert JSON into a value of a class: times from ISO 8601, bytes from base64.
 
     Parameters
     ----------
     value : object
     cls : type
-    place : str
+    path : str
         The field, for errors.
 
     Examples
@@ -36,15 +36,15 @@ def of_class(value: object, cls: type, place: str) -> Any:
     try:
         return convert(value, cls)
     except msgspec.ValidationError as error:
-        raise misfit(value, cls.__name__, place, str(error)) from None
+        raise misfit(value, cls.__name__, path, str(error)) from None
 
 
-def misfit(value: object, type_name: str, place: str, why: str = "") -> SerdeError:
+def misfit(value: object, type_name: str, path: str, why: str = "") -> SerdeError:
     """Return the error for JSON that is no value of a field's type."""
-    prefix = f"field {place}: " if place else ""
+    prefix = f"field {path}: " if path else ""
     return SerdeError(f"{prefix}{value!r} is no {type_name}{f': {why}' if why else ''}")
 
 
-def within(place: str, name: str) -> str:
-    """Return the path of a field within a field."""
-    return f"{place}.{name}" if place else name
+def child_path(path: str, name: str) -> str:
+    """Return the path of a field in another field."""
+    return f"{path}.{name}" if path else name
