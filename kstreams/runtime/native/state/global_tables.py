@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,17 +29,18 @@ class ReadWriteLock:
         self._readers = 0
         self._writer = False
 
-    def acquire_shared(self) -> None:
-        """Wait until no writer has the lock or waits for it, and read."""
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Hold the lock for reading, when no writer has it or waits for it."""
         with self._changed:
             self._changed.wait_for(lambda: not self._writer)
             self._readers += 1
-
-    def release_shared(self) -> None:
-        """End the reading that `acquire_shared` began."""
-        with self._changed:
-            self._readers -= 1
-            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                self._changed.notify_all()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -112,6 +113,8 @@ class GlobalTables:
             self.committed |= {store: state.committed for store in state.stores if store in state.committed}
             task = Task(sub, 0, application, TaskResources(state, _NoSinks()))
             self._task_of |= {topic: task for source in sub.sources for topic in source.topics}
+        self.reading: Callable[[], AbstractContextManager[None]] = self._lock.shared if self._task_of else nullcontext
+        """Returns a context within which the tables do not change, so that tasks may read them."""
 
     def load(self) -> None:
         """Read the topics up to their present ends."""
@@ -144,18 +147,6 @@ class GlobalTables:
     def mark_damaged(self) -> None:
         """Note that stores of global tables are damaged."""
         self._is_damaged = True
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold off updates, so that tasks may read the tables."""
-        if not self._task_of:
-            yield
-            return
-        self._lock.acquire_shared()
-        try:
-            yield
-        finally:
-            self._lock.release_shared()
 
     def ask(self, query: Callable[[], T]) -> T:
         """Run a query of the tables while they do not change."""

@@ -137,8 +137,7 @@ class InputReader:
         """
         self._pause_full()
         most = self._most_polled()
-        wait_s = _SHORT_POLL_S if self._slices.is_active else self._poll_s
-        batches = self._fetched(0.0 if is_busy else wait_s, most)
+        batches = self._fetched(0.0 if is_busy else self._wait_s(), most)
         for batch in self._that_fit(batches):
             if len(rows := self._within_bounds(batch)):
                 self._slices.add(rows)
@@ -171,6 +170,10 @@ class InputReader:
         if first_waiting is not None:
             return first_waiting
         return position if end is None else min(position, end)
+
+    def _wait_s(self) -> float:
+        """Return the timeout of a poll for tasks without records. It is short while slices follow each other."""
+        return _SHORT_POLL_S if self._slices.is_active else self._poll_s
 
     def _fetched(self, timeout: float, most: int) -> list[Batch]:
         try:
