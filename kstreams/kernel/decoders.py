@@ -12,12 +12,12 @@ from typing import Any, TypeVar, overload
 import msgspec
 import msgspec.inspect
 
-from kstreams.os.forks import of_module
+from kstreams.os.forks import reset_in_child
 
 T = TypeVar("T")
 Data = bytes | str | memoryview | msgspec.Raw
 
-_analysis = of_module(threading.Lock())
+_analysis = reset_in_child(threading.Lock())
 
 
 @overload

@@ -54,7 +54,7 @@ _LAZY = {"EmbeddedLog": "log", "dump": "upkeep.dump", "verify": "upkeep.verify"}
 def open_log(
     location: str | Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
 ) -> Log:
-    """Open a home of topics; an embedded log is created if it does not exist.
+    """Open a home of topics. An embedded log is created if it does not exist.
 
     Parameters
     ----------
@@ -63,17 +63,17 @@ def open_log(
     clock : Clock or None
         Default: the machine's clock.
     durability : {"os", "fsync", "none"}
-        Failures that an acknowledged record survives: `os` the death of any process, `fsync` a power failure too,
-        `none` no failure. On Kafka, the settings of the topics decide.
+        The failures that an acknowledged record survives: with `os` the death of any process, with `fsync` a power
+        failure too, with `none` no failure. On Kafka, the settings of the topics decide.
     disk : Disk or None
-        Writes the files of an embedded log; tests use one that fails.
+        Writes the files of an embedded log. Tests use a disk that fails.
 
     Raises
     ------
     ConfigError
-        For an illegal location or durability.
+        If the location or the durability is illegal.
     LogFormatError
-        When a newer kstreams wrote the folder.
+        If a newer version of kstreams has written the folder.
 
     Examples
     --------

@@ -58,10 +58,10 @@ class MemberDescription(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """A group as its home knows it.
+    """A group as its home describes it.
 
-    `state` is Empty, PreparingRebalance, CompletingRebalance, Stable, or Dead if the group does not exist; `generation`
-    is None if the home does not tell it.
+    `state` is Empty, PreparingRebalance, CompletingRebalance, Stable, or Dead if the group does not exist. `generation`
+    is None if the home does not report it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class GroupDescription(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """A topic as its home knows it."""
+    """A topic as its home describes it."""
 
     name: str
     partitions: int
@@ -96,14 +96,18 @@ OnCommit = Callable[[Mapping[TopicPartition, OffsetAndMetadata], LogError | None
 class Span(NamedTuple):
     """Records of a partition that were written together, as `Consumer.skim` returns them."""
 
-    start: int  # at most the offset of the first record
-    end: int  # the offset after the last record
-    records: int  # at least 1
-    latest_ms: int  # greatest timestamp
+    start: int
+    """An offset up to that of the first record."""
+    end: int
+    """The offset after the last record."""
+    records: int
+    """The number of records, at least 1."""
+    latest_ms: int
+    """The greatest timestamp."""
 
 
 class Producer(Protocol):
-    """Appends records. Not shared between threads. Usable as a context manager."""
+    """A writer of records. It is not thread-safe, and is usable as a context manager."""
 
     def send(
         self,
@@ -116,41 +120,41 @@ class Producer(Protocol):
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record; without `partition`, murmur2 of the key chooses it. Callbacks come in send order.
+        """Buffer one record. Without `partition`, murmur2 of the key chooses it. Callbacks are called in send order.
 
-        If the buffer is full, blocks for up to `max.block.ms`, then raises BufferFullError.
+        If the buffer is full, `send` blocks for up to `max.block.ms`, then raises BufferFullError.
         """
         ...
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a whole batch for the partition it names; its offsets are ignored.
+        """Buffer a batch for the partition that it names. Its offsets are ignored.
 
-        If the topic never takes one of the rows, the whole batch fails: `flush` and the callback get the error.
+        If the topic refuses one of the rows, the whole batch fails: `flush` and the callback get the error.
         """
         ...
 
     def write_for(self, member: GroupMetadata) -> None:
-        """Write for a member of a group from now on, outside of transactions.
+        """Write the following records outside of transactions for a member of a group.
 
-        A home with `Ability.FENCED_APPENDS` refuses the records with FencedError once the member has left its group;
-        other homes take them. Metadata without a member removes the limit.
+        If the member has left its group, a home with `Ability.FENCED_APPENDS` refuses the records with FencedError.
+        Other homes accept them. Metadata without a member ends the check.
         """
         ...
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """Return the rows of a batch that its topic never takes, with the reason, such as their size."""
+        """Return the rows of a batch that its topic refuses, with the reason, such as their size."""
         ...
 
     def abandon(self) -> None:
-        """Drop buffered records that are not yet being written: another process has taken over their task."""
+        """Drop the buffered records that are not being written, because another process has taken over their task."""
         ...
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all sent records are written with the home's durability; raise the first error."""
+        """Wait until all sent records are written with the durability of the home. Raise the first error."""
         ...
 
     def begin_transaction(self) -> None:
-        """Start a transaction (needs a `transactional.id`): its records stay hidden until the commit."""
+        """Start a transaction, whose records stay hidden until the commit. Needs a `transactional.id`."""
         ...
 
     def commit_transaction(
@@ -158,7 +162,7 @@ class Producer(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | GroupMetadata | None = None,
     ) -> None:
-        """Flush, then commit the records and the group's offsets as one.
+        """Flush, then commit the records and the offsets of a group atomically.
 
         With the metadata of a member as `group`, a commit of an older generation is refused.
         """
@@ -169,14 +173,14 @@ class Producer(Protocol):
         ...
 
     def prepare_transaction(self) -> str:
-        """Flush, and leave the commit to the coordinator (needs a `transaction.coordinator`).
+        """Flush, and leave the commit to the coordinator. Needs a `transaction.coordinator`.
 
-        Returns the name by which the coordinator commits the transaction.
+        Returns the name with which the coordinator commits the transaction.
         """
         ...
 
     def close(self) -> None:
-        """Flush and close; an open transaction that is not prepared is aborted."""
+        """Flush and close. An open transaction that is not prepared is aborted."""
         ...
 
     def __enter__(self) -> Producer: ...
@@ -184,14 +188,14 @@ class Producer(Protocol):
 
 
 class TransactionCoordinator(Protocol):
-    """Commits transactions of producers in several processes as one. Usable as a context manager.
+    """A coordinator that commits transactions of several processes atomically. It is usable as a context manager.
 
-    Of two coordinators with the same transactional id, the newer fences the older and its producers.
+    A newer coordinator with the same transactional id fences the older one and its producers.
     """
 
     @property
     def token(self) -> str:
-        """The `transaction.coordinator` setting of producers that write for the next commit; each commit changes it."""
+        """The setting `transaction.coordinator` of producers for the next commit. Each commit changes it."""
         ...
 
     def commit(
@@ -200,15 +204,15 @@ class TransactionCoordinator(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | None = None,
     ) -> None:
-        """Commit prepared transactions and the group's offsets as one.
+        """Commit prepared transactions and the offsets of a group atomically.
 
-        All other transactions of its producers are aborted: of producers that wrote the same records, only one is
-        named.
+        All other transactions of its producers are aborted. If several producers have written the same records,
+        `prepared` names only one of them.
         """
         ...
 
     def close(self) -> None:
-        """Close; transactions that are not committed are aborted."""
+        """Close. Transactions that are not committed are aborted."""
         ...
 
     def __enter__(self) -> TransactionCoordinator: ...
@@ -219,7 +223,7 @@ class Consumer(Protocol):
     """A reader of assigned partitions in offset order. It is not thread-safe, and is usable as a context manager."""
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; those read before keep their position, new ones start at the beginning."""
+        """Read exactly these partitions. Former ones keep their position, and new ones start at the beginning."""
         ...
 
     def assignment(self) -> frozenset[TopicPartition]: ...
@@ -233,7 +237,7 @@ class Consumer(Protocol):
         ...
 
     def position(self, partition: TopicPartition) -> int:
-        """Return the offset of the next record that `poll` would read; at an end, after hidden and aborted records."""
+        """Return the offset of the next record for `poll`. At an end, it is after hidden and aborted records."""
         ...
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -241,21 +245,21 @@ class Consumer(Protocol):
         ...
 
     def is_at_end(self, partition: TopicPartition) -> bool:
-        """Return whether the last poll reached the end of the partition; False while this is not known."""
+        """Return True if the last poll has reached the end of the partition, and False while this is not known."""
         ...
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """Return rows, at most `max_records` in all; waits up to `timeout` seconds for some, or for a `wakeup`.
+        """Return at most `max_records` rows. Waits up to `timeout` seconds for the first, or for a `wakeup`.
 
-        Few or no rows do not mean that the partition has no more: `is_at_end` does.
+        A partition may have more rows if few or none are returned. `is_at_end` tells its end.
         """
         ...
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
-        """Count and skip the next records before offset `end`, as many as were written together.
+        """Count and skip the next records before offset `end` that were written together.
 
-        As with `poll`, hidden and aborted records do not count, and the position moves after them. Returns None if
-        there are no records before `end`. Of a whole frame, only the header is read.
+        As in `poll`, hidden and aborted records do not count, and the position moves after them. Returns None if there
+        are no records before `end`. Only the header of a whole frame is read.
         """
         ...
 
@@ -269,7 +273,7 @@ class Consumer(Protocol):
 class GroupConsumer(Consumer, Protocol):
     """A consumer with a `group.id`: it commits for its group and, if subscribed, shares partitions with other members.
 
-    Joining the group, and assigning and revoking partitions, happen in `poll`, which also calls the listeners.
+    `poll` joins the group, takes part in rebalances and calls the listeners.
     """
 
     def subscribe(
@@ -280,32 +284,32 @@ class GroupConsumer(Consumer, Protocol):
         on_revoked: PartitionsListener | None = None,
         on_lost: PartitionsListener | None = None,
     ) -> None:
-        """Read the partitions that the group assigns of these topics, or of topics whose whole names match a pattern.
+        """Read the partitions of topics that the group assigns to this member.
 
         Parameters
         ----------
         topics : collection of str, or pattern
-            Replaces an earlier subscription.
+            The names of topics, or a pattern that their whole names match. Replaces an earlier subscription.
         on_assigned : callable or None
             Called with new partitions, which start at the committed offset, or by `auto.offset.reset`.
         on_revoked : callable or None
-            Called with partitions before other members get them: their positions can still be committed.
+            Called with partitions before other members get them. Their positions can still be committed.
         on_lost : callable or None
             Called with partitions that other members may have already. Default: `on_revoked`.
         """
         ...
 
     def unsubscribe(self) -> None:
-        """Leave the group; a static member stays in it until its session ends."""
+        """Leave the group. A static member stays in the group until its session ends."""
         ...
 
     def leave(self) -> None:
-        """Leave the group at once, a static member too.
+        """Leave the group immediately, also as a static member.
 
         Raises
         ------
         LogError
-            For a static member, if the home lacks `Ability.LEAVES_OF_STATIC_MEMBERS`.
+            If this is a static member and the home does not have `Ability.LEAVES_OF_STATIC_MEMBERS`.
         """
         ...
 
@@ -315,7 +319,7 @@ class GroupConsumer(Consumer, Protocol):
         Raises
         ------
         CommitFailedError, RebalanceInProgressError, FencedError
-            Other members have the partitions, or are getting them. No offset was committed.
+            If other members have the partitions or will get them. No offset was committed.
         """
         ...
 
@@ -324,11 +328,11 @@ class GroupConsumer(Consumer, Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        """Commit; a later `poll` calls `on_commit` with the outcome. Commits keep their order."""
+        """Commit. A later `poll` calls `on_commit` with the outcome. Commits keep their order."""
         ...
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets; partitions without an offset are left out."""
+        """Return the committed offsets of the group. Partitions without an offset are missing."""
         ...
 
     def group_metadata(self) -> GroupMetadata:
@@ -337,46 +341,46 @@ class GroupConsumer(Consumer, Protocol):
 
 
 class Admin(Protocol):
-    """Topics, their offsets, and the offsets that groups committed. Usable as a context manager."""
+    """A client for topics, their offsets, and consumer groups. It is usable as a context manager."""
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic; raises TopicExistsError, or ConfigError for an unknown or illegal topic setting."""
+        """Create a topic. Raises TopicExistsError, or ConfigError for an unknown or illegal topic setting."""
         ...
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Change some settings of a topic; None restores a default."""
+        """Change some settings of a topic. None restores a default."""
         ...
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Give a topic `total` partitions; raises ConfigError unless it has fewer, as partitions cannot be removed."""
+        """Increase the number of partitions of a topic to `total`. Raises ConfigError unless it has fewer."""
         ...
 
     def delete_topic(self, name: str) -> None: ...
     def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
-        """Return all topics by name. A home that learns late of new topics waits for those in `awaited`."""
+        """Return all topics by name. A home in which new topics appear late waits for those in `awaited`."""
         ...
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """Return the topic's description; UnknownTopicError names the nearest known topic."""
+        """Return the description of a topic. UnknownTopicError names the nearest existing topic."""
         ...
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
     def end_offsets(
         self, partitions: Collection[TopicPartition], *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Return the offset after the last record; with `committed_only`, where a read_committed consumer stops."""
+        """Return the offset after the last record. With `committed_only`, the end for read_committed consumers."""
         ...
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Delete the records before these offsets; repartition topics are purged this way."""
+        """Delete the records before these offsets, for example processed records of repartition topics."""
         ...
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets; partitions without an offset are left out."""
+        """Return the committed offsets of a group. Partitions without an offset are missing."""
         ...
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit all of these offsets as one; the metadata of each has at most 4,096 bytes."""
+        """Commit offsets atomically. The metadata of each has at most 4,096 bytes."""
         ...
 
     def groups(self) -> list[str]: ...
@@ -386,7 +390,7 @@ class Admin(Protocol):
         ...
 
     def delete_group(self, group: str) -> None:
-        """Delete a group and its offsets; raises LogError while it has members."""
+        """Delete a group and its offsets. Raises LogError while it has members."""
         ...
 
     def close(self) -> None: ...
@@ -405,30 +409,30 @@ class Log(Protocol):
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """Return a new producer, with settings by Kafka's names.
 
-        These are `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`,
-        `buffer.memory`, `max.block.ms`; `metadata.max.age.ms`, the time after which it reads again whether a topic has
-        more partitions; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
+        The settings are `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`,
+        `buffer.memory` and `max.block.ms`; `metadata.max.age.ms`, the time after which the number of partitions of a
+        topic is read again; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
         `delivery.report.only.error`: callbacks are called for failures only, which costs less.
         """
         ...
 
     def coordinator(self, transactional_id: str) -> TransactionCoordinator:
-        """Take over a transactional id, and commit transactions of producers in other processes as one."""
+        """Return a coordinator that takes over a transactional id."""
         ...
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """Return a new consumer, with settings by Kafka's names: `isolation.level` is `read_committed` by default."""
+        """Return a new consumer, with settings by Kafka's names. `isolation.level` is `read_committed` by default."""
         ...
 
     def admin(self) -> Admin: ...
 
     def close(self) -> None:
-        """Close the home; producers and consumers must be closed before."""
+        """Close the home. Producers and consumers must be closed before."""
         ...
 
     def __enter__(self) -> Log: ...
     def __exit__(self, *exc: object) -> None: ...
 
     def do_housekeeping(self) -> bool:
-        """Do a part of the housekeeping that is due; return False if none is due. Called by threads that are idle."""
+        """Do a part of the housekeeping. Return False if nothing has to be done. Idle threads call this."""
         ...

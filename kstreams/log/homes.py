@@ -1,6 +1,6 @@
-"""`TopicHome`: a home of topics that is not yet opened, and the functions that find it by address or configuration.
+"""`TopicHome`: a home of topics that is not open, and functions that return it for an address or a configuration.
 
-Code outside `kstreams.log` uses these functions, so that one place knows which homes exist.
+Code outside `kstreams.log` uses these functions, so that this module is the only one that depends on all homes.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ class TopicHome(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of its files on this machine; None if it has none."""
+        """The folder of its files on this machine. None if it has none."""
         ...
 
     @property
     def files(self) -> LogFiles | None:
-        """The maintenance of its files; None if it has none on this machine."""
+        """The maintenance of its files. None if it has none on this machine."""
         ...
 
     def open(self, config: Mapping[str, Any] | None = None, *, clock: Clock | None = None) -> Log:
-        """Open the home; an embedded log is created if it does not exist.
+        """Open the home. An embedded log is created if it does not exist.
 
         Parameters
         ----------
         config : mapping or None
-            The keys in `settings` are used; each has a default.
+            The keys in `settings` are used. Each has a default.
         clock : Clock or None
             Default: the machine's clock.
         """
         ...
 
     def check(self, *, create: bool = False) -> None:
-        """Raise LogError if it cannot be opened, or if it does not exist and `create` is false."""
+        """Raise LogError if the home cannot be opened, or if it does not exist and `create` is false."""
         ...
 
     def topic_defaults(self) -> Mapping[str, str]:
@@ -59,7 +59,7 @@ class TopicHome(Protocol):
         ...
 
     def lock_file(self, application_id: str) -> Path | None:
-        """Return the file that the process of an application locks; None if the home has no files on this machine."""
+        """Return the file that the process of an application locks. None if the home has no files on this machine."""
         ...
 
 
@@ -67,23 +67,23 @@ class LogFiles(Protocol):
     """The maintenance of topics in files: the commands of `kstreams log`."""
 
     def dump(self, topic: str | None = None, *, records: bool = False) -> Iterator[dict[str, object]]:
-        """Yield every frame as a dictionary; UnknownTopicError for a topic that does not exist."""
+        """Yield every frame as a dictionary. Raises UnknownTopicError if the topic does not exist."""
         ...
 
     def verify(self) -> Sequence[NamedTuple]:
-        """Return all damage; empty if there is none."""
+        """Return all damage."""
         ...
 
     def repair(self) -> list[str]:
-        """Repair the catalogue with possible loss; return one sentence for each change."""
+        """Repair the catalogue, which may lose data. Return one sentence for each change."""
         ...
 
     def compact(self, topics: Sequence[str] = ()) -> Sequence[CleaningFigures]:
-        """Compact these topics up to their end; without names, all topics whose policy is `compact`."""
+        """Compact topics up to their end. Default: all topics whose policy is `compact`."""
         ...
 
     def clean(self, topics: Sequence[str] = ()) -> Sequence[CleaningFigures]:
-        """Apply retention and compaction to these topics; without names, to all topics."""
+        """Apply retention and compaction to topics. Default: all topics."""
         ...
 
     def num_partitions(self) -> int:
@@ -128,7 +128,7 @@ def register_home(scheme: str, create: Callable[[str], TopicHome]) -> None:
     Parameters
     ----------
     scheme : str
-        The part of its addresses before the colon.
+        The part of an address before the colon.
     create : callable
         Returns the home for the part of an address after the colon.
     """
@@ -141,7 +141,7 @@ def home_at(address: str | Path) -> TopicHome:
     Raises
     ------
     ConfigError
-        For an address of an unknown kind.
+        If the address is of an unknown kind.
 
     Examples
     --------
@@ -152,7 +152,9 @@ def home_at(address: str | Path) -> TopicHome:
     if match and match[1] in _HOMES:
         return _HOMES[match[1]](match[2])
     if "://" in str(address):
-        raise ConfigError(f"{address!r} cannot be opened yet: give the folder of an embedded log.")
+        raise ConfigError(
+            f"{str(address)!r} is no address of a home of topics: give log:FOLDER, kafka:HOST:PORT, or a folder."
+        )
     return _embedded(str(address))
 
 

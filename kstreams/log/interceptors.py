@@ -1,6 +1,7 @@
-"""Interceptors: functions of the user that change records as they are sent and read, and see deliveries and commits.
+"""Interceptors: objects of the user that change records before they are sent and after they are read.
 
-They wrap the clients of every home. An error that an interceptor raises is logged, and the record stays as it was.
+They are also called after deliveries and commits. They wrap the clients of every home. If an interceptor raises an
+error, the error is logged and the record does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 class SentRecord(NamedTuple):
-    """A record that is being sent; `timestamp` and `partition` are None if the producer chooses them."""
+    """A record before it is sent. `timestamp` and `partition` are None if the producer chooses them."""
 
     topic: str
     partition: int | None
@@ -37,7 +38,7 @@ class SentRecord(NamedTuple):
 
 
 class ProducerInterceptor:
-    """An interceptor of a producer; the methods here do nothing. Kafka: `ProducerInterceptor`.
+    """An interceptor of a producer. The methods of this class change nothing. Kafka: `ProducerInterceptor`.
 
     Examples
     --------
@@ -51,14 +52,14 @@ class ProducerInterceptor:
         return record
 
     def on_acknowledgement(self, delivery: Delivery) -> None:
-        """Handle that a record or a batch was written, or has failed. Called in the order of sending."""
+        """React to the delivery or the failure of a record or a batch. Called in the order of sending."""
 
     def close(self) -> None:
-        """Called when the producer is closed."""
+        """Release resources. Called when the producer is closed."""
 
 
 class ConsumerInterceptor:
-    """An interceptor of a consumer; the methods here do nothing. Kafka: `ConsumerInterceptor`.
+    """An interceptor of a consumer. The methods of this class change nothing. Kafka: `ConsumerInterceptor`.
 
     Examples
     --------
@@ -74,12 +75,10 @@ class ConsumerInterceptor:
         return batches
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Handle that the consumer has committed offsets. Not called for offsets that a producer commits in a
-        transaction.
-        """
+        """React to a commit of offsets by the consumer. Not called for commits in a producer's transaction."""
 
     def close(self) -> None:
-        """Called when the consumer is closed."""
+        """Release resources. Called when the consumer is closed."""
 
 
 def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, object]], Producer]) -> Producer:
@@ -88,8 +87,8 @@ def producer_with(config: Mapping[str, Any] | None, create: Callable[[dict[str, 
     Parameters
     ----------
     config : mapping or None
-        `interceptors`: objects, classes, or import paths such as `package.module:Tracing`; in a text, they are
-        separated by commas. All other settings are passed to `create`.
+        `interceptors`: objects, classes, or import paths such as `package.module:Tracing`, separated by commas in a
+        text. All other settings are passed to `create`.
     create : callable
     """
     settings, interceptors = _split_settings(config)
@@ -112,10 +111,10 @@ class InterceptedProducer:
     Parameters
     ----------
     producer : Producer
-        It must report every delivery.
+        A producer that reports every delivery.
     interceptors : sequence of ProducerInterceptor
     only_errors : bool
-        Whether callbacks of callers are called for failures only.
+        True if the callbacks of callers are called for failures only.
     """
 
     def __init__(self, producer: Producer, interceptors: Sequence[Any], *, only_errors: bool) -> None:
@@ -137,26 +136,26 @@ class InterceptedProducer:
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record, as the interceptors leave it."""
-        sent = self._on_send(SentRecord(topic, partition, key, value, timestamp, tuple(headers)))
+        """Buffer one record after the interceptors have changed it."""
+        record = self._on_send(SentRecord(topic, partition, key, value, timestamp, tuple(headers)))
         report = self._report(on_delivery)
         try:
             self._producer.send(
                 topic,
-                sent.key,
-                sent.value,
-                timestamp=sent.timestamp,
-                headers=sent.headers,
+                record.key,
+                record.value,
+                timestamp=record.timestamp,
+                headers=record.headers,
                 partition=partition,
                 on_delivery=report,
             )
         except LogError as error:
-            at = TopicPartition(topic, -1 if partition is None else partition)
-            self._acknowledged(Delivery(at, -1, 1, error))
+            source = TopicPartition(topic, -1 if partition is None else partition)
+            self._notify_acknowledgement(Delivery(source, -1, 1, error))
             raise
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a batch, each row as the interceptors leave it."""
+        """Buffer a batch after the interceptors have changed its rows."""
         source = batch.source
         topic, partition = source
         records = (SentRecord(topic, partition, row.key, row.value, row.timestamp, row.headers) for row in batch.rows())
@@ -179,24 +178,24 @@ class InterceptedProducer:
 
     def _on_send(self, record: SentRecord) -> SentRecord:
         for interceptor in self._interceptors:
-            changed = _guarded(interceptor.on_send, record, record)
+            changed = _call(interceptor.on_send, record, default=record)
             if (changed.topic, changed.partition) == (record.topic, record.partition):
                 record = changed
             else:
-                _logger.error("%r sends a record to another topic or partition: it stays as it was.", interceptor)
+                _logger.error("%r sends a record to another topic or partition: the change is ignored.", interceptor)
         return record
 
     def _report(self, on_delivery: OnDelivery | None) -> OnDelivery:
         def report(delivery: Delivery) -> None:
-            self._acknowledged(delivery)
+            self._notify_acknowledgement(delivery)
             if on_delivery is not None and (delivery.error is not None or not self._only_errors):
                 on_delivery(delivery)
 
         return report
 
-    def _acknowledged(self, delivery: Delivery) -> None:
+    def _notify_acknowledgement(self, delivery: Delivery) -> None:
         for interceptor in self._interceptors:
-            _guarded(interceptor.on_acknowledgement, delivery, None)
+            _call(interceptor.on_acknowledgement, delivery, default=None)
 
 
 class InterceptedConsumer:
@@ -216,29 +215,29 @@ class InterceptedConsumer:
         return getattr(self._consumer, name)
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """Return rows, as the interceptors leave them."""
+        """Return rows after the interceptors have changed them."""
         batches: list[Batch] = self._consumer.poll(timeout, max_records)
         if batches:
             for interceptor in self._interceptors:
-                batches = _guarded(interceptor.on_consume, batches, batches)
+                batches = _call(interceptor.on_consume, batches, default=batches)
         return batches
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
         """Commit, then call the interceptors."""
         committed = self._positions() if offsets is None else offsets
         self._consumer.commit(committed)
-        self._committed(committed)
+        self._notify_commit(committed)
 
     def commit_async(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        """Commit; the interceptors are called after a success."""
+        """Commit. The interceptors are called after a success."""
 
         def report(committed: Mapping[TopicPartition, OffsetAndMetadata], error: LogError | None) -> None:
             if error is None:
-                self._committed(committed)
+                self._notify_commit(committed)
             if on_commit is not None:
                 on_commit(committed, error)
             elif error is not None:
@@ -262,9 +261,9 @@ class InterceptedConsumer:
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {source: OffsetAndMetadata(self._consumer.position(source)) for source in self._consumer.assignment()}
 
-    def _committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def _notify_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         for interceptor in self._interceptors if offsets else ():
-            _guarded(interceptor.on_commit, offsets, None)
+            _call(interceptor.on_commit, offsets, default=None)
 
 
 def _split_settings(config: Mapping[str, Any] | None) -> tuple[dict[str, object], list[object]]:
@@ -279,11 +278,11 @@ def _split_settings(config: Mapping[str, Any] | None) -> tuple[dict[str, object]
 
 def _interceptor(reference: Any) -> Any:
     """Return the interceptor for an object, a class or an import path."""
-    target = _imported(reference) if isinstance(reference, str) else reference
+    target = _import(reference) if isinstance(reference, str) else reference
     return target() if isinstance(target, type) else target
 
 
-def _imported(path: str) -> Any:
+def _import(path: str) -> Any:
     module, _, name = path.rpartition(":" if ":" in path else ".")
     try:
         return getattr(import_module(module), name)
@@ -293,11 +292,12 @@ def _imported(path: str) -> Any:
         ) from None
 
 
-def _guarded(call: Callable[[Any], T], argument: object, default: T) -> T:
+def _call(method: Callable[[Any], T], argument: object, *, default: T) -> T:
+    """Call a method of an interceptor. If it raises an error, log the error and return the default."""
     try:
-        return call(argument)
+        return method(argument)
     except Exception:
-        _logger.exception("An interceptor has failed in %s: it is skipped.", call.__qualname__)
+        _logger.exception("An interceptor has failed in %s: it is skipped.", method.__qualname__)
         return default
 
 

@@ -11,12 +11,12 @@ from kstreams.kernel.advice import nearest_name
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
-def check_total(name: str, partitions: int, total: int) -> None:
+def check_more_partitions(name: str, partitions: int, total: int) -> None:
     """Raise ConfigError unless `total` is more than the partitions that a topic has.
 
     Examples
     --------
-    >>> check_total("words", 2, 3)
+    >>> check_more_partitions("words", 2, 3)
     """
     if total <= partitions:
         raise ConfigError(
@@ -41,12 +41,12 @@ def check_topic_name(name: str) -> str:
 
 
 def did_you_mean(name: str, known_names: Iterable[str]) -> str:
-    """Return a hint with the known name nearest to `name`; an empty text if none is near.
+    """Return a hint with the known name nearest to `name`. Empty if no known name is similar.
 
     Examples
     --------
     >>> did_you_mean("flight", ["flights", "weather"])
     " Did you mean 'flights'?"
     """
-    near = nearest_name(name, known_names)
-    return f" Did you mean {near!r}?" if near else ""
+    suggestion = nearest_name(name, known_names)
+    return f" Did you mean {suggestion!r}?" if suggestion else ""

@@ -17,7 +17,7 @@ Ints = np.ndarray[Any, np.dtype[Any]]
 
 
 def partitions_of(keys: pa.Array, partitions: int) -> Ints:
-    """Return the partition of every key by Kafka's default partitioner; -1 for a null key.
+    """Return the partition of every key by Kafka's default partitioner. -1 for a null key.
 
     Parameters
     ----------

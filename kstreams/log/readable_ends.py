@@ -12,7 +12,8 @@ from time import monotonic
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Consumer, Log
 
-_GROWTH = 8  # factor by which each attempt reads further back
+_GROWTH_FACTOR = 8
+"""The factor by which each attempt reads further back than the one before."""
 _TIMEOUT_S = 30.0
 _POLL_S = 0.1
 
@@ -26,7 +27,7 @@ def readable_ends(
     ----------
     log : Log
     after : mapping of TopicPartition to int
-        The positions of readers; records before them are not read.
+        The positions of readers. Records before them are not read.
     ends : mapping of TopicPartition to int
         The ends of the partitions.
 
@@ -53,31 +54,31 @@ def readable_ends(
     ...     admin.end_offsets([words])[words], readable_ends(log, {words: 0}, {words: 2})[words]
     (2, 1)
     """
-    readable = {source: min(at, ends[source]) for source, at in after.items()}
-    behind = [source for source, at in readable.items() if at < ends[source]]
-    if not behind:
+    readable = {source: min(offset, ends[source]) for source, offset in after.items()}
+    unfinished = [source for source, offset in readable.items() if offset < ends[source]]
+    if not unfinished:
         return readable
-    width = 1
+    offsets_to_read = 1
     with log.consumer() as consumer:
-        while behind:
-            starts = {source: max(readable[source], ends[source] - width) for source in behind}
+        while unfinished:
+            starts = {source: max(readable[source], ends[source] - offsets_to_read) for source in unfinished}
             last = _last_records(consumer, starts, ends)
-            behind = [source for source, at in starts.items() if source not in last and at > readable[source]]
+            unfinished = [source for source, start in starts.items() if source not in last and start > readable[source]]
             readable |= {source: offset + 1 for source, offset in last.items()}
-            width *= _GROWTH
+            offsets_to_read *= _GROWTH_FACTOR
     return readable
 
 
 def _last_records(
     consumer: Consumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of the last records between `starts` and `ends`; partitions without records are left out."""
+    """Return the offsets of the last records between `starts` and `ends`. Partitions without records are missing."""
     consumer.assign(list(starts))
     for source, offset in starts.items():
         consumer.seek(source, offset)
     last: dict[TopicPartition, int] = {}
-    until = monotonic() + _TIMEOUT_S
-    while (unread := _unread(consumer, starts, ends)) and monotonic() < until:
+    deadline = monotonic() + _TIMEOUT_S
+    while (unread := _unread(consumer, starts, ends)) and monotonic() < deadline:
         for batch in consumer.poll(_POLL_S):
             if count := int(batch.offsets.searchsorted(ends[batch.source])):
                 last[batch.source] = int(batch.offsets[count - 1])

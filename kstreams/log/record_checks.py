@@ -23,30 +23,34 @@ class TopicFacts(NamedTuple):
     """The facts of a topic that a producer needs to choose partitions and to refuse records."""
 
     partitions: int
-    max_bytes: int  # of one record, uncompressed: `max.message.bytes`
-    needs_key: bool  # whether the topic is compacted
+    max_bytes: int
+    """`max.message.bytes`: the greatest size of one uncompressed record."""
+    needs_key: bool
+    """True if the topic is compacted."""
 
 
 class RecordFormat(NamedTuple):
-    """How a home writes records: the bytes it adds, at most, and the values it cannot write."""
+    """The format of records in a home: the greatest overhead in bytes, and the values that it does not support."""
 
-    record_bytes: int  # in addition to key, value and headers
-    header_bytes: int  # in addition to the name and the value of a header
+    record_bytes: int
+    """The overhead of a record, in addition to key, value and headers."""
+    header_bytes: int
+    """The overhead of a header, in addition to its name and value."""
     takes_time_zero: bool = True
     takes_zero_in_names: bool = True
 
     def record_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """Return the size of a record that is written alone, at most and uncompressed."""
+        """Return the greatest uncompressed size of a batch with one record."""
         size = self.record_bytes + len(key or b"") + len(value or b"")
         return size + self.headers_size(headers) if headers else size
 
     def headers_size(self, headers: Headers) -> int:
-        """Return the size of a record's headers, at most."""
+        """Return the greatest size of the headers of a record."""
         return sum([self.header_bytes + len(name.encode()) + len(value or b"") for name, value in headers])
 
 
 def check_record(topic: str, key: bytes | None, size: int, facts: TopicFacts) -> None:
-    """Raise LogError for a record that is too large for its topic, or lacks the key that a compacted topic needs."""
+    """Raise LogError for a record that is too large, or that has no key in a compacted topic."""
     if size > facts.max_bytes:
         raise too_large(topic, size, facts.max_bytes)
     if key is None and facts.needs_key:
@@ -54,12 +58,12 @@ def check_record(topic: str, key: bytes | None, size: int, facts: TopicFacts) ->
 
 
 def refused_rows(batch: Batch, facts: TopicFacts, record_format: RecordFormat) -> dict[int, LogError]:
-    """Return the rows of a batch that its topic never takes, each with the reason.
+    """Return the rows of a batch that its topic refuses, each with the reason.
 
     Raises
     ------
     LogError
-        When the columns of the batch do not fit together.
+        If the columns of the batch differ in length or have a wrong type.
 
     Examples
     --------
@@ -86,13 +90,13 @@ def refused_rows(batch: Batch, facts: TopicFacts, record_format: RecordFormat) -
 
 
 def check_batch(batch: Batch, facts: TopicFacts, record_format: RecordFormat) -> None:
-    """Raise LogError for a batch with a row that its topic never takes."""
+    """Raise LogError for a batch with a row that its topic refuses."""
     for error in refused_rows(batch, facts, record_format).values():
         raise error
 
 
 def checked_time(timestamp: Time, *, takes_zero: bool = True) -> int:
-    """Return a time in milliseconds; LogError for a value that is no time, or that the home cannot write."""
+    """Return a time in milliseconds. Raises LogError if the value is no time, or the home cannot write it."""
     time = timestamp if type(timestamp) is int else _milliseconds(timestamp)
     if not -(2**63) <= time < 2**63:
         raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
@@ -102,7 +106,7 @@ def checked_time(timestamp: Time, *, takes_zero: bool = True) -> int:
 
 
 def checked_headers(headers: Headers, *, takes_zero: bool = True) -> list[tuple[str, bytes | None]]:
-    """Return headers with names as text and values as bytes; LogError for a name that the home cannot write."""
+    """Return headers with names as text and values as bytes. Raises LogError for a name that cannot be written."""
     return [(_checked_name(name, takes_zero), None if raw is None else bytes(raw)) for name, raw in headers]
 
 
@@ -130,7 +134,7 @@ def without_time(place: str) -> LogError:
 
 
 def time_zero(place: str | None) -> LogError:
-    """Return the error for the timestamp 0, which Kafka's client takes for none."""
+    """Return the error for the timestamp 0, which means no timestamp to Kafka's client."""
     return LogError(
         f"A record{_for(place)} has the timestamp 0, which Kafka's client cannot write (it would write the time of "
         "sending): give the milliseconds since 1970, 1 at least."
@@ -138,7 +142,7 @@ def time_zero(place: str | None) -> LogError:
 
 
 def zero_in_name(place: str | None) -> LogError:
-    """Return the error for a header whose name Kafka's client would cut off."""
+    """Return the error for a header whose name Kafka's client would truncate."""
     return LogError(
         f"A record{_for(place)} has a header with the character 0 in its name, where Kafka's client cuts it off: leave "
         "it out."
@@ -180,7 +184,7 @@ def _rows_with_zero_in_names(batch: Batch, headers: pa.Array) -> list[int]:
 
 
 def _too_large_rows(batch: Batch, max_bytes: int, record_format: RecordFormat) -> dict[int, LogError]:
-    # Sizes of rows are computed only where the batch as a whole is larger than one record may be.
+    # A batch that is no larger than one record may be has no row that is too large.
     total = record_format.record_bytes + batch.keys.nbytes + batch.values.nbytes
     if batch.headers is not None:
         total += batch.headers.nbytes + record_format.header_bytes * len(batch.headers.flatten())
@@ -200,7 +204,7 @@ def _byte_lengths(column: pa.Array) -> Sizes:
 
 
 def _header_sizes(headers: pa.Array, header_bytes: int) -> Sizes:
-    """Return the bytes of the headers of each row, at most."""
+    """Return the greatest size of the headers of each row."""
     structs = headers.flatten()
     counts = np.asarray(pc.list_value_length(headers).fill_null(0), dtype=np.int64)
     lengths = _byte_lengths(structs.field("name")) + _byte_lengths(structs.field("value")) + header_bytes

@@ -51,7 +51,7 @@ class ApplicationRegistry:
         self._retry_policy.stopped.set()
 
     def close(self) -> None:
-        """Close the registry, if it is open; the next call opens it again."""
+        """Close the registry if it is open. The next call opens it again."""
         with self._lock:
             while self._opened:
                 self._opened.pop().close()
@@ -81,14 +81,14 @@ def registry_of(config: Mapping[str, Any], *, create: bool = True) -> SchemaRegi
     config : mapping
         The settings of an application: a `Config`.
     create : bool
-        Whether to create an embedded log that does not exist.
+        True to create an embedded log that does not exist.
 
     Raises
     ------
     ConfigError
-        When `schema.registry.url` is not set or no address, or the client for registry servers is not installed.
+        If `schema.registry.url` is not set or no address, or the client for registry servers is not installed.
     LogError
-        When the embedded log cannot be opened, or does not exist and `create` is false.
+        If the embedded log cannot be opened, or does not exist and `create` is false.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def registry_of(config: Mapping[str, Any], *, create: bool = True) -> SchemaRegi
 
 
 def has_registry(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration has a schema registry."""
+    """Return True if a configuration has a schema registry."""
     return bool(config.get("schema.registry.url"))
 
 
@@ -132,7 +132,7 @@ def _server(config: Mapping[str, Any]) -> SchemaRegistry:
         if (error.name or "").startswith("kstreams"):
             raise
         raise ConfigError(
-            f"the client for schema registries is needed for schema.registry.url, and {error.name} is not installed: "
-            "install it with `pip install 'kstreams-dsl[registry]'`"
+            f"schema.registry.url needs the client for schema registries, and {error.name} is not installed: install "
+            "it with `pip install 'kstreams-dsl[registry]'`"
         ) from None
     return ServerRegistry(config)

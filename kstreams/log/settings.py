@@ -1,4 +1,4 @@
-"""Settings of producers, consumers and topics, declared as `Key`s like those of applications, and their kinds."""
+"""Settings of producers, consumers and topics. They are declared as `Key`s like the settings of applications."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def choice(*allowed: str) -> Kind:
 
 
 def subset(*allowed: str) -> Kind:
-    """Return the kind of lists of a few words, separated by commas; read in the order of `allowed`."""
+    """Return the kind of lists of a few words, separated by commas. Values are in the order of `allowed`."""
 
     def read(value: object) -> str:
         words = {word.strip() for word in str(value).split(",")}
@@ -79,7 +79,7 @@ TEXT = Kind("text", _text)
 
 
 def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return all settings: those that are set, checked, over the defaults.
+    """Check settings, and return them together with the defaults of the others.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None
     Raises
     ------
     ConfigError
-        For an unknown key, naming the nearest known one, or for an illegal value.
+        If a key is unknown or a value is illegal. The error names the nearest known key.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None
 
 
 def read_setting(owner: str, key: Key, value: object) -> object:
-    """Return the checked value of one setting; ConfigError for an illegal value."""
+    """Return the checked value of one setting. Raises ConfigError for an illegal value."""
     try:
         return key.kind.read(value)
     except ValueError as expected:

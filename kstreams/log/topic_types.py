@@ -1,6 +1,6 @@
 """The types of a topic's keys and values, by name, in the settings of the topic.
 
-Writers store them, and tools that show records read them. The bytes of records do not depend on them.
+Writers store the types, and tools that show records read them. The bytes of records do not depend on them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kstreams.log.api import Admin, TopicDescription
 KEY_TYPE = "kstreams.key.type"
 VALUE_TYPE = "kstreams.value.type"
 MIXED = "mixed"
-"""In place of a type: the records were written with more than one type."""
+"""Marker for a topic whose records were written with more than one type."""
 
 logger = logging.getLogger(__name__)
 
 
 class TopicTypes(NamedTuple):
-    """The types of keys and values by name; None for an unknown type."""
+    """The types of keys and values by name. None for an unknown type."""
 
     key: str | None = None
     value: str | None = None
@@ -35,8 +35,8 @@ class TopicTypes(NamedTuple):
         >>> TopicTypes(None, "int").settings()
         {'kstreams.value.type': 'int'}
         """
-        named = {KEY_TYPE: self.key, VALUE_TYPE: self.value}
-        return {setting: name for setting, name in named.items() if name is not None}
+        settings = {KEY_TYPE: self.key, VALUE_TYPE: self.value}
+        return {setting: name for setting, name in settings.items() if name is not None}
 
 
 def types_of(config: Mapping[str, str]) -> TopicTypes:
@@ -47,7 +47,7 @@ def types_of(config: Mapping[str, str]) -> TopicTypes:
 def create_typed(
     admin: Admin, name: str, partitions: int, config: Mapping[str, str] | None = None, types: TopicTypes | None = None
 ) -> bool:
-    """Create a topic with these types; return False if it exists already."""
+    """Create a topic with these types. Return False if it exists already."""
     try:
         admin.create_topic(name, partitions, {**(config or {}), **(types or TopicTypes()).settings()})
     except TopicExistsError:
@@ -55,10 +55,10 @@ def create_typed(
     return True
 
 
-def note_types(admin: Admin, name: str, types: TopicTypes) -> None:
-    """Store that records of these types are written to a topic.
+def store_types(admin: Admin, name: str, types: TopicTypes) -> None:
+    """Store the types of a topic.
 
-    If the topic has another type, it becomes `mixed`, with a warning; unless the topic has no records yet.
+    If the topic has another type and has records, the type becomes `mixed`. A warning is logged.
     """
     topic = admin.describe_topic(name)
     changed = {}
@@ -67,26 +67,26 @@ def note_types(admin: Admin, name: str, types: TopicTypes) -> None:
         if stored is None:
             changed[setting] = type_name
         elif stored not in (type_name, MIXED):
-            changed[setting] = _after_disagreement(admin, topic, setting, type_name)
+            changed[setting] = _changed_type(admin, topic, setting, type_name)
     if changed:
         admin.alter_topic(name, changed)
 
 
-def _after_disagreement(admin: Admin, topic: TopicDescription, setting: str, type_name: str) -> str:
-    """Return the type to store for a topic with another type, with a warning."""
+def _changed_type(admin: Admin, topic: TopicDescription, setting: str, type_name: str) -> str:
+    """Return the type to store for a topic with another type, and log a warning."""
     side = "keys" if setting == KEY_TYPE else "values"
     stored = topic.config[setting]
-    new = MIXED if holds_records(admin, topic) else type_name
+    new_type = MIXED if holds_records(admin, topic) else type_name
     logger.warning(
         "the %s of %s were %s so far and are now written as %s; its settings say %s=%s from now on: readers that "
         "expect the other type will fail on them",
-        side, topic.name, stored, type_name, setting, new,
+        side, topic.name, stored, type_name, setting, new_type,
     )  # fmt: skip
-    return new
+    return new_type
 
 
 def holds_records(admin: Admin, topic: TopicDescription) -> bool:
-    """Return whether a topic has records, visible or not."""
+    """Return True if a topic has records, visible or not."""
     sources = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     begin = admin.beginning_offsets(sources)
     end = admin.end_offsets(sources, committed_only=False)

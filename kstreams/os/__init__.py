@@ -1,1 +1,1 @@
-"""Files, processes and signals of the operating system."""
+"""Files, forks and signals of the operating system, and garbage collection."""

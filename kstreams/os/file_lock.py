@@ -1,4 +1,4 @@
-"""`FileLock`: a lock on a file, for one process or shared by several. The death of a process releases its lock."""
+"""`FileLock`: an exclusive or shared lock on a file. The death of a process releases its lock."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from kstreams.errors import StateError
 from kstreams.os.forks import in_child
-from kstreams.os.open_files import opened
+from kstreams.os.open_files import retry_open
 from kstreams.os.private import make_private, private_file, private_folder
 
 
 def try_lock(file: int, *, shared: bool = False) -> bool:
-    """Lock an open file if no other holder prevents it. Return whether it is locked now."""
+    """Lock an open file. Return False if another holder prevents it."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -31,19 +31,19 @@ class FileLock:
     Parameters
     ----------
     path : Path
-        Created with its folder if it does not exist, for its owner alone.
+        The file, which is created with its folder if it does not exist. Only its owner may read it.
     resource : str
-        What the lock protects, for messages.
+        The name of the locked resource, for messages.
     shared : bool
-        True if several processes may hold the lock, all of them shared.
+        True for a shared lock, which several processes may hold.
     advice : str
-        What the user can do about another holder, for the message.
+        The end of the message about another holder: what the user can do.
 
     Raises
     ------
     StateError
-        If another process has locked the file; the message names the process. If the file cannot be opened; the error
-        then has a cause.
+        If another process has locked the file, which the message names, or the file cannot be opened. In the second
+        case, the error has a cause.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FileLock:
     ) -> None:
         try:
             private_folder(path.parent)
-            file = opened(lambda: private_file(path))
+            file = retry_open(lambda: private_file(path))
         except OSError as error:
             raise StateError(f"{resource} cannot be locked: {error}") from error
         self._close = weakref.finalize(self, os.close, file)
@@ -86,9 +86,7 @@ def lock_directory(directory: Path) -> FileLock:
     advice = "stop that process, or give this one another state.dir or application.id"
     lock = FileLock(directory / ".lock", f"state directory {directory}", advice=advice)
     try:
-        make_private(
-            directory
-        )  # RocksDB creates files by the umask, and a process that was killed did not correct them
+        make_private(directory)  # RocksDB creates files by the umask, and a killed process has not corrected them
     except OSError as error:
         lock.release()
         raise StateError(f"state directory {directory} cannot be used: {error}") from error

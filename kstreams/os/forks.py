@@ -1,8 +1,8 @@
-"""Objects of a process that its forked children must not use, such as those with threads and connections.
+"""`of_one_process`: makes objects with threads or connections unusable in forked children.
 
 A child has a copy of every object, but no threads. A copy that waits for a thread would wait for ever, a copy that
-flushes would write what the parent writes too, and a copy that is released would close the parent's connection. So in
-the child, such an object raises an error at every access except `close`, which does nothing.
+flushes would write the same records as the parent, and a copy that is released would close the parent's connection.
+Therefore such an object raises an error in the child at every access except `close`, which does nothing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _held_mutexes: list[Any] = []
 
 
 def of_one_process(thing: Any, name: str, error: type[KStreamsError]) -> None:
-    """Let the copy of an object in a forked child raise an error at every access.
+    """Make the copy of an object in a forked child raise an error at every access.
 
     Parameters
     ----------
     thing : object
     name : str
-        What the object is to a user: the subject of the error message.
+        The name of the object for users: the subject of the error message.
     error : type
         The type of the error.
     """
@@ -48,57 +48,57 @@ def in_child(thing: Any, action: Callable[[Any], None]) -> None:
     _actions[thing] = action
 
 
-def still_while_forking(owner: Any, mutex: Any) -> None:
-    """Hold a mutex while the process forks, as long as its owner lives, so that the child's copy is consistent."""
+def hold_while_forking(owner: Any, mutex: Any) -> None:
+    """Hold a mutex during forks as long as its owner exists, so that the copy in the child is consistent."""
     _fork_mutexes[owner] = mutex
 
 
-def of_module(mutex: Any) -> Any:
-    """Return the mutex, which will be free in a forked child even if a thread of the parent holds it."""
+def reset_in_child(mutex: Any) -> Any:
+    """Return the mutex. A forked child releases it, even if a thread of the parent holds it."""
     os.register_at_fork(after_in_child=mutex._at_fork_reinit)
     return mutex
 
 
 def end_child_of(process: int, thread: str, error: BaseException) -> None:
-    """End this process if it is a forked child that has returned into a thread's work instead of calling `os._exit`."""
+    """End this process if it is a forked child that has returned to the work of a thread without `os._exit`."""
     if os.getpid() != process:
-        logger.error("a child that a function forked came back into %s, and ends: %s", thread, error)
+        logger.error("a child that a function has forked returned to %s, and ends: %s", thread, error)
         os._exit(1)
 
 
 def finalized_here(thing: Any, function: Callable[..., None], *arguments: Any) -> finalize[..., Any]:
     """Return `weakref.finalize` that does nothing in a forked child."""
-    return finalize(thing, _only_in, os.getpid(), function, *arguments)
+    return finalize(thing, _call_in_process, os.getpid(), function, *arguments)
 
 
-def _only_in(process: int, function: Callable[..., None], *arguments: Any) -> None:
+def _call_in_process(process: int, function: Callable[..., None], *arguments: Any) -> None:
     if os.getpid() == process:
         function(*arguments)
 
 
 def _refuse(thing: Any, error: type[KStreamsError], message: str) -> None:
-    # Never released: RocksDB, SQLite and Kafka's client would wait for their threads.
+    # An extra reference prevents the release, in which RocksDB, SQLite and Kafka's client would wait for their threads.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    thing.__class__ = _refusing(type(thing), error, message)
+    thing.__class__ = _refusing_class(type(thing), error, message)
 
 
-def _refusing(kind: type, error: type[KStreamsError], message: str) -> type:
+def _refusing_class(base: type, error: type[KStreamsError], message: str) -> type:
     def refuse(self: Any, name: str) -> Any:
         if name == "close":
-            return _nothing
+            return _do_nothing
         if name.startswith("__") and name.endswith("__"):
             return object.__getattribute__(self, name)
         raise error(message)
 
-    own = {"__getattribute__": refuse, "__exit__": _nothing, "__del__": _nothing, "__slots__": ()}
-    return type(kind.__name__, (kind,), own)
+    methods = {"__getattribute__": refuse, "__exit__": _do_nothing, "__del__": _do_nothing, "__slots__": ()}
+    return type(base.__name__, (base,), methods)
 
 
-def _nothing(*arguments: Any, **named: Any) -> bool:
+def _do_nothing(*arguments: Any, **options: Any) -> bool:
     return False
 
 
-def _before() -> None:
+def _before_fork() -> None:
     for mutex in list(_fork_mutexes.values()):
         mutex.acquire()
         _held_mutexes.append(mutex)
@@ -118,4 +118,4 @@ def _after_in_child() -> None:
     _fork_mutexes.clear()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

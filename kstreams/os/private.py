@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, modes 0600 and 0700. Symbolic links in their place are refused."""
+"""Files and folders that only their owner may read (modes 0600 and 0700). Symbolic links in their place are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_folder(path: Path) -> None:
 
 
 def private_file(path: Path, flags: int = 0) -> int:
-    """Open a file for reading and writing, after creating it if missing. Raises OSError if it is a symbolic link."""
+    """Open a file for reading and writing. Create it if it is missing. Raises OSError if it is a symbolic link."""
     refuse_link(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
 
@@ -55,7 +55,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Set the modes of all files in a folder whose files a library has created by the umask.
+    """Set the modes of all files in a folder. A library may have created them by the umask.
 
     Raises
     ------
@@ -65,9 +65,9 @@ def make_private(folder: Path) -> None:
     for parent, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
             for path in (os.path.join(parent, name) for name in names):
-                current_mode = os.lstat(path).st_mode  # read once, because the opening of a database waits for this
+                current_mode = os.lstat(path).st_mode  # one system call, because the opening of a database waits
                 if stat.S_ISLNK(current_mode):
-                    raise _refused(path)
+                    raise _link_error(path)
                 if current_mode & 0o777 != mode:
                     os.chmod(path, mode)
 
@@ -82,13 +82,13 @@ def make_private_on(filesystem: object, *paths: str) -> None:
 def refuse_link(path: Path) -> None:
     """Raise OSError if a path is a symbolic link."""
     if path.is_symlink():
-        raise _refused(str(path))
+        raise _link_error(str(path))
 
 
-def _refused(path: str) -> OSError:
-    return OSError(errno.ELOOP, "a symbolic link is in the place of a file or folder; put that itself there", path)
+def _link_error(path: str) -> OSError:
+    return OSError(errno.ELOOP, "a symbolic link is in the place of a file or folder: replace it by its target", path)
 
 
 def is_private(path: Path) -> bool:
-    """Return whether only its owner may read and write a file."""
+    """Return True if only its owner may read and write a file."""
     return not path.stat().st_mode & 0o077

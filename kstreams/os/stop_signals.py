@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class StopSignal(threading.Event):
-    """Set when an application has to stop. `signal` is the signal that set it."""
+    """An event that is set when an application has to stop. `signal` is the signal that has set it."""
 
     signal: signal.Signals | None = None
 
@@ -22,18 +22,18 @@ class StopSignal(threading.Event):
 def stop_signals() -> Iterator[StopSignal]:
     """Return an event that the first SIGINT or SIGTERM sets. The second signal has its usual effect.
 
-    A signal that is ignored stays ignored: a shell script starts `kstreams run app.py &` with SIGINT ignored, so that
+    A signal that is ignored stays ignored. A shell script starts `kstreams run app.py &` with SIGINT ignored, so that
     Ctrl-C ends the script and not its background processes.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread receives signals, and stops the application
+        yield stop  # only the main thread can set signal handlers
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+    former_handlers = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in former_handlers.items():
             signal.signal(number, handler)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -42,7 +42,7 @@ def stop_signals() -> Iterator[StopSignal]:
         stop.set()
         restore()
 
-    for number in before:
+    for number in former_handlers:
         signal.signal(number, on_signal)
     try:
         yield stop

@@ -29,7 +29,7 @@ import rocksdict
 
 from kstreams.errors import CorruptStateError, StateError, StoreNotAvailableError
 from kstreams.os.file_lock import lock_directory
-from kstreams.os.forks import of_module, of_one_process
+from kstreams.os.forks import of_one_process, reset_in_child
 from kstreams.os.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.live_budget import MIB, StateLimits
@@ -576,7 +576,7 @@ def _require_threads() -> None:
         )
 
 
-_shared_lock = of_module(threading.Lock())
+_shared_lock = reset_in_child(threading.Lock())
 _shared: list[object] = []  # the process's block cache and write buffer manager, once a database was opened
 
 

@@ -84,7 +84,7 @@ def test_what_is_unsafe_is_done_when_it_is_asked_for() -> None:
 
 
 def test_an_address_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be opened yet"):
+    with pytest.raises(ConfigError, match="is no address of a home of topics"):
         home_at("s3://bucket/topics")
 
 

@@ -22,7 +22,7 @@ from kstreams.cli.schema_writing import Encoders, topic_encoders
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.kernel.decoders import json_decoder
 from kstreams.log.api import Admin, Producer
-from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_types, types_of
+from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, store_types, types_of
 from kstreams.record import Headers
 from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, encode_json
 
@@ -265,7 +265,7 @@ def _types(admin: Admin, topic: str, requested: TopicTypes, whole: bool) -> Topi
     if not holds_records(admin, described):
         new_key = _declarable(requested.key) if declared.key is None else None
         new_value = _declarable(requested.value) if declared.value is None else None
-        note_types(admin, topic, TopicTypes(new_key, new_value))
+        store_types(admin, topic, TopicTypes(new_key, new_value))
     default_value = RAW if whole else _known(declared.value)
     return TopicTypes(requested.key or _known(declared.key), requested.value or default_value)
 

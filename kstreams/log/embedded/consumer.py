@@ -212,7 +212,7 @@ class EmbeddedConsumer:
             return self._wait(timeout, max_records)
         self._commit_callbacks.call()
         while True:
-            timeout = timeout if self._membership is None else self._membership.attend(timeout)
+            timeout = timeout if self._membership is None else self._membership.poll(timeout)
             batches = self._wait(min(timeout, _GROUP_CHECK_S), max_records)
             timeout -= _GROUP_CHECK_S
             if batches or timeout <= 0 or self._wakeup.is_set():

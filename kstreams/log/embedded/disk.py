@@ -15,7 +15,7 @@ from typing import Any
 from kstreams.errors import LogError
 from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
-from kstreams.os.open_files import opened
+from kstreams.os.open_files import retry_open
 
 
 class Disk:
@@ -67,7 +67,7 @@ class FolderLock:
         self._lock = folder / "lock"
         self._folder = -1
         in_child(self, FolderLock.close)
-        self._folder = opened(lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        self._folder = retry_open(lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     @contextmanager
     def opening(self) -> Iterator[bool]:
@@ -118,7 +118,7 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
         When the process may not open more files.
     """
     try:
-        fd = opened(lambda: os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
+        fd = retry_open(lambda: os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise not_ours(path, "a symbolic link") from None

@@ -1,1 +1,1 @@
-"""Consumer groups, independent of the home of topics: assignors, and the states and transitions of a group."""
+"""Consumer groups, independent of the home of topics: assignors, states and transitions."""

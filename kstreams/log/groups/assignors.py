@@ -9,7 +9,8 @@ from typing import NamedTuple
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.groups import subscription
 
-_Move = tuple[str, str, str]  # from a member, of a topic, to a member
+_Move = tuple[str, str, str]
+"""A move of a partition: the giver, the topic, and the receiver."""
 
 
 def assign_round_robin(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
@@ -41,7 +42,7 @@ def assign_round_robin(partitions: Mapping[str, int], members: subscription.Memb
 
 
 def assign_by_range(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
-    """Divide each topic among the members that subscribe to it; the first members get one more if needed.
+    """Divide each topic among the members that subscribe to it. The first members get one more if needed.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def assign_sticky(partitions: Mapping[str, int], members: subscription.Members) 
     """Balance the partitions, and move as few as possible.
 
     With equal subscriptions, shares differ by one at most. First, partitions without an owner go to the member with the
-    fewest. Then partitions move from members with more to members with fewer, if subscriptions differ also by way of
-    other members, until no such move makes the shares more equal.
+    fewest. Then partitions move from members with more to members with fewer, until no move makes the shares more
+    equal. With different subscriptions, a move may need further moves between other members.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def assign_sticky(partitions: Mapping[str, int], members: subscription.Members) 
 
 
 def assign_cooperatively(partitions: Mapping[str, int], members: subscription.Members) -> subscription.Assignment:
-    """Assign as `sticky`, without partitions that another member still owns: that member revokes them and joins again.
+    """Assign as `sticky`, without partitions that another member still owns. That member revokes them and joins again.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def assign_cooperatively(partitions: Mapping[str, int], members: subscription.Me
 
 
 class _Shares:
-    """The shares of the members while they are being balanced."""
+    """The shares of the members during an assignment."""
 
     def __init__(self, partitions: Mapping[str, int], members: subscription.Members) -> None:
         self._order = subscription.assignment_order(members)
@@ -163,22 +164,22 @@ class _Shares:
         return iter(sorted(heavy, key=lambda member: -self._counts[member]))
 
     def _path_downwards(self, start: str) -> list[_Move] | None:
-        """Return the shortest path to a member with at least two partitions fewer; its last move comes first."""
+        """Return the shortest path of moves to a member with at least two partitions fewer, the last move first."""
         paths: dict[str, list[_Move]] = {start: []}
         level = [start]
         while level:
-            following = []
+            next_level = []
             for giver in level:
                 for topic in (topic for topic, sources in self._assigned[giver].items() if sources):
                     for receiver in self._readers[topic]:
                         if receiver not in paths:
                             paths[receiver] = [(giver, topic, receiver), *paths[giver]]
-                            following.append(receiver)
-            if following:
-                lightest = min(following, key=self._counts.__getitem__)
+                            next_level.append(receiver)
+            if next_level:
+                lightest = min(next_level, key=self._counts.__getitem__)
                 if self._counts[lightest] <= self._counts[start] - 2:
                     return paths[lightest]
-            level = following
+            level = next_level
         return None
 
     def _add(self, source: TopicPartition, member: str) -> None:
@@ -194,7 +195,7 @@ class _Shares:
 
 
 class Assignor(NamedTuple):
-    """An assignor by its name; with a cooperative one, members keep their partitions while they join."""
+    """An assignor and its name. With a cooperative one, members keep their partitions while they join."""
 
     name: str
     assign: subscription.Assign
@@ -227,5 +228,5 @@ def assignors_named(names: str) -> tuple[Assignor, ...]:
         raise ValueError("one or more of " + ", ".join(ASSIGNORS) + ", separated by commas")
     assignors = tuple(ASSIGNORS[key] for key in keys)
     if len({assignor.cooperative for assignor in assignors}) > 1:
-        raise ValueError("assignors that rebalance in the same way: `cooperative-sticky` stands alone")
+        raise ValueError("assignors that rebalance in the same way: `cooperative-sticky` without another")
     return assignors

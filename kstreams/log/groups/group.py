@@ -1,4 +1,4 @@
-"""`Group`: a consumer group with its members at one moment, encoded as JSON; and the errors of refused commits."""
+"""`Group`: the state of a consumer group with its members, and the errors of refused commits."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from kstreams.kernel.decoders import decode_json
 from kstreams.log.groups.subscription import MemberSubscription
 
 
-def for_members_alone(group: str) -> CommitFailedError:
-    """Return the error for a commit from outside of a group that has members."""
+def group_has_members(group: str) -> CommitFailedError:
+    """Return the error for a commit by a client that is not a member of a group with members."""
     return CommitFailedError(
-        f"Offsets of the group {group!r} are committed by its members as long as it has some: stop them first."
+        f"Only members of the group {group!r} can commit its offsets as long as it has some: stop them first."
     )
 
 
-def no_member(group: str, member: str) -> CommitFailedError:
+def not_a_member(group: str, member: str) -> CommitFailedError:
     """Return the error for a commit of a former member."""
     return CommitFailedError(
         f"{member} is no member of the group {group!r} any more, and its partitions may belong to others by now: "
-        "poll to join again, and read on from what is committed."
+        "poll to join again, and continue at the committed offsets."
     )
 
 
 def former_member(group: str, member: str) -> FencedError:
     """Return the error for records of a former member."""
     return FencedError(
-        f"{member} is no member of the group {group!r} any more: what it had not written yet is not written, since "
-        "others may have its partitions. Join again, and read on from what is committed."
+        f"{member} is no member of the group {group!r} any more: its remaining records are not written, because others "
+        "may have its partitions. Join again, and continue at the committed offsets."
     )
 
 
-def of_another_generation(group: str, generation: int) -> CommitFailedError:
+def old_generation(group: str, generation: int) -> CommitFailedError:
     """Return the error for a commit of an older generation."""
     return CommitFailedError(
-        f"The group {group!r} has gone on, and the commit is of generation {generation}: its partitions may belong to "
-        "others by now. Poll to join again, and read on from what is committed."
+        f"The group {group!r} has a newer generation, and the commit is of generation {generation}: its partitions may "
+        "belong to others by now. Poll to join again, and continue at the committed offsets."
     )
 
 
-def replaced(group: str, instance: str | None) -> FencedError:
+def instance_replaced(group: str, instance: str | None) -> FencedError:
     """Return the error for a static member that was started a second time."""
     return FencedError(
         f"Another consumer has taken the `group.instance.id` {instance!r} of the group {group!r}: close this one."
     )
 
 
-def dividing(group: str) -> RebalanceInProgressError:
+def rebalance_in_progress(group: str) -> RebalanceInProgressError:
     """Return the error for a commit during a rebalance."""
     return RebalanceInProgressError(
-        f"The group {group!r} is dividing its partitions: poll, then commit again what is still assigned."
+        f"The group {group!r} is rebalancing: poll, then commit again the partitions that are still assigned."
     )
 
 
@@ -74,19 +74,19 @@ class Member(msgspec.Struct, frozen=True):
     Parameters
     ----------
     id : str
-        New each time a member starts.
+        The member id, new for each start of a member.
     strategies : tuple of str
         The assignors that it supports, by preference.
     subscription : MemberSubscription
-        Its topics, and the partitions that it has.
+        The topics and the partitions of the member.
     session_ms : int
-        Time without a heartbeat after which it counts as dead.
+        The time without a heartbeat after which the member counts as dead.
     rebalance_ms : int
-        Time in which it must join a new generation.
+        The time in which the member has to join a new generation.
     joined : bool
-        Whether it has joined the generation that is being formed, or was formed last.
+        True if the member has joined the next generation during a rebalance, or else the present generation.
     assignment : tuple of TopicPartition
-        The partitions that it reads; none before its generation is stable.
+        The partitions that the member reads. Empty before its generation is stable.
     """
 
     id: str
@@ -104,7 +104,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """A group at one moment; `kstreams.log.groups.transitions` returns the group after an event.
+    """The state of a group. `kstreams.log.groups.transitions` returns the state after an event.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ class Group(msgspec.Struct, frozen=True):
     leader : str
         The member that assigns the partitions.
     members : dict of str to Member
-        By id.
+        The members by id.
     deadline_ms : int
-        Uptime of the machine after which members that delay a rebalance are removed.
+        The uptime of the machine at which members that delay a rebalance are removed.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Group(msgspec.Struct, frozen=True):
         return decode_json(text, cls)
 
     def of_instance(self, instance: str | None) -> Member | None:
-        """Return the static member with a `group.instance.id`, if there is one."""
+        """Return the static member with a `group.instance.id`, or None."""
         members = (member for member in self.members.values() if instance is not None and member.instance == instance)
         return next(members, None)
 
@@ -156,35 +156,38 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def check_member(group: Group, member: str, instance: str | None) -> None:
-    """Raise for an id that is no member, or whose static member was started again.
+    """Check that an id is a member of the group.
 
     Raises
     ------
-    FencedError, CommitFailedError
+    FencedError
+        If the static member was started again with another id.
+    CommitFailedError
+        If the id is no member.
     """
     if member in group.members:
         return
     if group.of_instance(instance) is not None:
-        raise replaced(group.name, instance)
-    raise no_member(group.name, member) if member else for_members_alone(group.name)
+        raise instance_replaced(group.name, instance)
+    raise not_a_member(group.name, member) if member else group_has_members(group.name)
 
 
 def check_commit(
     group: Group, member: str, instance: str | None, generation: int, partitions: Collection[TopicPartition] = ()
 ) -> None:
-    """Raise for a commit of partitions that may belong to another member.
+    """Check that the partitions of a commit cannot belong to another member.
 
-    A member of the present generation may commit. So may a member that has joined it and does not yet read its new
-    assignment, for partitions that it had when it joined: no other member gets these before they are revoked.
+    A member of the present generation may commit. A member that has joined it and does not yet read its new assignment
+    may commit the partitions that it had when it joined, because no other member gets them before they are revoked.
 
     Raises
     ------
     CommitFailedError
-        The partitions may belong to others by now.
+        If the partitions may belong to others by now.
     RebalanceInProgressError
-        The partitions of this generation are still being divided: try again after the next poll.
+        If the partitions of this generation are not assigned yet. A commit after the next poll may succeed.
     FencedError
-        Another consumer has the member's `group.instance.id`.
+        If another consumer has the member's `group.instance.id`.
     """
     if not group.members and not member:
         return
@@ -193,6 +196,6 @@ def check_commit(
     if partitions and generation == claim.generation and set(partitions) <= set(claim.owned):
         return
     if generation != group.generation:
-        raise of_another_generation(group.name, generation)
+        raise old_generation(group.name, generation)
     if group.state is GroupState.COMPLETING_REBALANCE:
-        raise dividing(group.name)
+        raise rebalance_in_progress(group.name)

@@ -1,4 +1,4 @@
-"""The parts of group consumers that all homes share: settings of members, rebalance listeners, commit callbacks."""
+"""The parts that the group consumers of all homes share: settings, rebalance listeners and commit callbacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CommitCallbacks:
         self._callbacks: list[Callable[[], None]] = []
 
     def commit(self, commit: Callable[[Offsets], None], offsets: Offsets, on_commit: OnCommit | None) -> None:
-        """Commit at once, so that commits keep their order; `on_commit` gets the outcome in the next poll.
+        """Commit now, so that commits keep their order. The next poll calls `on_commit` with the outcome.
 
         Without `on_commit`, a failure is logged.
         """
@@ -59,12 +59,12 @@ class GroupReader(Protocol):
 
     def assignment(self) -> frozenset[TopicPartition]: ...
     def take_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; new ones start at the committed offset, or by `auto.offset.reset`."""
+        """Read exactly these partitions. New ones start at the committed offset, or by `auto.offset.reset`."""
         ...
 
 
 class RebalanceListeners(NamedTuple):
-    """The listeners of a subscription; see `kstreams.log.api.GroupConsumer.subscribe`."""
+    """The listeners of a subscription. See `kstreams.log.api.GroupConsumer.subscribe`."""
 
     assigned: PartitionsListener | None = None
     revoked: PartitionsListener | None = None
@@ -120,6 +120,6 @@ def check_times(settings: Mapping[str, Any]) -> None:
 def nothing_committed(group: str | None, partitions: str) -> str:
     """Return the message for partitions without a committed offset when `auto.offset.reset` is none."""
     return (
-        f"The group {group!r} has committed nothing for {partitions}, and `auto.offset.reset` is none: commit where to "
-        "begin, or choose earliest, latest or by_duration:PT1H."
+        f"The group {group!r} has committed nothing for {partitions}, and `auto.offset.reset` is none: commit "
+        "the first offsets, or choose earliest, latest or by_duration:PT1H."
     )

@@ -18,13 +18,13 @@ class MemberSubscription(msgspec.Struct, frozen=True):
     ----------
     topics : tuple of str
     owned : tuple of TopicPartition
-        The partitions that it reads now, until they are revoked.
+        The partitions that the member reads until they are revoked.
     generation : int
-        The generation that assigned them; -1 for a member without one.
+        The generation of this assignment. -1 for a member without one.
     instance : str or None
-        The name of a static member.
+        The `group.instance.id` of a static member.
     had : tuple of TopicPartition
-        The partitions that it has revoked in order to join, and should get again.
+        The partitions that the member has revoked before it joins, and should get again.
     """
 
     topics: tuple[str, ...]
@@ -39,12 +39,12 @@ Assign = Callable[[Mapping[str, int], Members], Assignment]
 
 
 def assignment_order(members: Members) -> list[str]:
-    """Return the members in the order of assignment: static ones by `group.instance.id`, then others by member id."""
+    """Return the members in the order of assignment: static ones by `group.instance.id`, then the others by id."""
     return sorted(members, key=lambda member: (not members[member].instance, members[member].instance or "", member))
 
 
 def partitions_of(partitions: Mapping[str, int], topic: str) -> Iterator[TopicPartition]:
-    """Return all partitions of a topic; none if it does not exist."""
+    """Return all partitions of a topic. Empty if it does not exist."""
     return (TopicPartition(topic, number) for number in range(partitions.get(topic, 0)))
 
 
@@ -56,7 +56,8 @@ def subscribed_topics(members: Members) -> list[str]:
 def current_owners(members: Members, partitions: Mapping[str, int]) -> dict[TopicPartition, str]:
     """Return the owner of each partition.
 
-    If several members claim a partition, the one of the latest generation owns it; within one generation, none does.
+    If several members claim a partition, the member of the latest generation owns it. If they are of the same
+    generation, nobody owns it.
 
     Examples
     --------

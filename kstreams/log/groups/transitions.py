@@ -1,7 +1,8 @@
-"""Transitions of a group: `next_step` takes a group and an event, and returns the new group and the actions. Pure.
+"""`next_step`: the transition of a group by an event to the new group, with a list of actions. Pure.
 
-A member joins, or joins again. When all members have joined, a generation is complete, and its leader assigns the
-partitions. Members that have not joined by the deadline are removed; static members only after their session timeout.
+Members join or join again. When all members have joined, a generation is complete, and its leader assigns the
+partitions. Members that have not joined by the deadline are removed. Static members are removed only after their
+session timeout.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kstreams.log.groups.group import Group, GroupState, Member, check_member
 
 
 class Join(NamedTuple):
-    """A member asks to take part in the next generation."""
+    """A member joins the next generation."""
 
     member: Member
 
@@ -34,31 +35,31 @@ class Sync(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """A member leaves, or is found dead."""
+    """A member leaves or is dead."""
 
     member: str
     reason: str
 
 
 class DeadlineCheck(NamedTuple):
-    """An observer asks for members that have missed the deadline to be removed."""
+    """An observer requests the removal of members that have missed the deadline."""
 
 
 Event: TypeAlias = Join | Sync | Leave | DeadlineCheck
 
 
 class ActionKind(Enum):
-    """Kinds of actions in a group."""
+    """The kind of an action in a group."""
 
     REMOVED = "removed"
-    REPLACED = "replaced"  # by the same static member, started again
+    REPLACED = "replaced"  # the static member was started again
     REBALANCE = "rebalance"
     GENERATION = "generation"
     ASSIGNED = "assigned generation"
 
 
 class Action(NamedTuple):
-    """Something that happened in a group: a member that was removed, or a new state, and the reason."""
+    """A change of a group, for logs: a removed member or a new state, and the reason."""
 
     kind: ActionKind
     subject: str
@@ -72,9 +73,9 @@ class GroupStep(NamedTuple):
     actions: tuple[Action, ...] = ()
 
     def followed_by(self, transition: Callable[..., GroupStep], *arguments: Any) -> GroupStep:
-        """Apply a further transition to the group."""
-        following = transition(self.group, *arguments)
-        return GroupStep(following.group, self.actions + following.actions)
+        """Apply another transition to the group."""
+        next_step = transition(self.group, *arguments)
+        return GroupStep(next_step.group, self.actions + next_step.actions)
 
 
 def next_step(group: Group, event: Event, now_ms: int) -> GroupStep:
@@ -83,9 +84,9 @@ def next_step(group: Group, event: Event, now_ms: int) -> GroupStep:
     Raises
     ------
     LogError
-        When a member joins that shares no assignor with the others, or a member assigns that is not the leader.
+        If a member that joins has no assignor in common with the others, or a member that is not the leader assigns.
     FencedError, CommitFailedError, RebalanceInProgressError
-        When the member that assigns is of an earlier generation, or is no member.
+        If the member that assigns is of an earlier generation, or is no member.
 
     Examples
     --------
@@ -107,24 +108,25 @@ def _join(group: Group, event: Join, now_ms: int) -> GroupStep:
     existing = group.members.get(newcomer.id)
     former = group.of_instance(newcomer.instance)
     if existing is None and former is not None:
-        return _replaced(group, former, newcomer, now_ms)
+        return _replace_static_member(group, former, newcomer, now_ms)
     if existing is not None and existing.joined and _is_unchanged(existing, newcomer) and _may_stay(group, existing):
         return GroupStep(group)
-    joined = _with_member(group, newcomer)
     reason = f"{newcomer.id} joins" + (" again" if existing is not None else "")
-    return GroupStep(joined).followed_by(_prepare, newcomer.id, reason, now_ms).followed_by(_complete_if_joined, now_ms)
+    step = GroupStep(_with_member(group, newcomer)).followed_by(_prepare_rebalance, newcomer.id, reason, now_ms)
+    return step.followed_by(_complete_if_joined, now_ms)
 
 
-def _replaced(group: Group, former: Member, newcomer: Member, now_ms: int) -> GroupStep:
-    """Replace a static member that was started again; in a stable group it takes over its partitions at once."""
-    others = [member for member in group.members.values() if member.id != former.id]
+def _replace_static_member(group: Group, former: Member, newcomer: Member, now_ms: int) -> GroupStep:
+    """Replace a static member that was started again. In a stable group, it gets its partitions without a rebalance."""
+    other_members = [member for member in group.members.values() if member.id != former.id]
     leader = newcomer.id if group.leader == former.id else group.leader
-    replacement = Action(ActionKind.REPLACED, former.id, f"{newcomer.instance} was started again")
+    action = Action(ActionKind.REPLACED, former.id, f"{newcomer.instance} was started again")
     if group.state is GroupState.STABLE and _has_same_topics(former, newcomer):
-        heir = replace(newcomer, assignment=former.assignment)
-        return GroupStep(replace(group.with_members([*others, heir]), leader=leader), (replacement,))
-    changed = replace(group.with_members([*others, newcomer]), leader=leader)
-    step = GroupStep(changed, (replacement,)).followed_by(_prepare, newcomer.id, f"{newcomer.id} joins", now_ms)
+        replacement = replace(newcomer, assignment=former.assignment)
+        return GroupStep(replace(group.with_members([*other_members, replacement]), leader=leader), (action,))
+    changed_group = replace(group.with_members([*other_members, newcomer]), leader=leader)
+    step = GroupStep(changed_group, (action,))
+    step = step.followed_by(_prepare_rebalance, newcomer.id, f"{newcomer.id} joins", now_ms)
     return step.followed_by(_complete_if_joined, now_ms)
 
 
@@ -132,7 +134,7 @@ def _sync(group: Group, event: Sync, now_ms: int) -> GroupStep:
     check_member(group, event.member, None)
     if event.generation != group.generation or group.state is not GroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgressError(
-            f"The group {group.name!r} is not waiting for the assignments of generation {event.generation}: join again."
+            f"The group {group.name!r} does not expect assignments of generation {event.generation}: join again."
         )
     if event.member != group.leader:
         raise LogError(f"{event.member} does not lead the group {group.name!r}: {group.leader} assigns.")
@@ -146,9 +148,10 @@ def _sync(group: Group, event: Sync, now_ms: int) -> GroupStep:
 def _leave(group: Group, event: Leave, now_ms: int) -> GroupStep:
     if event.member not in group.members:
         return GroupStep(group)
-    fewer = group.with_members(member for member in group.members.values() if member.id != event.member)
-    step = GroupStep(fewer, (Action(ActionKind.REMOVED, event.member, event.reason),))
-    return step.followed_by(_prepare, "", f"{event.member} is gone", now_ms).followed_by(_complete_if_joined, now_ms)
+    remaining = group.with_members(member for member in group.members.values() if member.id != event.member)
+    step = GroupStep(remaining, (Action(ActionKind.REMOVED, event.member, event.reason),))
+    step = step.followed_by(_prepare_rebalance, "", f"{event.member} is gone", now_ms)
+    return step.followed_by(_complete_if_joined, now_ms)
 
 
 def _check_deadline(group: Group, event: DeadlineCheck, now_ms: int) -> GroupStep:
@@ -159,10 +162,10 @@ def _check_deadline(group: Group, event: DeadlineCheck, now_ms: int) -> GroupSte
         return _leave(group, Leave(group.leader, "it led and did not assign within max.poll.interval.ms"), now_ms)
     if group.state is not GroupState.PREPARING_REBALANCE:
         return GroupStep(group)
-    late = {id_ for id_, member in group.members.items() if not member.joined and member.instance is None}
+    late_members = {id_ for id_, member in group.members.items() if not member.joined and member.instance is None}
     reason = "it did not join again within max.poll.interval.ms"
-    removals = tuple(Action(ActionKind.REMOVED, id_, reason) for id_ in late)
-    remaining = group.with_members(member for member in group.members.values() if member.id not in late)
+    removals = tuple(Action(ActionKind.REMOVED, id_, reason) for id_ in late_members)
+    remaining = group.with_members(member for member in group.members.values() if member.id not in late_members)
     if remaining.members and not any(member.joined for member in remaining.members.values()):
         # Only static members remain, which may still join within their session timeout.
         return GroupStep(replace(remaining, deadline_ms=now_ms + _rebalance_timeout_ms(remaining)), removals)
@@ -177,21 +180,21 @@ _HANDLERS: dict[type, Callable[[Group, Any, int], GroupStep]] = {
 }
 
 
-def _prepare(group: Group, joining: str, reason: str, now_ms: int) -> GroupStep:
-    """Start a rebalance: all members must join again, except the one that is joining."""
+def _prepare_rebalance(group: Group, joining: str, reason: str, now_ms: int) -> GroupStep:
+    """Start a rebalance. All members have to join again, except the one that is joining."""
     if group.state is GroupState.PREPARING_REBALANCE:
         return GroupStep(group)
     members = group.with_members(replace(member, joined=member.id == joining) for member in group.members.values())
-    deadline = now_ms + _rebalance_timeout_ms(group)
-    preparing = replace(members, state=GroupState.PREPARING_REBALANCE, deadline_ms=deadline)
+    deadline_ms = now_ms + _rebalance_timeout_ms(group)
+    preparing = replace(members, state=GroupState.PREPARING_REBALANCE, deadline_ms=deadline_ms)
     return GroupStep(preparing, (Action(ActionKind.REBALANCE, f"after generation {group.generation}", reason),))
 
 
 def _complete_if_joined(group: Group, now_ms: int) -> GroupStep:
     """Form the next generation if all members have joined."""
-    return (
-        _form_generation(group, now_ms) if all(member.joined for member in group.members.values()) else GroupStep(group)
-    )
+    if all(member.joined for member in group.members.values()):
+        return _form_generation(group, now_ms)
+    return GroupStep(group)
 
 
 def _form_generation(group: Group, now_ms: int) -> GroupStep:
@@ -201,7 +204,7 @@ def _form_generation(group: Group, now_ms: int) -> GroupStep:
     if not group.members:
         return GroupStep(replace(group, state=GroupState.EMPTY, generation=number, strategy="", leader=""), (action,))
     joined = sorted(member.id for member in group.members.values() if member.joined)
-    formed = replace(
+    next_generation = replace(
         group.with_members(replace(member, assignment=()) for member in group.members.values()),
         state=GroupState.COMPLETING_REBALANCE,
         generation=number,
@@ -209,11 +212,11 @@ def _form_generation(group: Group, now_ms: int) -> GroupStep:
         leader=group.leader if group.leader in joined else joined[0],
         deadline_ms=now_ms + _rebalance_timeout_ms(group),
     )
-    return GroupStep(formed, (action,))
+    return GroupStep(next_generation, (action,))
 
 
 def _chosen_assignor(group: Group) -> str:
-    """Return the assignor that most members prefer, of those that all members have."""
+    """Return the assignor that most members prefer, among those that all members support."""
     common = _common_assignors(group)
     votes = Counter(next(name for name in member.strategies if name in common) for member in group.members.values())
     return min(votes, key=lambda name: (-votes[name], name))
@@ -224,17 +227,19 @@ def _common_assignors(group: Group) -> set[str]:
 
 
 def _check_strategies(group: Group, newcomer: Member) -> None:
-    others = replace(group, members={id_: member for id_, member in group.members.items() if id_ != newcomer.id})
-    if others.members and not _common_assignors(others) & set(newcomer.strategies):
-        common = ", ".join(sorted(_common_assignors(others)))
+    other_members = {id_: member for id_, member in group.members.items() if id_ != newcomer.id}
+    if not other_members:
+        return
+    common = _common_assignors(replace(group, members=other_members))
+    if not common & set(newcomer.strategies):
         raise LogError(
             f"{newcomer.id} cannot join the group {group.name!r}: its `partition.assignment.strategy` "
-            f"({', '.join(newcomer.strategies)}) names none that all members have ({common})."
+            f"({', '.join(newcomer.strategies)}) has no assignor that all members have ({', '.join(sorted(common))})."
         )
 
 
 def _may_stay(group: Group, member: Member) -> bool:
-    """Return whether a member that joins unchanged needs no new generation; the leader requests one by joining."""
+    """Return True if a member that joins unchanged needs no new generation. The leader requests one by joining."""
     return group.state is not GroupState.STABLE or member.id != group.leader
 
 

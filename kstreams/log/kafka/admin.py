@@ -1,4 +1,4 @@
-"""`KafkaAdmin`: topics of a cluster, their offsets, and consumer groups."""
+"""`KafkaAdmin`: the admin client for topics of a cluster, their offsets, and consumer groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -29,7 +29,7 @@ from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription,
 from kstreams.log.kafka.connection import ATTEMPT_TIMEOUT_S, TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import error_of, reason_of
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
-from kstreams.log.naming import check_topic_name, check_total, did_you_mean
+from kstreams.log.naming import check_more_partitions, check_topic_name, did_you_mean
 from kstreams.log.settings import choice, read_setting
 from kstreams.log.topic_types import KEY_TYPE, VALUE_TYPE
 
@@ -44,8 +44,8 @@ _KAFKA_SETTINGS = (
     "segment.bytes", "segment.ms", "unclean.leader.election.enable",
 )  # fmt: skip
 _SET_ON_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-_PAUSE_S = 0.05
-_NO_OFFSET = -1001
+_POLL_S = 0.05
+_NO_OFFSET = -1001  # librdkafka's RD_KAFKA_OFFSET_INVALID
 _STATES = {
     ConsumerGroupState.UNKNOWN: "Unknown",
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
@@ -71,32 +71,33 @@ class KafkaAdmin:
         ------
         TopicExistsError
         ConfigError
-            For an illegal name, number of partitions or setting.
+            If the name, the number of partitions or a setting is illegal.
         """
         if partitions < 1:
-            raise ConfigError(f"A topic has at least one partition, not {partitions}.")
-        settings = translated(name, config)
+            raise ConfigError(f"The topic {name!r} cannot have {partitions} partitions: give 1 or more.")
+        settings = kafka_topic_settings(name, config)
         topic = NewTopic(check_topic_name(name), partitions, self._connection.replication, config=settings)
         future = self._connection.admin.create_topics([topic], request_timeout=TIMEOUT_S)[name]
         try:
             future.result(timeout=TIMEOUT_S + 5)
         except KafkaException as error:
-            failure = _not_created(name, settings, error)
-            if isinstance(failure, TopicExistsError):  # another process may have created it a moment ago
+            failure = _creation_error(name, settings, error)
+            if isinstance(failure, TopicExistsError):  # another process may have created it just now
                 self._await(lambda: name in self._connection.topic_partitions(name))
             raise failure from None
-        self._connection.forget(name)
+        self._connection.drop_facts(name)
         self._await(lambda: self._connection.topic_partitions(name).get(name) == partitions)
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Change some settings of a topic, None to restore a default; ConfigError for an illegal setting."""
+        """Change some settings of a topic. None restores a default. Raises ConfigError for an illegal setting."""
         self.describe_topic(name)
         changed = {key: value for key, value in config.items() if key not in TYPE_SETTINGS}
         if not changed:
             return
-        operations = {True: AlterConfigOpType.DELETE, False: AlterConfigOpType.SET}
         entries = [
-            ConfigEntry(key, value or "", incremental_operation=operations[value is None])
+            ConfigEntry(key, "", incremental_operation=AlterConfigOpType.DELETE)
+            if value is None
+            else ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
             for key, value in changed.items()
         ]
         resource = ConfigResource("topic", name, incremental_configs=entries)
@@ -104,43 +105,51 @@ class KafkaAdmin:
         try:
             future.result(timeout=TIMEOUT_S + 5)
         except KafkaException as error:
-            raise refusal(name, {key: value or "" for key, value in changed.items()}, str(error)) from None
-        self._connection.forget(name)
+            raise refused_settings(name, {key: value or "" for key, value in changed.items()}, str(error)) from None
+        self._connection.drop_facts(name)
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Give a topic `total` partitions, and wait until the brokers know them; ConfigError unless it has fewer."""
+        """Increase the number of partitions to `total`, and wait until the brokers know them.
+
+        Raises
+        ------
+        ConfigError
+            If the topic has as many partitions or more.
+        """
         partitions = self._connection.await_partitions(name)
         if not partitions:
-            raise self._connection.unknown(name)
-        check_total(name, partitions, total)
+            raise self._connection.unknown_topic(name)
+        check_more_partitions(name, partitions, total)
         futures = self._connection.admin.create_partitions([NewPartitions(name, total)], request_timeout=TIMEOUT_S)
         outcome(f"The topic {name!r} cannot get more partitions", futures[name])
-        self._connection.forget(name)
+        self._connection.drop_facts(name)
         self._await(lambda: self._connection.topic_partitions(name).get(name) == total)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records, and wait until the brokers have dropped it."""
         if not self._connection.await_partitions(name):
-            raise self._connection.unknown(name)
+            raise self._connection.unknown_topic(name)
         futures = self._connection.admin.delete_topics([name], request_timeout=TIMEOUT_S)
         outcome(f"The topic {name!r} cannot be deleted", futures[name])
-        self._connection.forget(name)
+        self._connection.drop_facts(name)
         self._await(lambda: not self._connection.topic_partitions(name))
 
     def topics(self, awaited: Collection[str] = ()) -> dict[str, TopicDescription]:
-        """Return all topics by name; their settings are read when one of them is used."""
+        """Return all topics by name. The settings are read when one of them is used."""
         for name in awaited:
             self._connection.await_partitions(name)
         topics = self._connection.topic_partitions()
-        settings = cache(lambda: {name: _shown(entries) for name, entries in self._connection.configs(topics).items()})
+        settings = cache(
+            lambda: {name: _topic_settings(entries) for name, entries in self._connection.configs(topics).items()}
+        )
         return {name: TopicDescription(name, number, LazySettings(name, settings)) for name, number in topics.items()}
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """Return the topic's partitions and settings; UnknownTopicError names the nearest topic."""
+        """Return the partitions and settings of a topic. UnknownTopicError names the nearest topic."""
         partitions = self._connection.await_partitions(name)
         if not partitions:
-            raise self._connection.unknown(name)
-        return TopicDescription(name, partitions, _shown(self._connection.configs([name])[name]))
+            raise self._connection.unknown_topic(name)
+        return TopicDescription(name, partitions, _topic_settings(self._connection.configs([name])[name]))
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset of each partition."""
@@ -149,58 +158,62 @@ class KafkaAdmin:
     def end_offsets(
         self, partitions: Collection[TopicPartition], *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Return the end offsets; with `committed_only`, at most the offset of the first open transaction."""
+        """Return the end offsets. With `committed_only`, they are at most the offset of the first open transaction."""
         return self._connection.ends(partitions, committed_only=committed_only)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Delete the records before these offsets; LogError for an offset after the end."""
+        """Delete the records before these offsets. Raises LogError for an offset after the end."""
         ends = self.end_offsets(list(before), committed_only=False)
         for source, offset in before.items():
             if offset > ends[source]:
-                raise LogError(f"{source} ends at {ends[source]}: nothing before {offset} can be deleted.")
-        places = [Place(*source, offset) for source, offset in before.items()]
-        for place, future in self._connection.admin.delete_records(places, request_timeout=TIMEOUT_S).items():
-            outcome(f"Records of {place.topic}-{place.partition} cannot be deleted", future)
+                raise LogError(f"Records of {source} before {offset} cannot be deleted: it ends at {ends[source]}.")
+        kafka_partitions = [KafkaPartition(*source, offset) for source, offset in before.items()]
+        for partition, future in self._connection.admin.delete_records(
+            kafka_partitions, request_timeout=TIMEOUT_S
+        ).items():
+            outcome(f"Records of {partition.topic}-{partition.partition} cannot be deleted", future)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets; waits for open transactions. Partitions without an offset are left out.
+        """Return the committed offsets of a group, without partitions that have none. Waits for open transactions.
 
-        The offsets are read by a group client: the admin client crashes the process when a coordinator moves or starts.
+        A group client reads the offsets, because the admin client crashes the process if a coordinator moves or starts.
         """
         if not partitions:
             return {}
         client = self._connection.group(group)
-        places = [Place(*source) for source in partitions]
+        kafka_partitions = [KafkaPartition(*source) for source in partitions]
         try:
-            offsets = self._connection.retried(lambda: client.committed(places, timeout=ATTEMPT_TIMEOUT_S))
+            offsets = self._connection.retry(lambda: client.committed(kafka_partitions, timeout=ATTEMPT_TIMEOUT_S))
         except KafkaException as error:
             raise error_of(f"The committed offsets of the group {group!r} cannot be read", error) from None
         return {
-            TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, _metadata(at))
-            for at in offsets
-            if at.offset != _NO_OFFSET and at.error is None
+            TopicPartition(committed.topic, committed.partition): OffsetAndMetadata(
+                committed.offset, _metadata(committed)
+            )
+            for committed in offsets
+            if committed.offset != _NO_OFFSET and committed.error is None
         }
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit all of these offsets as one."""
+        """Commit offsets atomically."""
         error = commit_offsets(self._connection, self._connection.group(group), offsets)
         if error is not None:
             raise commit_refused(GroupMetadata(group), error)
 
     def groups(self) -> list[str]:
-        """Return the names of the groups that the cluster knows."""
+        """Return the names of all groups of the cluster."""
         failure = f"The groups of bootstrap.servers={self._connection.servers} cannot be listed"
 
         def request(admin: AdminClient) -> Any:
-            listed = _result(admin.list_consumer_groups(request_timeout=TIMEOUT_S))
-            if listed.errors:
-                raise KafkaException(listed.errors[0])
-            return listed.valid
+            listing = _result(admin.list_consumer_groups(request_timeout=TIMEOUT_S))
+            if listing.errors:
+                raise KafkaException(listing.errors[0])
+            return listing.valid
 
-        return sorted(group.group_id for group in self._requested(failure, request))
+        return sorted(group.group_id for group in self._request(failure, request))
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return the group's state and members; the cluster does not tell its generation."""
+        """Return the state and members of a group. The cluster does not report its generation."""
         return self.describe_groups([group])[group]
 
     def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
@@ -210,20 +223,22 @@ class KafkaAdmin:
 
         def request(admin: AdminClient) -> dict[str, ConsumerGroupDescription | None]:
             futures = admin.describe_consumer_groups(list(groups), request_timeout=TIMEOUT_S)
-            return {group: _unless_absent(future) for group, future in futures.items()}
+            return {group: _result_if_group_exists(future) for group, future in futures.items()}
 
-        descriptions = self._requested(f"The groups {', '.join(groups)} cannot be described", request)
+        descriptions = self._request(f"The groups {', '.join(groups)} cannot be described", request)
         return {group: _description(group, descriptions[group]) for group in groups}
 
     def delete_group(self, group: str) -> None:
-        """Delete a group and its offsets; LogError while it has members."""
+        """Delete a group and its offsets. Raises LogError while it has members."""
         members = len(self.describe_group(group).members)
         if members:
             raise LogError(f"The group {group!r} has {members} members: stop them before you delete it.")
-        self._requested(
-            f"The group {group!r} cannot be deleted",
-            lambda admin: _unless_absent(admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group]),
-        )
+
+        def request(admin: AdminClient) -> None:
+            futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)
+            _result_if_group_exists(futures[group])
+
+        self._request(f"The group {group!r} cannot be deleted", request)
 
     def close(self) -> None:
         """Do nothing: the clients belong to the connection."""
@@ -234,37 +249,37 @@ class KafkaAdmin:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _requested(self, failure: str, request: Callable[[AdminClient], T]) -> T:
-        """Return the result of a request about groups, which is retried while a coordinator moves or starts."""
+    def _request(self, failure: str, request: Callable[[AdminClient], T]) -> T:
+        """Return the result of a request about groups. Retry while a coordinator moves or starts."""
         admin = self._connection.admin
         try:
-            return self._connection.retried(lambda: request(admin))
+            return self._connection.retry(lambda: request(admin))
         except KafkaException as error:
             raise error_of(failure, error) from None
 
     def _await(self, is_done: Callable[[], bool]) -> None:
-        """Wait for a change: brokers learn of it some time after the controller has made it."""
-        for _ in range(int(TIMEOUT_S / _PAUSE_S)):
+        """Wait for a change, which reaches the brokers some time after the controller."""
+        for _ in range(int(TIMEOUT_S / _POLL_S)):
             if is_done():
                 return
-            self._connection.clock.sleep(_PAUSE_S)
+            self._connection.clock.sleep(_POLL_S)
         raise LogError(f"The brokers of {self._connection.servers} did not make a change within {TIMEOUT_S} s.")
 
 
-def translated(name: str, config: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the settings of a new topic as Kafka knows them.
+def kafka_topic_settings(name: str, config: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the settings of a new topic in Kafka's form.
 
-    Kafka counts `retention.ms` back from now. On Kafka, a topic with `retention.clock=record` therefore keeps its
-    records for ever: otherwise, windows of an old year that is replayed would be deleted while they are used.
+    Kafka counts `retention.ms` back from the present time, and would delete windows of old records during a replay.
+    Therefore a topic with `retention.clock=record` retains all records on Kafka.
 
     Raises
     ------
     ConfigError
-        For an illegal `retention.clock`.
+        If `retention.clock` is illegal.
 
     Examples
     --------
-    >>> translated("t", {"cleanup.policy": "compact", "kstreams.key.type": "int", "retention.clock": "wall"})
+    >>> kafka_topic_settings("t", {"cleanup.policy": "compact", "kstreams.key.type": "int", "retention.clock": "wall"})
     {'cleanup.policy': 'compact'}
     """
     settings = {key: value for key, value in (config or {}).items() if key not in TYPE_SETTINGS}
@@ -275,7 +290,8 @@ def translated(name: str, config: Mapping[str, str] | None) -> dict[str, str]:
         policies = [policy for policy in settings.get("cleanup.policy", "delete").split(",") if policy != "delete"]
         logger.warning(
             "Kafka counts retention.ms back from now, so that %s would lose the windows of old records: it keeps them "
-            "for ever (cleanup.policy=%s, retention.ms=-1 instead of %s). To bound it, set topic.retention.clock=wall.",
+            "for ever (cleanup.policy=%s, retention.ms=-1 instead of %s). To limit its size, set "
+            "topic.retention.clock=wall.",
             name,
             ",".join(policies) or "delete",
             settings["retention.ms"],
@@ -284,15 +300,15 @@ def translated(name: str, config: Mapping[str, str] | None) -> dict[str, str]:
     return settings
 
 
-def refusal(name: str, config: Mapping[str, str], reason: str) -> ConfigError:
-    """Return the error for settings that the cluster has refused; it names the nearest known setting."""
-    wrong = next((key for key in config if key in reason and key not in _KAFKA_SETTINGS), None)
-    hint = did_you_mean(wrong, _KAFKA_SETTINGS) if wrong else ""
+def refused_settings(name: str, config: Mapping[str, str], reason: str) -> ConfigError:
+    """Return the error for settings that the cluster has refused. It names the nearest known setting."""
+    unknown_key = next((key for key in config if key in reason and key not in _KAFKA_SETTINGS), None)
+    hint = did_you_mean(unknown_key, _KAFKA_SETTINGS) if unknown_key else ""
     return ConfigError(f"Kafka refuses the settings of the topic {name!r}: {reason}.{hint}")
 
 
 class LazySettings(Mapping[str, str]):
-    """The settings of one topic, read when one of them is used; `read` returns the settings of all topics."""
+    """The settings of one topic, which are read when one of them is used. `read` returns those of all topics."""
 
     def __init__(self, topic: str, read: Callable[[], Mapping[str, Mapping[str, str]]]) -> None:
         self._topic = topic
@@ -308,14 +324,14 @@ class LazySettings(Mapping[str, str]):
         return len(self._read()[self._topic])
 
 
-def _metadata(place: Place) -> str:
-    """Return the metadata of a committed offset; empty if the client cannot read it.
+def _metadata(partition: KafkaPartition) -> str:
+    """Return the metadata of a committed offset. Empty if the client cannot decode it.
 
-    The client expects a zero byte at the end of the text, which only it writes. It reads beyond the text of other
-    clients, into other memory.
+    The client expects a zero byte at the end of the text, which other clients do not write. Without the byte, it reads
+    other memory beyond the text.
     """
     try:
-        return place.metadata or ""
+        return partition.metadata or ""
     except UnicodeDecodeError:
         return ""
 
@@ -324,8 +340,8 @@ def _result(future: Future[T]) -> T:
     return future.result(timeout=TIMEOUT_S + 5)
 
 
-def _unless_absent(future: Future[T]) -> T | None:
-    """Return the result of a request about a group; None if the group does not exist."""
+def _result_if_group_exists(future: Future[T]) -> T | None:
+    """Return the result of a request about a group. None if the group does not exist."""
     try:
         return _result(future)
     except KafkaException as error:
@@ -346,11 +362,13 @@ def _description(group: str, description: ConsumerGroupDescription | None) -> Gr
 
 
 def _assigned(member: ClientMember) -> tuple[TopicPartition, ...]:
-    return tuple(sorted(TopicPartition(place.topic, place.partition) for place in member.assignment.topic_partitions))
+    return tuple(
+        sorted(TopicPartition(partition.topic, partition.partition) for partition in member.assignment.topic_partitions)
+    )
 
 
-def _shown(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
-    """Return the settings that are set on a topic itself, and its clean-up policy."""
+def _topic_settings(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+    """Return the settings that are set on the topic itself, and its clean-up policy."""
     return {
         name: str(entry.value)
         for name, entry in sorted(entries.items())
@@ -358,10 +376,10 @@ def _shown(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
     }
 
 
-def _not_created(name: str, settings: Mapping[str, str], error: KafkaException) -> Exception:
+def _creation_error(name: str, settings: Mapping[str, str], error: KafkaException) -> Exception:
     reason = reason_of(error)
     if reason is not None and reason.code() == KafkaError.INVALID_CONFIG:
-        return refusal(name, settings, reason.str())
+        return refused_settings(name, settings, reason.str())
     if reason is not None and reason.code() == KafkaError.INVALID_REPLICATION_FACTOR:
         return ConfigError(f"The topic {name!r} cannot be created: {reason.str()} Set replication.factor.")
     if reason is not None and reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:

@@ -1,4 +1,4 @@
-"""Settings of Kafka's clients: Kafka's names are translated to librdkafka's, and unsafe settings are refused."""
+"""`client_settings`: translates the settings of Kafka's clients to librdkafka's, and refuses unsafe settings."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _UNSUPPORTED = {
     "ssl.truststore.location": "give ssl.ca.location, a file of certificates as PEM",
     "ssl.truststore.password": "give ssl.ca.location, a file of certificates as PEM",
     "ssl.keystore.type": "give ssl.certificate.location and ssl.key.location, or a PKCS#12 ssl.keystore.location",
-    "sasl.login.callback.handler.class": "classes of Java cannot be used here",
-    "enable.auto.commit": "positions are committed with what follows from them",
-    "enable.auto.offset.store": "positions are committed with what follows from them",
-    "enable.partition.eof": "positions depend on it",
+    "sasl.login.callback.handler.class": "librdkafka cannot use classes of Java",
+    "enable.auto.commit": "positions are committed together with the results of their records",
+    "enable.auto.offset.store": "positions are committed together with the results of their records",
+    "enable.partition.eof": "kstreams needs it for positions",
 }
 _KNOWN_SETTINGS = (
     "linger.ms", "batch.size", "acks", "compression.type", "isolation.level", "auto.offset.reset", "client.id",
@@ -72,36 +72,37 @@ def client_settings(base: Mapping[str, Any], settings: Mapping[str, Any] | None)
     base : mapping
         Settings of the cluster: addresses and security.
     settings : mapping or None
-        Settings of this client, by Kafka's or librdkafka's names; they override `base`.
+        Settings of this client, by Kafka's or librdkafka's names. They override `base`.
 
     Raises
     ------
     ConfigError
-        For settings that cannot be used, with advice, and for unsafe settings without `security.allow.insecure`.
+        If a setting is not supported, or is unsafe without `security.allow.insecure`.
 
     Examples
     --------
     >>> client_settings({"bootstrap.servers": "one:9092"}, {"fetch.max.wait.ms": 5})
     {'bootstrap.servers': 'one:9092', 'fetch.wait.max.ms': 5}
     """
-    full = {name: value for name, value in {**base, **(settings or {})}.items() if value is not None}
-    for name in full.keys() & _UNSUPPORTED.keys():
+    all_settings = {name: value for name, value in {**base, **(settings or {})}.items() if value is not None}
+    for name in all_settings.keys() & _UNSUPPORTED.keys():
         raise ConfigError(f"{name!r} cannot be set for Kafka's client: {_UNSUPPORTED[name]}.")
-    is_allowed = str(full.pop(ALLOW_INSECURE, False)).lower() == "true"
-    if not is_allowed and (risk := _security_risk(full)):
+    is_allowed = str(all_settings.pop(ALLOW_INSECURE, False)).lower() == "true"
+    if not is_allowed and (risk := _security_risk(all_settings)):
         raise ConfigError(f"{risk} If that is what you want, set {ALLOW_INSECURE}=true.")
-    return {_RENAMED.get(name, name): _as_text(value) for name, value in full.items()}
+    return {_RENAMED.get(name, name): _as_text(value) for name, value in all_settings.items()}
 
 
 def create_client(kind: str, create: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
-    """Create a client of confluent-kafka; ConfigError for a setting that the client refuses."""
+    """Create a client of confluent-kafka. Raises ConfigError for a setting that the client refuses."""
     try:
         return create(settings)
     except Exception as error:
         text = masked(str(getattr(error, "args", [error])[0]), settings)
-        wrong = next((name for name in settings if f'"{name}"' in text), "")
-        hint = did_you_mean(wrong, (name for name in _KNOWN_SETTINGS if name != wrong)) if "No such" in text else ""
-        raise ConfigError(f"Kafka's client does not take a {kind} setting: {text}.{hint}") from None
+        wrong_name = next((name for name in settings if f'"{name}"' in text), "")
+        other_names = (name for name in _KNOWN_SETTINGS if name != wrong_name)
+        hint = did_you_mean(wrong_name, other_names) if "No such" in text else ""
+        raise ConfigError(f"Kafka's client refuses a {kind} setting: {text}.{hint}") from None
 
 
 def _security_risk(settings: Mapping[str, Any]) -> str | None:

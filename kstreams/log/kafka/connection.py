@@ -1,4 +1,4 @@
-"""`Connection`: settings, admin client, group clients and topic facts that all clients of one cluster share."""
+"""`Connection`: the settings, the admin client, the group clients and the topic facts of one cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer as GroupClient
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from kstreams.errors import LogError, UnknownTopicError
@@ -26,17 +26,17 @@ logger = logging.getLogger("kstreams.log.kafka")
 
 T = TypeVar("T")
 
-_RETRY_PAUSE_S = 0.1
+_RETRY_BACKOFF_S = 0.1
 ATTEMPT_TIMEOUT_S = 10
-"""Time for one attempt at a request that is retried: the broker may die after it gets the request."""
+"""The timeout of one attempt at a request. The broker may die after it gets the request."""
 
 TIMEOUT_S = 30
-"""Time for a request to the cluster, with its retries."""
+"""The timeout of a request to the cluster, with its retries."""
 
 METADATA_LAG_S = 5.0
-"""Time in which all brokers learn of topics and partitions that the controller has created."""
+"""The time in which all brokers learn of topics and partitions that the controller has created."""
 
-_METADATA_HINT = f"The brokers were asked for {METADATA_LAG_S:g} s, as they learn late of new ones."
+_METADATA_HINT = f"The brokers were asked for {METADATA_LAG_S:g} s, because they learn late of new ones."
 _LOGIN_ERRORS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
 
@@ -51,7 +51,7 @@ class Connection:
     admin_settings : mapping
         Settings of admin clients only.
     replication : int
-        Replication factor of topics that are created; -1 for the default of the cluster.
+        The replication factor of new topics. -1 for the default of the cluster.
     clock : Clock
     """
 
@@ -66,10 +66,10 @@ class Connection:
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
         self._facts: dict[str, TopicFacts] = {}
-        self._unavailable: set[tuple[str, int]] = (
-            set()
-        )  # topics, and numbers of partitions, that did not appear in time
-        self._refusal = ""  # the last error of a login
+        self._missing_partitions = set[
+            tuple[str, int]
+        ]()  # topics with numbers of partitions that did not appear in time
+        self._login_error = ""
         of_one_process(self, "This log", LogError)
 
     @property
@@ -102,12 +102,12 @@ class Connection:
             return self._groups[group]
 
     def topic_partitions(self, name: str | None = None) -> dict[str, int]:
-        """Return the number of partitions of each topic, or of one topic; Kafka's own topics are left out."""
+        """Return the number of partitions of each topic, or of one topic. Kafka's own topics are left out."""
         try:
-            topics = self.retried(lambda: self._topics(name))
+            topics = self.retry(lambda: self._topics(name))
         except KafkaException as error:
-            self.admin.poll(0)  # the client reports why the login failed
-            reason = f" ({self._refusal})" if self._refusal else ""
+            self.admin.poll(0)  # calls `_on_error` with the reason of a failed login
+            reason = f" ({self._login_error})" if self._login_error else ""
             raise error_of(f"No broker of bootstrap.servers={self.servers} tells its topics{reason}", error) from None
         return {
             topic: len(metadata.partitions)
@@ -115,15 +115,15 @@ class Connection:
             if metadata.error is None and not topic.startswith("__")
         }
 
-    def topics_now(self, timeout: float) -> list[str]:
-        """Return the names of the topics; KafkaException when no broker answers in time."""
+    def topic_names(self, timeout: float) -> list[str]:
+        """Return the names of the topics. Raises KafkaException if no broker answers in time."""
         return [name for name in self.admin.list_topics(timeout=timeout).topics if not name.startswith("__")]
 
     def await_partitions(self, name: str, at_least: int = 1, read: Callable[[], int] | None = None) -> int:
-        """Return the number of partitions of a topic; 0 if the topic does not exist.
+        """Return the number of partitions of a topic. 0 if the topic does not exist.
 
-        Brokers learn late of new topics and partitions: while there are fewer than `at_least`, the number is read again
-        for `METADATA_LAG_S`. A number that did not appear in this time is not waited for again.
+        Brokers learn late of new topics and partitions. While there are fewer than `at_least`, the number is read again
+        for `METADATA_LAG_S`. The next call does not wait again for a number that did not appear in this time.
 
         Parameters
         ----------
@@ -133,13 +133,13 @@ class Connection:
             Reads the number by another client.
         """
         read = read or (lambda: self.topic_partitions(name).get(name, 0))
-        until = monotonic() + (0 if (name, at_least) in self._unavailable else METADATA_LAG_S)
-        while (partitions := read()) < at_least and monotonic() < until:
-            self.clock.sleep(_RETRY_PAUSE_S)
+        deadline = monotonic() + (0 if (name, at_least) in self._missing_partitions else METADATA_LAG_S)
+        while (partitions := read()) < at_least and monotonic() < deadline:
+            self.clock.sleep(_RETRY_BACKOFF_S)
         if partitions < at_least:
-            self._unavailable.add((name, at_least))
+            self._missing_partitions.add((name, at_least))
         else:
-            self._unavailable.discard((name, at_least))
+            self._missing_partitions.discard((name, at_least))
         return partitions
 
     def require(self, sources: Collection[TopicPartition]) -> None:
@@ -148,7 +148,7 @@ class Connection:
             self.require_partition(source.topic, source.partition)
 
     def require_partition(self, topic: str, partition: int) -> None:
-        """Raise UnknownTopicError when a topic does not have a partition, and does not get it in time."""
+        """Raise UnknownTopicError if a topic does not have a partition, and does not get it in time."""
         if not 0 <= partition < self.facts(topic).partitions:
             self._require_now([(topic, partition)])
 
@@ -156,19 +156,19 @@ class Connection:
         """Raise UnknownTopicError for a partition that does not exist, without the cached facts of topics."""
         for topic, partition in sources:
             partitions = self.await_partitions(topic, partition + 1)
-            self.forget(topic)
+            self.drop_facts(topic)
             if not partitions:
-                raise self.unknown(topic)
+                raise self.unknown_topic(topic)
             if not 0 <= partition < partitions:
                 message = f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}."
                 raise UnknownTopicError(f"{message} {_METADATA_HINT}")
 
     def facts(self, name: str) -> TopicFacts:
-        """Return the facts of a topic; UnknownTopicError names the nearest known topic."""
+        """Return the facts of a topic. UnknownTopicError names the nearest topic."""
         facts = self._facts.get(name)
         return self._read_facts(name) if facts is None else facts
 
-    def forget(self, name: str) -> None:
+    def drop_facts(self, name: str) -> None:
         """Drop the cached facts of a topic that has changed."""
         self._facts.pop(name, None)
 
@@ -187,47 +187,49 @@ class Connection:
     def offsets(
         self, sources: Iterable[TopicPartition], spec: OffsetSpec, *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
-        """Return the offsets of partitions now; -1 where no record fits `spec`."""
-        specs = {Place(*source): spec for source in sources}
+        """Return the offsets of partitions. -1 if no record matches `spec`."""
+        specs = {KafkaPartition(*source): spec for source in sources}
         if not specs:
             return {}
         level = _ISOLATION[committed_only]
         results = self._outcomes(
             "Offsets of partitions",
             lambda admin: admin.list_offsets(specs, isolation_level=level, request_timeout=ATTEMPT_TIMEOUT_S),
-            [(place.topic, place.partition) for place in specs],
+            [(partition.topic, partition.partition) for partition in specs],
         )
-        return {TopicPartition(place.topic, place.partition): result.offset for place, result in results.items()}
+        return {
+            TopicPartition(partition.topic, partition.partition): result.offset for partition, result in results.items()
+        }
 
     def beginnings(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset of each partition."""
         return self.offsets(sources, OffsetSpec.earliest(), committed_only=False)
 
     def ends(self, sources: Iterable[TopicPartition], *, committed_only: bool = True) -> dict[TopicPartition, int]:
-        """Return the end offsets; with `committed_only`, at most the offset of the first open transaction."""
+        """Return the end offsets. With `committed_only`, they are at most the offset of the first open transaction."""
         return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
 
-    def retried(self, call: Callable[[], T], about: Collection[tuple[str, int]] = ()) -> T:
-        """Return the result of a call, which is retried for `TIMEOUT_S` after errors that may pass.
+    def retry(self, call: Callable[[], T], partitions: Collection[tuple[str, int]] = ()) -> T:
+        """Return the result of a call. Retry for `TIMEOUT_S` after transient errors.
 
         Parameters
         ----------
         call : callable
-        about : collection of (topic, partition)
-            The partitions of the request. One broker may learn of a partition later than another: an unknown partition
-            is waited for, and then raises UnknownTopicError.
+        partitions : collection of (topic, partition)
+            The partitions of the request. One broker may learn of a partition later than another. If a partition is
+            unknown, it is awaited before UnknownTopicError is raised.
         """
-        until = monotonic() + TIMEOUT_S
+        deadline = monotonic() + TIMEOUT_S
         while True:
             try:
                 return call()
             except KafkaException as error:
-                is_new = is_absent(error) and len(about) > 0
-                if not (is_new or is_transient(error)) or monotonic() > until:
+                is_unknown = is_absent(error) and len(partitions) > 0
+                if not (is_unknown or is_transient(error)) or monotonic() > deadline:
                     raise
-                if is_new:
-                    self._require_now(about)
-            self.clock.sleep(_RETRY_PAUSE_S)
+                if is_unknown:
+                    self._require_now(partitions)
+            self.clock.sleep(_RETRY_BACKOFF_S)
 
     def close(self) -> None:
         """Release the clients."""
@@ -238,25 +240,22 @@ class Connection:
             self._admin = None
 
     def _on_error(self, error: KafkaError) -> None:
-        """Log an error that a client reports of its connections."""
+        """Log an error of a client's connection."""
         if error.code() in _LOGIN_ERRORS:
-            self._refusal = error.str()
+            self._login_error = error.str()
         logger.warning("%s (%s)", error.str(), error.name())
 
     def _topics(self, name: str | None) -> Any:
-        admin = self.admin
-        metadata = (
-            admin.list_topics(name, timeout=ATTEMPT_TIMEOUT_S) if name else admin.list_topics(timeout=ATTEMPT_TIMEOUT_S)
-        )
-        return metadata.topics
+        topic = [name] if name else []
+        return self.admin.list_topics(*topic, timeout=ATTEMPT_TIMEOUT_S).topics
 
     def _outcomes(
         self,
         subject: str,
         request: Callable[[AdminClient], Mapping[Any, Any]],
-        about: Collection[tuple[str, int]],
+        partitions: Collection[tuple[str, int]],
     ) -> dict[Any, Any]:
-        """Return the results of all futures of a request about partitions, which is retried while a broker is away."""
+        """Return the results of all futures of a request about partitions. Retry while a broker is unavailable."""
 
         def results() -> dict[Any, Any]:
             admin = self.admin
@@ -264,12 +263,13 @@ class Connection:
                 futures = request(admin)
                 return {key: future.result(timeout=ATTEMPT_TIMEOUT_S + 5) for key, future in futures.items()}
             except KafkaException:
-                with self._mutex:  # a new client reads the leaders again: the old one was seen to send an old epoch
+                # A new client reads the leaders again. The old one was seen to send an old leader epoch.
+                with self._mutex:
                     self._admin = None if self._admin is admin else self._admin
                 raise
 
         try:
-            return self.retried(results, about)
+            return self.retry(results, partitions)
         except KafkaException as error:
             raise error_of(f"{subject} cannot be read from {self.servers}", error) from None
         except TimeoutError:
@@ -278,14 +278,14 @@ class Connection:
     def _read_facts(self, name: str) -> TopicFacts:
         partitions = self.await_partitions(name)
         if not partitions:
-            raise self.unknown(name)
+            raise self.unknown_topic(name)
         config = self.configs([name])[name]
         policy = config["cleanup.policy"].value
         max_bytes = int(config["max.message.bytes"].value)
         self._facts[name] = TopicFacts(partitions, max_bytes, "compact" in policy)
         return self._facts[name]
 
-    def unknown(self, name: str) -> UnknownTopicError:
+    def unknown_topic(self, name: str) -> UnknownTopicError:
         """Return the error for a topic that does not exist."""
         hint = did_you_mean(name, self.topic_partitions())
         return UnknownTopicError(
@@ -294,7 +294,7 @@ class Connection:
 
 
 def client_partitions(client: GroupClient, topic: str, timeout: float) -> int:
-    """Return the number of partitions of a topic as a client reads it; 0 without an answer in time."""
+    """Return the number of partitions of a topic that a client reads. 0 without an answer in time."""
     try:
         return len(client.list_topics(topic, timeout).topics[topic].partitions)
     except KafkaException:
@@ -302,7 +302,7 @@ def client_partitions(client: GroupClient, topic: str, timeout: float) -> int:
 
 
 def outcome(failure: str, future: Any) -> Any:
-    """Return the result of a future of the admin client; raises a LogError that begins with `failure`."""
+    """Return the result of a future of the admin client. The message of a LogError begins with `failure`."""
     try:
         return future.result(timeout=TIMEOUT_S + 5)
     except KafkaException as error:

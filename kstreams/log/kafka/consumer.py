@@ -1,7 +1,7 @@
-"""`KafkaConsumer`: assigned partitions of a cluster, their positions, and their fetched rows.
+"""`KafkaConsumer`: a reader of assigned partitions of a cluster.
 
-`assign`, `seek`, `pause` and `resume` only note the change: the client gets and loses partitions in `poll`. A position
-moves past transaction markers when the client reports the end of a partition.
+`assign`, `seek`, `pause` and `resume` only store the change, and `poll` applies it to the client. A position moves past
+transaction markers when the client reports the end of a partition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import OffsetSpec
 
 from kstreams.errors import LogError, UnknownTopicError
@@ -32,18 +32,19 @@ from kstreams.os.forks import of_one_process
 
 _TIME = itemgetter(1)
 _CONSUMER_DEFAULTS = {
-    "group.id": "kstreams",  # the client needs one; no member joins the group
+    "group.id": "kstreams",  # required by the client, which does not join the group
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
     "queued.min.messages": 100_000,
-    "fetch.wait.max.ms": 100,  # the end of a partition is known from an empty answer (default: after 500 ms)
-    "fetch.queue.backoff.ms": 5,  # the default, 1 s, makes reading eight times slower
+    "fetch.wait.max.ms": 100,  # an empty response reports the end of a partition (default: after 500 ms)
+    "fetch.queue.backoff.ms": 5,  # the default of 1 s makes reading eight times slower
 }
 _FIXED_SETTINGS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
 _MAX_MESSAGES = 5_000  # per call of the client
-_WAKEUP_CHECK_S = 0.004  # time in which a waiting reader notices a `wakeup`
+_WAKEUP_CHECK_S = 0.004  # the interval at which a waiting reader checks for a `wakeup`
 _METADATA_TIMEOUT_S = 1.0  # for the partitions of a topic
-_MAX_HELD_ROWS = 10_000  # of a paused partition; then the client stops fetching it
+_MAX_BUFFERED_ROWS = 10_000
+"""The number of buffered rows of a paused partition at which the client stops fetching it."""
 StartOffsets = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
 _DELETED = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
@@ -66,10 +67,10 @@ class KafkaConsumer:
         self._connection = connection
         self._client = connection.client("consumer", lambda checked: Client({**checked, **_FIXED_SETTINGS}), settings)
         self._is_committed_only = settings["isolation.level"] == "read_committed"
-        self._fetched: dict[TopicPartition, int] = {}  # next offset that the client returns
-        self._buffered: dict[TopicPartition, deque[Batch]] = {}  # fetched by the client, and not yet returned by `poll`
-        self._fetching: set[TopicPartition] = set()  # assigned to the client
-        self._known_partitions: dict[str, int] = {}  # number of partitions by topic, as the client knows them
+        self._fetched: dict[TopicPartition, int] = {}  # the next offset from the client
+        self._buffered: dict[TopicPartition, deque[Batch]] = {}  # rows that `poll` has not returned yet
+        self._fetching: set[TopicPartition] = set()  # the partitions that are assigned to the client
+        self._partition_counts: dict[str, int] = {}  # by topic, from the metadata of the client
         self._paused: set[TopicPartition] = set()
         self._at_end: set[TopicPartition] = set()
         self._failure: LogError | None = None
@@ -77,7 +78,7 @@ class KafkaConsumer:
         of_one_process(self, "This consumer", LogError)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; new ones start at the beginning of the log."""
+        """Read exactly these partitions. New ones start at the beginning of the log."""
         self._assign(partitions, self._connection.beginnings)
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -85,10 +86,10 @@ class KafkaConsumer:
         return frozenset(self._fetched)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from `offset`."""
+        """Continue at `offset`."""
         self._failure = None
         if offset < 0:
-            raise LogError(f"An offset is at least 0, not {offset}.")
+            raise LogError(f"The position of {TopicPartition(*partition)} cannot be {offset}: give 0 or more.")
         source = self._assigned(partition)
         if offset == self.position(source) and source in self._fetching:
             return
@@ -97,15 +98,15 @@ class KafkaConsumer:
         self._fetched[source] = offset
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to the first record of these partitions; without names, of all assigned partitions."""
+        """Continue at the first record of these partitions. Default: all assigned partitions."""
         self._seek_all(self._connection.beginnings(map(self._assigned, partitions or self._fetched)))
 
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go to the end of these partitions; without names, of all assigned partitions."""
+        """Continue at the end of these partitions. Default: all assigned partitions."""
         self._seek_all(self.end_offsets([self._assigned(source) for source in partitions or self._fetched]))
 
     def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
-        """Go to the first record whose timestamp is at or after `time`, or to the end if there is none."""
+        """Continue at the first record whose timestamp is at or after `time`, or at the end if there is none."""
         self._seek_all(self._offsets_since([self._assigned(partition)], time_ms(time)))
 
     def position(self, partition: TopicPartition) -> int:
@@ -115,61 +116,61 @@ class KafkaConsumer:
         return int(batches[0].offsets[0]) if batches else self._fetched[source]
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the offsets up to which this consumer could read now, from the cluster."""
+        """Return the offsets up to which this consumer could read now."""
         return self._connection.ends(partitions, committed_only=self._is_committed_only)
 
     def is_at_end(self, partition: TopicPartition) -> bool:
-        """Return whether the last poll reached the end of the partition."""
+        """Return True if the last poll has reached the end of the partition."""
         source = self._assigned(partition)
         return source in self._at_end and not self._buffered.get(source)
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """Return fetched rows, at most `max_records`; waits up to `timeout` seconds if there are none."""
+        """Return at most `max_records` rows. Waits up to `timeout` seconds if there are none."""
         self._raise_failure()
         self._start(self._fetched.keys() - self._paused)
-        batches = self._take_buffered(max_records)
-        remaining = max_records - sum(map(len, batches))
-        until = monotonic() + timeout
-        while remaining > 0:
-            messages = self._messages(remaining, 0 if batches else until - monotonic())
+        batches = self._pop_buffered(max_records)
+        remaining_rows = max_records - sum(map(len, batches))
+        deadline = monotonic() + timeout
+        while remaining_rows > 0:
+            messages = self._messages(remaining_rows, 0 if batches else deadline - monotonic())
             if not messages:
                 break
-            fetched = self._take_messages(messages)
-            batches += fetched
-            remaining -= sum(map(len, fetched))
+            new_batches = self._batches(messages)
+            batches += new_batches
+            remaining_rows -= sum(map(len, new_batches))
         self._wakeup.clear()
         if not batches:
             self._raise_failure()
         return batches
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
-        """Read and count the next records before `end`; other partitions are not fetched meanwhile."""
+        """Read and count the next records before `end`. Other partitions are not fetched during this call."""
         source = self._assigned(partition)
         for other in self._fetching - {source}:
             self._stop(other)
         self._start({source})
-        until = monotonic() + TIMEOUT_S
+        deadline = monotonic() + TIMEOUT_S
         while self.position(source) < end:
             self._raise_failure()
-            if batch := self._before(source, end):
+            if batch := self._pop_before(source, end):
                 return Span(int(batch.offsets[0]), self.position(source), len(batch), max(batch.timestamps.to_pylist()))
             if source in self._at_end or self.position(source) >= end:
                 return None
-            if monotonic() > until:
-                raise LogError(f"{source}: the cluster sent neither records nor the end within {TIMEOUT_S} s.")
-            self._buffer(self._take_messages(self._messages(_MAX_MESSAGES, 0.1)))
+            if monotonic() > deadline:
+                raise LogError(f"{source} cannot be read: no records and no end came within {TIMEOUT_S} s.")
+            self._buffer(self._batches(self._messages(_MAX_MESSAGES, 0.1)))
         return None
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` skip these partitions until `resume`."""
+        """Make `poll` skip these partitions until `resume`."""
         self._paused.update(map(self._assigned, partitions))
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `poll` read these partitions again."""
+        """Make `poll` read these partitions again."""
         self._paused.difference_update(partitions)
 
     def close(self) -> None:
-        """Close the client; batches that were polled stay valid."""
+        """Close the client. Batches that were polled stay valid."""
         self._fetched.clear()
         self._client.close()
 
@@ -192,37 +193,37 @@ class KafkaConsumer:
         self._fetched |= starts
 
     def _offsets_since(self, sources: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """Return the first offset at or after a time; the end if there is none."""
+        """Return the first offset at or after a time. The end if there is none."""
         spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
         offsets = self._connection.offsets(sources, spec, committed_only=self._is_committed_only)
         without_record = [source for source, offset in offsets.items() if offset < 0]
         return offsets | self.end_offsets(without_record)
 
     def _start(self, partitions: Collection[TopicPartition]) -> None:
-        """Let the client fetch these partitions, after the last fetched record of each."""
+        """Make the client fetch these partitions, from the last fetched record of each."""
         new = [source for source in partitions if source not in self._fetching]
         if new:
             self._refresh_metadata(new)
-            self._client.incremental_assign([Place(*source, self._fetched[source]) for source in new])
+            self._client.incremental_assign([KafkaPartition(*source, self._fetched[source]) for source in new])
             self._fetching.update(new)
 
     def _refresh_metadata(self, sources: Iterable[TopicPartition]) -> None:
-        """Let the client read the metadata of partitions that are new to it; by itself it does so once a second."""
+        """Make the client read the metadata of new partitions, which it would otherwise do once a second."""
         for topic, partition in sorted(sources):
             at_least = partition + 1
-            if self._known_partitions.get(topic, 0) < at_least:
+            if self._partition_counts.get(topic, 0) < at_least:
                 read = partial(client_partitions, self._client, topic, _METADATA_TIMEOUT_S)
-                self._known_partitions[topic] = max(at_least, self._connection.await_partitions(topic, at_least, read))
+                self._partition_counts[topic] = max(at_least, self._connection.await_partitions(topic, at_least, read))
 
     def _stop(self, source: TopicPartition) -> None:
-        """Let the client drop a partition with its fetched messages."""
+        """Make the client drop a partition with its fetched messages."""
         self._at_end.discard(source)
         if source in self._fetching:
             self._fetching.discard(source)
-            self._client.incremental_unassign([Place(*source)])
+            self._client.incremental_unassign([KafkaPartition(*source)])
 
-    def _messages(self, most: int, timeout: float) -> list[Message]:
-        count = min(most, _MAX_MESSAGES)
+    def _messages(self, limit: int, timeout: float) -> list[Message]:
+        count = min(limit, _MAX_MESSAGES)
         try:
             messages: list[Message] = self._client.consume(count, 0)
             if not messages and timeout > 0:
@@ -233,19 +234,19 @@ class KafkaConsumer:
         return messages
 
     def _first_message(self, timeout: float) -> Message | None:
-        """Return the next message; None after `timeout`. The client cannot be woken, so it waits in short parts."""
-        until = monotonic() + timeout
-        while (seconds := until - monotonic()) > 0 and not self._wakeup.is_set():
-            if (message := self._client.poll(min(seconds, _WAKEUP_CHECK_S))) is not None:
+        """Return the next message. None after `timeout`. The wait has short parts, because the client has no wakeup."""
+        deadline = monotonic() + timeout
+        while (remaining_s := deadline - monotonic()) > 0 and not self._wakeup.is_set():
+            if (message := self._client.poll(min(remaining_s, _WAKEUP_CHECK_S))) is not None:
                 return message
         return None
 
     def wakeup(self) -> None:
-        """Let the `poll` that waits, or the next one that would wait, return at once; callable from any thread."""
+        """Make the `poll` that waits, or the next one that would wait, return. Any thread may call this."""
         self._wakeup.set()
 
-    def _take_messages(self, messages: list[Message]) -> list[Batch]:
-        """Return the rows that `poll` may return; rows of paused partitions are buffered, events are handled."""
+    def _batches(self, messages: list[Message]) -> list[Batch]:
+        """Return the rows for `poll`. Buffer rows of paused partitions, and handle events."""
         records, events = split_events(messages)
         batches = []
         for batch in self._current(batches_of(records) if records else []):
@@ -256,11 +257,11 @@ class KafkaConsumer:
             else:
                 batches.append(batch)
         for event in events:
-            self._take_event(event)
+            self._handle_event(event)
         return batches
 
     def _current(self, batches: Iterable[Batch]) -> Iterable[Batch]:
-        """Leave out rows that were fetched before a partition was dropped or another position was sought."""
+        """Leave out rows that were fetched before a partition was dropped or `seek` changed the position."""
         for batch in batches:
             if batch.source in self._fetching:
                 start = int(batch.offsets.searchsorted(self._fetched[batch.source]))
@@ -271,35 +272,36 @@ class KafkaConsumer:
         for batch in batches:
             buffered = self._buffered.setdefault(batch.source, deque())
             buffered.append(batch)
-            if batch.source in self._paused and sum(map(len, buffered)) > _MAX_HELD_ROWS:
+            if batch.source in self._paused and sum(map(len, buffered)) > _MAX_BUFFERED_ROWS:
                 self._stop(batch.source)
 
-    def _take_buffered(self, most: int) -> list[Batch]:
-        taken: list[Batch] = []
+    def _pop_buffered(self, limit: int) -> list[Batch]:
+        popped_batches: list[Batch] = []
+        remaining_rows = limit
         sources = [source for source, batches in self._buffered.items() if batches and source not in self._paused]
         for source in sources:
-            while most > 0 and (batch := self._next_buffered(source, most)) is not None:
-                taken.append(batch)
-                most -= len(batch)
-        return taken
+            while remaining_rows > 0 and (batch := self._pop_batch(source, remaining_rows)) is not None:
+                popped_batches.append(batch)
+                remaining_rows -= len(batch)
+        return popped_batches
 
-    def _next_buffered(self, source: TopicPartition, most: int) -> Batch | None:
-        """Remove and return the next buffered rows of a partition, at most `most`."""
+    def _pop_batch(self, source: TopicPartition, limit: int) -> Batch | None:
+        """Remove and return the next buffered rows of a partition, at most `limit`."""
         batches = self._buffered.get(source)
         if not batches:
             return None
         batch = batches.popleft()
-        if len(batch) > most:
-            batches.appendleft(batch.slice(most, len(batch)))
-            return batch.slice(0, most)
+        if len(batch) > limit:
+            batches.appendleft(batch.slice(limit, len(batch)))
+            return batch.slice(0, limit)
         return batch
 
-    def _before(self, source: TopicPartition, end: int) -> Batch | None:
+    def _pop_before(self, source: TopicPartition, end: int) -> Batch | None:
         batches = self._buffered.get(source)
-        return self._next_buffered(source, int(batches[0].offsets.searchsorted(end))) if batches else None
+        return self._pop_batch(source, int(batches[0].offsets.searchsorted(end))) if batches else None
 
-    def _take_event(self, event: Message) -> None:
-        """Note the end of a partition, or an error."""
+    def _handle_event(self, event: Message) -> None:
+        """Store the end of a partition, or an error."""
         source = TopicPartition(event.topic(), event.partition())
         error = event.error()
         if source not in self._fetching:
@@ -363,7 +365,7 @@ def _batch(source: TopicPartition, messages: Sequence[Message]) -> Batch:
 
 
 def _offsets(messages: Sequence[Message]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the offsets of messages, which ascend, mostly without a gap."""
+    """Return the ascending offsets of messages. If they have no gap, no message has to be read."""
     first = messages[0].offset()
     last = messages[-1].offset()
     count = len(messages)

@@ -1,4 +1,4 @@
-"""Errors of Kafka's client as errors of kstreams, each a sentence without secrets."""
+"""`error_of`: translates errors of Kafka's client to errors of kstreams, whose messages contain no secrets."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ _TRANSIENT = (
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether a request that failed may succeed a moment later."""
+    """Return True if a failed request may succeed a moment later."""
     reason = reason_of(error)
     return reason is not None and (reason.retriable() or reason.code() in _TRANSIENT)
 
 
 def is_absent(error: BaseException) -> bool:
-    """Return whether a broker does not know a topic or the leader of a partition: one is away, new, or missing."""
+    """Return True if a broker does not know a topic or a leader, because it is unavailable, new or missing."""
     reason = reason_of(error)
     return reason is not None and reason.code() in (KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
-def has_failed_for_good(error: BaseException) -> bool:
-    """Return whether the client has failed for good; its next transactional call tells why."""
+def is_fatal(error: BaseException) -> bool:
+    """Return True if the client cannot be used any more. Its next transactional call raises the reason."""
     reason = reason_of(error)
     return reason is not None and reason.code() == KafkaError._FATAL
 
 
 def reason_of(error: BaseException) -> KafkaError | None:
-    """Return the KafkaError in an exception or its causes, else None. `flush` may wrap it in a SystemError."""
+    """Return the KafkaError in an exception or its causes, or None. `flush` may wrap it in a SystemError."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KafkaException) and cause.args and isinstance(cause.args[0], KafkaError):
@@ -71,7 +71,7 @@ def log_error(failure: str, reason: KafkaError) -> LogError:
     Parameters
     ----------
     failure : str
-        What failed, as the beginning of a sentence.
+        The beginning of the message: what has failed.
     reason : KafkaError
     """
     return _ERROR_TYPES.get(reason.code(), LogError)(f"{failure}: {reason.str()} ({reason.name()}).")

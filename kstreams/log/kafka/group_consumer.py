@@ -19,7 +19,7 @@ from kstreams.log.kafka.consumer import KafkaConsumer
 from kstreams.log.kafka.membership import KafkaMembership, client_of_reader, read_member_settings
 from kstreams.log.kafka.offset_commits import Offsets
 
-_GROUP_CHECK_S = 0.05  # time between two checks of the group, while `poll` waits for records
+_GROUP_POLL_S = 0.05  # the interval at which `poll` takes part in the group while it waits for records
 
 
 class KafkaGroupConsumer(KafkaConsumer):
@@ -66,7 +66,13 @@ class KafkaGroupConsumer(KafkaConsumer):
             super().assign([])
 
     def leave(self) -> None:
-        """Leave the group at once, and read nothing; LogError for a static member, which Kafka's client cannot do."""
+        """Leave the group immediately, and read nothing. A static member cannot leave on Kafka.
+
+        Raises
+        ------
+        LogError
+            If this is a static member.
+        """
         if self._settings["group.instance.id"] is not None:
             raise LogError(
                 f"The static member {self._settings['group.instance.id']!r} of the group {self._group!r} cannot leave "
@@ -75,7 +81,7 @@ class KafkaGroupConsumer(KafkaConsumer):
         self.unsubscribe()
 
     def commit(self, offsets: Offsets | None = None) -> None:
-        """Commit these offsets, or the positions of all assigned partitions, as one."""
+        """Commit these offsets, or the positions of all assigned partitions, atomically."""
         committed = self._positions() if offsets is None else offsets
         if self._membership is None:
             KafkaAdmin(self._connection).commit(self._group, committed)
@@ -83,11 +89,11 @@ class KafkaGroupConsumer(KafkaConsumer):
             self._membership.commit(committed)
 
     def commit_async(self, offsets: Offsets | None = None, on_commit: OnCommit | None = None) -> None:
-        """Commit; the next `poll` calls `on_commit` with the outcome. Without `on_commit`, a failure is logged."""
+        """Commit. The next `poll` calls `on_commit` with the outcome. Without `on_commit`, a failure is logged."""
         self._commit_callbacks.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets; partitions without an offset are left out."""
+        """Return the committed offsets of the group. Partitions without an offset are missing."""
         return KafkaAdmin(self._connection).committed(self._group, partitions)
 
     def group_metadata(self) -> GroupMetadata:
@@ -95,30 +101,30 @@ class KafkaGroupConsumer(KafkaConsumer):
         return GroupMetadata(self._group) if self._membership is None else self._membership.metadata()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; new ones start at the beginning of the log."""
+        """Read exactly these partitions. New ones start at the beginning of the log."""
         if self._membership is not None:
             raise LogError("This consumer has subscribed, so its group assigns: unsubscribe first.")
         super().assign(partitions)
 
     def take_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; new ones start at the committed offset, else by `auto.offset.reset`."""
+        """Read exactly these partitions. New ones start at the committed offset, or by `auto.offset.reset`."""
         self._assign(partitions, self._start_offsets)
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """Return fetched rows, at most `max_records`; waits up to `timeout` seconds if there are none."""
+        """Return at most `max_records` rows. Waits up to `timeout` seconds if there are none."""
         self._commit_callbacks.call()
         if self._membership is None:
             return super().poll(timeout, max_records)
-        until = monotonic() + timeout
+        deadline = monotonic() + timeout
         while True:
-            wait = max(0.0, min(until - monotonic(), _GROUP_CHECK_S))
-            self._membership.attend(0 if self.assignment() else wait)
-            batches = super().poll(wait if self.assignment() else 0, max_records)
-            if batches or monotonic() >= until:
+            wait_s = max(0.0, min(deadline - monotonic(), _GROUP_POLL_S))
+            self._membership.poll(0 if self.assignment() else wait_s)
+            batches = super().poll(wait_s if self.assignment() else 0, max_records)
+            if batches or monotonic() >= deadline:
                 return batches
 
     def close(self) -> None:
-        """Leave the group and close the clients; batches that were polled stay valid."""
+        """Leave the group and close the clients. Batches that were polled stay valid."""
         try:
             self.unsubscribe()
         finally:

@@ -24,7 +24,7 @@ _ADMIN = "admin."
 
 @dataclass(frozen=True, slots=True)
 class KafkaHome:
-    """A cluster by the addresses of some of its brokers; see `TopicHome`.
+    """A cluster with the addresses of some of its brokers. See `TopicHome`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class KafkaHome:
         return f"kafka:{self.servers}"
 
     def open(self, config: Mapping[str, Any] | None = None, *, clock: Clock | None = None) -> KafkaLog:
-        """Connect; whether a broker answers is known after the first request."""
+        """Return a log for the cluster. The first request connects to a broker."""
         settings = {} if config is None else {key: config[key] for key in config if _is_read(key)}
         replication = int(settings.pop(_REPLICATION, None) or -1)
         admin_keys = [key for key in settings if key.startswith(_ADMIN)]
@@ -65,7 +65,7 @@ class KafkaHome:
         """Do nothing: the first request raises if the cluster cannot be reached."""
 
     def topic_defaults(self) -> Mapping[str, str]:
-        """Return the default settings of a topic, of the settings that are always shown."""
+        """Return the defaults of the settings that are always shown."""
         return {"cleanup.policy": "delete"}
 
     def lock_file(self, application_id: str) -> None:
@@ -84,11 +84,11 @@ class KafkaLog:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Groups only."""
+        """The ability `GROUPS`."""
         return frozenset({Ability.GROUPS})
 
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
-        """Return a new producer; idempotent, and transactional with a `transactional.id`."""
+        """Return a new idempotent producer, which is transactional with a `transactional.id`."""
         return producer_with(config, lambda settings: KafkaProducer(self._connection, settings))
 
     def coordinator(self, transactional_id: str) -> NoReturn:
@@ -99,7 +99,7 @@ class KafkaLog:
         )
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """Return a new consumer; with a `group.id`, a member of a group."""
+        """Return a new consumer, which is a group consumer with a `group.id`."""
         return consumer_with(config, self._consumer)
 
     def admin(self) -> KafkaAdmin:
@@ -107,11 +107,11 @@ class KafkaLog:
         return KafkaAdmin(self._connection)
 
     def do_housekeeping(self) -> bool:
-        """Return False: brokers do the housekeeping of their files."""
+        """Return False: brokers maintain their files."""
         return False
 
     def close(self) -> None:
-        """Close the connection; producers and consumers must be closed before."""
+        """Close the connection. Producers and consumers must be closed before."""
         self._connection.close()
 
     def __enter__(self) -> KafkaLog:

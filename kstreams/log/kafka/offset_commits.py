@@ -1,7 +1,7 @@
 """Commits of a group's offsets by Kafka's client, and the metadata of members that commit.
 
-The client hands out the metadata as bytes that only it needs to understand. They hold no more than `GroupMetadata`
-does, which therefore is a plain value with every home; bytes that do not survive a round trip are refused.
+The client returns the metadata as bytes in a private format. They contain the same values as `GroupMetadata`, which is
+used for every home. Bytes that cannot be decoded and encoded again are refused.
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from kstreams.errors import LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
-from kstreams.log.groups.group import dividing, for_members_alone, no_member, of_another_generation, replaced
+from kstreams.log.groups.group import (
+    group_has_members,
+    instance_replaced,
+    not_a_member,
+    old_generation,
+    rebalance_in_progress,
+)
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.failures import error_of, reason_of
 
@@ -27,7 +33,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def read_metadata(raw: bytes) -> GroupMetadata:
-    """Decode the client's bytes; LogError for bytes of a client that writes another form.
+    """Decode the bytes of the client. Raises LogError if the client writes another format.
 
     Examples
     --------
@@ -38,45 +44,45 @@ def read_metadata(raw: bytes) -> GroupMetadata:
     generation = int.from_bytes(raw[len(_FORMAT) : start], sys.byteorder, signed=True)
     group, _, member_and_instance = raw[start:].partition(b"\0")
     member, _, instance = member_and_instance.partition(b"\0")
-    named = instance[1:-1].decode() if instance[:1] == b"\0" else None
-    metadata = GroupMetadata(group.decode(), member.decode(), generation, named)
+    instance_id = instance[1:-1].decode() if instance[:1] == b"\0" else None
+    metadata = GroupMetadata(group.decode(), member.decode(), generation, instance_id)
     if metadata_bytes(metadata) != raw:
         raise LogError(
-            "This version of confluent-kafka writes the metadata of groups in an unknown form: install the "
-            "version that kstreams was tested with (`pip install 'kstreams-dsl[kafka]'`)."
+            "This version of confluent-kafka writes the metadata of groups in an unknown format: install the version "
+            "that kstreams was tested with (`pip install 'kstreams-dsl[kafka]'`)."
         )
     return metadata
 
 
 def metadata_bytes(metadata: GroupMetadata) -> bytes:
-    """Encode metadata as the client takes it."""
+    """Encode metadata in the format of the client."""
     generation = metadata.generation.to_bytes(_GENERATION_BYTES, sys.byteorder, signed=True)
     instance = b"\1" if metadata.instance is None else b"\0" + metadata.instance.encode() + b"\0"
     return b"\0".join([_FORMAT + generation + metadata.group.encode(), metadata.member.encode(), instance])
 
 
-def client_offsets(offsets: Offsets) -> list[Place]:
-    """Return offsets to commit as the client takes them."""
+def client_offsets(offsets: Offsets) -> list[KafkaPartition]:
+    """Return offsets as objects of the client."""
     return [
-        Place(source.topic, source.partition, committed.offset, committed.metadata)
+        KafkaPartition(source.topic, source.partition, committed.offset, committed.metadata)
         for source, committed in offsets.items()
     ]
 
 
 def commit_offsets(connection: Connection, client: Client, offsets: Offsets) -> BaseException | None:
-    """Commit by a client for its group; retries while a coordinator moves.
+    """Commit offsets of the client's group. Retry while a coordinator moves.
 
-    Returns the error of a commit that the cluster has refused, for `commit_refused`.
+    Returns the error if the cluster has refused the commit, for `commit_refused`.
     """
 
     def commit() -> None:
-        for place in client.commit(offsets=client_offsets(offsets), asynchronous=False) or ():
-            if place.error is not None:
-                raise KafkaException(place.error)
+        for partition in client.commit(offsets=client_offsets(offsets), asynchronous=False) or ():
+            if partition.error is not None:
+                raise KafkaException(partition.error)
 
     try:
         if offsets:
-            connection.retried(commit, offsets.keys())
+            connection.retry(commit, offsets.keys())
     except KafkaException as failed:
         error: BaseException = failed
         return error
@@ -84,7 +90,7 @@ def commit_offsets(connection: Connection, client: Client, offsets: Offsets) -> 
 
 
 def is_between_generations(error: BaseException) -> bool:
-    """Return whether a commit failed because the group is rebalancing, or has just done so."""
+    """Return True if a commit has failed because of a rebalance that is going on or has just ended."""
     reason = reason_of(error)
     return reason is not None and bool(reason.code() in _BETWEEN)
 
@@ -95,14 +101,13 @@ def commit_refused(committer: GroupMetadata, error: BaseException) -> LogError:
     reason = reason_of(error)
     code = None if reason is None else reason.code()
     if code == KafkaError.UNKNOWN_MEMBER_ID:
-        return no_member(group, committer.member) if committer.member else for_members_alone(group)
+        return not_a_member(group, committer.member) if committer.member else group_has_members(group)
     if code == KafkaError.ILLEGAL_GENERATION:
-        return of_another_generation(group, committer.generation)
-    is_failed = (
-        code == KafkaError._FATAL and committer.instance is not None
-    )  # so reported once the client knows that it is fenced
-    if code == KafkaError.FENCED_INSTANCE_ID or is_failed:
-        return replaced(group, committer.instance)
+        return old_generation(group, committer.generation)
+    # A client that knows that its static member is fenced reports a fatal error.
+    is_fenced_client = code == KafkaError._FATAL and committer.instance is not None
+    if code == KafkaError.FENCED_INSTANCE_ID or is_fenced_client:
+        return instance_replaced(group, committer.instance)
     if code == KafkaError.REBALANCE_IN_PROGRESS:
-        return dividing(group)
+        return rebalance_in_progress(group)
     return error_of(f"The offsets of the group {group!r} cannot be committed", error)

@@ -1,4 +1,4 @@
-"""`KafkaProducer`: sends records to a cluster; idempotent, and in transactions with a `transactional.id`."""
+"""`KafkaProducer`: an idempotent producer for a cluster, which is transactional with a `transactional.id`."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ from kstreams.kernel.murmur2 import partition_of
 from kstreams.log import record_checks
 from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, client_partitions
-from kstreams.log.kafka.failures import error_of, has_failed_for_good, log_error
+from kstreams.log.kafka.failures import error_of, is_fatal, log_error
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
-_REQUEST_TIMEOUT_S = 1.0  # for a number of partitions; without an answer, the last known number is used
+_REQUEST_TIMEOUT_S = 1.0  # for a number of partitions. Without a response, the last known number is used.
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _PRODUCER_DEFAULTS = {
     "compression.type": "lz4",
     "linger.ms": 20,
     "batch.size": 1_000_000,
-    "message.max.bytes": 100_000_000,  # the setting of the topic is the limit
+    "message.max.bytes": 100_000_000,  # high, because the setting of the topic is the limit
     "queue.buffering.max.messages": 1_000_000,
     "enable.idempotence": True,
 }
-_LONGEST_LINGER_MS = 60_000  # for -1 (until the batch is full, or `flush`), which Kafka's client does not have
+_MAX_LINGER_MS = 60_000
+"""The value for `linger.ms=-1` (wait until the batch is full, or `flush`), which Kafka's client does not support."""
 _POLL_S = 0.1
 _Report: TypeAlias = "Callable[[KafkaError | None, Message], None] | None"
-"""The callback of a row that the client calls with its delivery."""
+"""The callback for the delivery of a row."""
 RECORD_FORMAT = record_checks.RecordFormat(
     record_bytes=91, header_bytes=10, takes_time_zero=False, takes_zero_in_names=False
 )
-"""Of a batch with a single record: 61 bytes for the batch, 30 for the record."""
+"""The overhead of a batch with a single record: 61 bytes for the batch, 30 for the record."""
 
 
 class KafkaProducer:
@@ -56,7 +57,7 @@ class KafkaProducer:
     connection : Connection
     config : mapping or None
         Settings of Kafka's producer, or of librdkafka. With `delivery.report.only.error`, callbacks are called for
-        failures only, and sending costs half as much.
+        failures only, and sending takes half the time.
     """
 
     def __init__(self, connection: Connection, config: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +69,7 @@ class KafkaProducer:
         if (memory := settings.pop("buffer.memory", None)) is not None:
             settings["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
         if int(settings["linger.ms"]) < 0:
-            settings["linger.ms"] = _LONGEST_LINGER_MS
+            settings["linger.ms"] = _MAX_LINGER_MS
         only_failures = str(settings.pop("delivery.report.only.error", False)).lower() == "true"
         self._connection = connection
         self._deliveries = Deliveries()
@@ -77,8 +78,8 @@ class KafkaProducer:
         self._client = connection.client("producer", lambda checked: Client({**checked, **callbacks}), settings)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
         of_one_process(self, "This producer", LogError)
-        self._unflushed: Counter[str] = Counter()  # bytes, by topic with a small `max.message.bytes`
-        self._turn = 0
+        self._unflushed_bytes: Counter[str] = Counter()  # by topic with a small `max.message.bytes`
+        self._records_without_key = 0
         self._closed = False
         self._is_abandoned = False
         name = settings.get("transactional.id")
@@ -95,15 +96,15 @@ class KafkaProducer:
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Buffer one record; without `partition`, murmur2 of the key chooses it.
+        """Buffer one record. Without `partition`, murmur2 of the key chooses it.
 
         Raises
         ------
         UnknownTopicError, BufferFullError
         LogError
-            When the record can never be written: it is too large, has no key though its topic is compacted, has the
-            time 0 or a time beyond 64 bits, or a header whose name is no text or holds the character 0. Or when a
-            producer with a `transactional.id` has no transaction open.
+            If the record cannot be written: it is too large, has no key in a compacted topic, has the time 0 or a time
+            of more than 64 bits, or has a header whose name is no text or contains the character 0. Also if a
+            transactional producer has no open transaction.
         """
         facts = self._ready(topic)
         partitions = self._partitions.of(topic, partition)
@@ -123,7 +124,7 @@ class KafkaProducer:
         self._produce(topic, value, key, number, report, time=time, headers=checked or None)
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
-        """Buffer a batch for the partition it names; if a row can never be written, `flush` raises the error."""
+        """Buffer a batch for the partition that it names. If a row cannot be written, `flush` raises the error."""
         if not len(batch):
             return
         topic, partition = batch.source
@@ -134,7 +135,7 @@ class KafkaProducer:
             columns = _columns(batch)
             record_checks.check_batch(batch, facts, RECORD_FORMAT)
         except LogError as error:
-            self._deliveries.note(error)
+            self._deliveries.add_error(error)
             if pending is not None:
                 pending.fail(error)
             return
@@ -151,19 +152,19 @@ class KafkaProducer:
         """Do nothing: brokers do not check the group of a producer without a `transactional.id`."""
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """Return the rows of a batch that its topic never takes, with the reason."""
+        """Return the rows of a batch that its topic refuses, with the reason."""
         return record_checks.refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
 
     def abandon(self) -> None:
-        """Drop the buffered records; in a transaction do nothing, `abort_transaction` drops all its records."""
+        """Drop the buffered records. A transactional producer does nothing: `abort_transaction` drops its records."""
         if self._transactions is None:
             self._is_abandoned = True
             self._client.purge(in_queue=True, in_flight=False)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all records are written; raises the first error since the last flush.
+        """Wait until all records are written. Raises the first error since the last flush.
 
-        In a transaction, waits for `max.block.ms` at most.
+        In a transaction, the longest wait is `max.block.ms`.
         """
         transactions = self._transactions
         is_in_transaction = timeout is None and transactions is not None and transactions.is_open
@@ -171,7 +172,7 @@ class KafkaProducer:
             if is_in_transaction and transactions is not None:
                 raise transactions.no_answer("flush", "records were not acknowledged")
             raise LogError(f"Records were not written within {timeout} s.")
-        self._unflushed.clear()
+        self._unflushed_bytes.clear()
         failure = self._deliveries.take_error()
         try:
             self._deliveries.call_back()
@@ -180,7 +181,7 @@ class KafkaProducer:
                 raise failure
 
     def begin_transaction(self) -> None:
-        """Start a transaction; FencedError if a newer producer has the transactional id."""
+        """Start a transaction. Raises FencedError if a newer producer has the transactional id."""
         self._transactional().begin()
         self._deliveries.error = self._deliveries.transaction_error = None
 
@@ -189,21 +190,21 @@ class KafkaProducer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         group: str | GroupMetadata | None = None,
     ) -> None:
-        """Write the buffered records, then commit the transaction's records and the group's offsets as one.
+        """Write the buffered records, then commit the records and the offsets of a group atomically.
 
         Raises
         ------
         FencedError
-            A newer producer has the transactional id; the transaction is aborted.
+            If a newer producer has the transactional id. The transaction is aborted.
         UncertainCommitError
-            The cluster gave no answer in time; this producer cannot be used any more.
+            If the cluster has not answered in time. This producer cannot be used any more.
         CommitFailedError, RebalanceInProgressError
-            The group does not let this member commit: abort the transaction.
+            If the group refuses the commit of this member. The caller has to abort the transaction.
         LogError
-            A record could not be written: abort the transaction.
+            If a record could not be written. The caller has to abort the transaction.
         """
         if offsets and group is None:
-            raise LogError("Offsets are committed for a group: name it.")
+            raise LogError("Offsets cannot be committed without a group: name the group.")
         transactions = self._transactional()
         transactions.require_open()
         if self._deliveries.transaction_error is None:
@@ -224,16 +225,17 @@ class KafkaProducer:
         self._deliveries.call_back()
 
     def close(self) -> None:
-        """Flush and release; an open transaction is aborted."""
+        """Flush and release the client. An open transaction is aborted."""
         if self._closed:
             return
         self._closed = True
         transactions = self._transactions
         if transactions is None:
-            with suppress(*(LogError,) if self._is_abandoned else ()):  # of the records that were dropped
+            ignored_errors = (LogError,) if self._is_abandoned else ()  # dropped records raise errors
+            with suppress(*ignored_errors):
                 self.flush()
         elif transactions.is_open and not transactions.has_failed:
-            # A producer that fenced this one has aborted the transaction. If there is no answer, the next producer with
+            # A producer that has fenced this one has aborted the transaction. Without an answer, the next producer with
             # this transactional id aborts it, or the broker after `transaction.timeout.ms`.
             with suppress(FencedError, UncertainCommitError):
                 self.abort_transaction()
@@ -246,7 +248,7 @@ class KafkaProducer:
 
     def _ready(self, topic: str) -> record_checks.TopicFacts:
         if self._closed:
-            raise LogError("This producer is closed: open another.")
+            raise LogError("This producer is closed: open another one.")
         if self._transactions is not None:
             self._transactions.require_open()
         return self._connection.facts(topic)
@@ -257,18 +259,18 @@ class KafkaProducer:
         return self._transactions
 
     def _is_written_within(self, timeout: float | None) -> bool:
-        """Wait until the client has written everything; return False after `timeout` seconds."""
-        until = None if timeout is None else monotonic() + timeout
+        """Wait until the client has written everything. Return False after `timeout` seconds."""
+        deadline = None if timeout is None else monotonic() + timeout
         try:
             while self._client.flush(_POLL_S) > 0:
-                if until is not None and monotonic() > until:
+                if deadline is not None and monotonic() > deadline:
                     return False
         except (KafkaException, SystemError) as error:
             raise error_of("Writing failed", error) from None
         return True
 
     def _flush_transaction(self) -> None:
-        """Write the buffered records; the errors of a transaction are raised by the commit."""
+        """Write the buffered records. The commit raises the errors of a transaction."""
         try:
             self.flush()
         except LogError:
@@ -278,8 +280,8 @@ class KafkaProducer:
     def _partition(self, key: bytes | None, partitions: int) -> int:
         if key is not None:
             return partition_of(key, partitions)
-        self._turn += 1
-        return self._turn % partitions
+        self._records_without_key += 1
+        return self._records_without_key % partitions
 
     def _make_room(self, topic: str, size: int, facts: record_checks.TopicFacts) -> None:
         """Flush before the buffered records of a topic exceed its `max.message.bytes`.
@@ -288,14 +290,14 @@ class KafkaProducer:
         """
         if facts.max_bytes >= self._batch_size:
             return
-        if self._unflushed[topic] + size > facts.max_bytes:
+        if self._unflushed_bytes[topic] + size > facts.max_bytes:
             while self._client.flush(_POLL_S) > 0:
                 pass
-            self._unflushed.clear()
-        self._unflushed[topic] += size
+            self._unflushed_bytes.clear()
+        self._unflushed_bytes[topic] += size
 
     def _produce_all(self, source: TopicPartition, columns: tuple[list[Any], ...], report: _Report) -> None:
-        """Hand rows to the client from C (`map`), which halves the cost of a row."""
+        """Send rows by `map`, whose loop in C takes half the time per row."""
         values, keys, times, headers = columns
         produce = self._client.produce
         unsent_times = iter(times)
@@ -306,7 +308,7 @@ class KafkaProducer:
             try:
                 deque(calls, maxlen=0)
                 return
-            except (BufferError, KafkaException):  # the row is sent again below, with waiting and errors
+            except (BufferError, KafkaException):  # `_produce` sends the row again, and waits or raises the error
                 row = len(times) - length_hint(unsent_times) - 1
                 self._produce(
                     source.topic,
@@ -329,40 +331,41 @@ class KafkaProducer:
         time: int,
         headers: object,
     ) -> None:
-        until = 0.0
+        deadline = 0.0
         while True:
             try:
-                # Positional arguments: keywords make the call 10 % slower.
+                # Keyword arguments would make the call 10 % slower.
                 self._client.produce(topic, value, key, partition, report, None, time, headers)
                 return
             except BufferError:
-                until = until or monotonic() + self._block_s
-                if monotonic() >= until:
+                deadline = deadline or monotonic() + self._block_s
+                if monotonic() >= deadline:
                     raise BufferFullError(
                         f"The producer's buffer stayed full for {self._block_s:g} s: send again later or raise "
                         "`buffer.memory`."
                     ) from None
                 self._client.poll(_POLL_S)
             except KafkaException as error:
-                if self._transactions is not None and has_failed_for_good(error):
-                    raise self._transactions.failed_for_good() from None
+                if self._transactions is not None and is_fatal(error):
+                    raise self._transactions.fatal_error() from None
                 raise error_of(f"A record for {topic}-{partition} cannot be sent", error) from None
 
 
 class _Count(NamedTuple):
     partitions: int
-    read_s: float  # by the monotonic clock
+    read_s: float
+    """The time of the monotonic clock when the number was read."""
 
 
 class PartitionCounts:
-    """The numbers of partitions of topics, which may grow, as one producer's client knows them.
+    """The numbers of partitions of topics, which may grow, from the metadata of a producer's client.
 
     Parameters
     ----------
     client : confluent_kafka.Producer
     connection : Connection
     max_age_s : float
-        Age after which a number is read again.
+        The age after which a number is read again.
     """
 
     def __init__(self, client: Client, connection: Connection, max_age_s: float) -> None:
@@ -372,7 +375,7 @@ class PartitionCounts:
         self._counts: dict[str, _Count] = {}
 
     def of(self, topic: str, partition: int | None = None) -> int:
-        """Return the number of partitions of a topic; UnknownTopicError if `partition` is not one of them."""
+        """Return the number of partitions of a topic. Raises UnknownTopicError if `partition` is not one of them."""
         count = self._counts.get(topic)
         if count is None:
             count = self._counts[topic] = _Count(self._connection.facts(topic).partitions, monotonic())
@@ -384,7 +387,7 @@ class PartitionCounts:
         return count.partitions
 
     def _read(self, topic: str, previous: _Count, at_least: int = 0) -> _Count:
-        """Read the number by the client, which then uses it too."""
+        """Read the number by the client, which updates the metadata of the client too."""
         partitions = self._connection.await_partitions(
             topic, at_least, lambda: client_partitions(self._client, topic, _REQUEST_TIMEOUT_S)
         )
@@ -404,7 +407,7 @@ class PendingDelivery:
         self._error: LogError | None = None
 
     @property
-    def is_known(self) -> bool:
+    def is_complete(self) -> bool:
         """True if all its records were delivered or have failed."""
         return self._unconfirmed == 0
 
@@ -414,13 +417,13 @@ class PendingDelivery:
         return Delivery(self._source, first, self._count, self._error)
 
     def delivered(self, offset: int, error: LogError | None) -> None:
-        """Note that one of its records was delivered or has failed."""
+        """Record the delivery or the failure of one of its records."""
         self._unconfirmed -= 1
         self._first_offset = offset if self._first_offset < 0 else min(self._first_offset, offset)
         self._error = self._error or error
 
     def fail(self, error: LogError) -> None:
-        """Note that it cannot be sent."""
+        """Record that it cannot be sent."""
         self._unconfirmed = 0
         self._error = error
 
@@ -441,18 +444,18 @@ class Deliveries:
         self._pending.append(pending)
         return pending
 
-    def note(self, error: LogError) -> None:
-        """Note that a record could not be written."""
+    def add_error(self, error: LogError) -> None:
+        """Record that a record could not be written."""
         self.error = self.error or error
         self.transaction_error = self.transaction_error or error
 
     def report(self, error: KafkaError | None, message: Message, pending: PendingDelivery | None = None) -> None:
-        """Take the client's delivery report of one record."""
+        """Record the client's delivery report of one record."""
         failure = None
         if error is not None:
             failure = log_error(f"A record for {message.topic()}-{message.partition()} was not written", error)
             if error.code() not in _PURGED:
-                self.note(failure)
+                self.add_error(failure)
         if pending is not None:
             pending.delivered(message.offset(), failure)
 
@@ -462,14 +465,14 @@ class Deliveries:
         return error
 
     def call_back(self) -> None:
-        """Call the callbacks that are due; if one raises, the next call goes on with those after it."""
-        while self._pending and self._pending[0].is_known:
+        """Call the callbacks that are due. If one raises an error, the next call continues after it."""
+        while self._pending and self._pending[0].is_complete:
             pending = self._pending.popleft()
             pending.on_delivery(pending.delivery())
 
 
 def _columns(batch: Batch) -> tuple[list[Any], ...]:
-    """Return the columns of a batch as the client takes them: values, keys, times and headers."""
+    """Return the columns of a batch as objects for the client: values, keys, times and headers."""
     count = len(batch)
     columns = (batch.keys, batch.values, batch.timestamps)
     if any(len(column) != count for column in columns) or batch.timestamps.null_count:

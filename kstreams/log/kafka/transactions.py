@@ -1,7 +1,7 @@
 """`Transactions`: the transactions of one producer, with a deadline for each call.
 
-After the death of a broker, calls of librdkafka were seen to block far beyond their timeout. A call that does not
-return in time has an unknown outcome, and the producer is not used again.
+After the death of a broker, calls of librdkafka were seen to block far beyond their timeout. The outcome of a call that
+does not return in time is unknown, and the producer is not used again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kstreams.log.kafka.connection import TIMEOUT_S, Connection
 from kstreams.log.kafka.failures import PRODUCER_FENCED, error_of, reason_of
 from kstreams.log.kafka.offset_commits import Offsets, client_offsets, commit_refused, metadata_bytes
 
-_GRACE_S = 5.0  # after the timeout of a call, before its thread is abandoned
+_GRACE_S = 5.0  # the time after the timeout of a call after which its thread is abandoned
 
 
 class Transactions:
@@ -42,7 +42,7 @@ class Transactions:
         self._connection = connection
         self._fatal_error: LogError | None = None
         self.is_open = False
-        # Waits longer: the cluster first ends the open transaction of an earlier producer.
+        # The timeout is longer, because the cluster first ends the open transaction of an earlier producer.
         self._call("init_transactions", client.init_transactions, max(timeout_s, TIMEOUT_S))
 
     @property
@@ -68,7 +68,7 @@ class Transactions:
             raise LogError("No transaction is open: call begin_transaction first.")
 
     def commit(self, offsets: Offsets, committer: GroupMetadata) -> None:
-        """Commit the records and the offsets as one."""
+        """Commit the records and the offsets atomically."""
         self.require_open()
         if offsets:
             metadata = metadata_bytes(_checked(committer))
@@ -88,7 +88,7 @@ class Transactions:
         self._call("abort_transaction", self._client.abort_transaction)
 
     def no_answer(self, name: str, reason: str) -> UncertainCommitError:
-        """Return the error for a call without an answer; from now on every call raises it."""
+        """Return the error for a call without an answer. Every later call raises it."""
         error = UncertainCommitError(
             f"{name} of {self._name!r} gave no answer within {self._timeout_s:g} s ({reason}): it is unknown whether "
             "it took effect. Open another producer with this transactional.id and read what was committed."
@@ -103,20 +103,20 @@ class Transactions:
         timeout_s: float | None = None,
         failure: Callable[[BaseException], LogError] | None = None,
     ) -> None:
-        """Call until it succeeds, as long as errors are retriable, for the time of a call."""
-        until = monotonic() + (timeout_s or self._timeout_s)
+        """Call until the call succeeds. Retry after retriable errors, within the timeout."""
+        deadline = monotonic() + (timeout_s or self._timeout_s)
         while True:
-            error = self._call_in_thread(name, call, max(0.1, until - monotonic()))
+            error = self._call_in_thread(name, call, max(0.1, deadline - monotonic()))
             if error is None:
                 return
             reason = reason_of(error)
             if reason is None or not reason.retriable():
                 raise self._failed(name, error, failure) from None
-            if monotonic() > until:
+            if monotonic() > deadline:
                 raise self.no_answer(name, str(error)) from None
 
     def _call_in_thread(self, name: str, call: Callable[[float], object], timeout: float) -> Exception | None:
-        """Call in a new thread, which is abandoned if the call does not return; return the error of the call."""
+        """Call in a new thread, and return the error of the call. If it does not return, abandon the thread."""
         outcomes: list[Exception | None] = []
 
         def run() -> None:
@@ -133,8 +133,8 @@ class Transactions:
             raise self.no_answer(name, "the client did not return")
         return outcomes[0]
 
-    def failed_for_good(self) -> LogError:
-        """Return the error of a client that has failed for good; mostly it is fenced."""
+    def fatal_error(self) -> LogError:
+        """Return the error of a client that cannot be used any more, usually because it is fenced."""
         try:
             self._call("abort_transaction", self._client.abort_transaction)
         except LogError as failure:
@@ -146,14 +146,13 @@ class Transactions:
     ) -> LogError:
         reason = reason_of(error)
         is_fenced = reason is not None and reason.code() in PRODUCER_FENCED
-        failed = (
-            failure(error)
-            if failure is not None and not is_fenced
-            else error_of(f"{name} of {self._name!r} failed", error)
-        )
+        if failure is None or is_fenced:
+            raised_error = error_of(f"{name} of {self._name!r} failed", error)
+        else:
+            raised_error = failure(error)
         if is_fenced or (reason is not None and reason.fatal()):
-            self._fatal_error = failed
-        return failed
+            self._fatal_error = raised_error
+        return raised_error
 
     def _require_usable(self) -> None:
         if self._fatal_error is not None:

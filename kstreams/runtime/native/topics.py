@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kstreams.config import Config
 from kstreams.errors import LogError, TopologyError
 from kstreams.log.api import Admin, Log, TopicDescription
-from kstreams.log.topic_types import TopicTypes, create_typed, note_types
+from kstreams.log.topic_types import TopicTypes, create_typed, store_types
 from kstreams.processor.context.failures import check_dead_letter_topic, required_topics
 from kstreams.processor.topology.layout import Layout, lay_out, source_topics
 from kstreams.processor.topology.topic_types import types_in_changelog, types_written
@@ -84,7 +84,7 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
         elif partitions and name in internal:
             _check_internal_topic(descriptions[name], partitions, settings)
     for name in types.keys() & existing.keys():
-        note_types(admin, name, types[name])
+        store_types(admin, name, types[name])
     return layout
 
 

@@ -110,7 +110,7 @@ print(values_of(log, "words", 3))
 
 def test_when_all_are_taken_the_error_names_the_limit_and_nothing_is_lost(tmp_path: Path) -> None:
     *told, values = run(EXHAUSTED, tmp_path).splitlines()
-    error = "All 64 files that this process may open are open: raise their number with `ulimit -n`."
+    error = "This process has reached its limit of 64 open files: raise the limit with `ulimit -n`."
     assert set(told) == {"there were some that rested", error}
     assert values == ("[b'1', b'2']" if told[0] == error else "[b'1', b'lost', b'2']")
     assert verify(tmp_path) == []

@@ -132,7 +132,7 @@ def test_a_static_member_is_waited_for_longer_than_the_rebalance() -> None:
 
 def test_members_agree_on_an_assignor_that_all_have() -> None:
     group = run(Group("g"), Join(member("x", "sticky", "range")), Join(member("y", "range"))).group
-    with pytest.raises(LogError, match=r"names none that all members have \(range\)"):
+    with pytest.raises(LogError, match=r"has no assignor that all members have \(range\)"):
         next_step(group, Join(member("z", "roundrobin")), 0)
     group = run(group, Join(member("x", "sticky", "range"))).group
     assert group.strategy == "range"

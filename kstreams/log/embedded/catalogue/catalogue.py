@@ -26,8 +26,8 @@ from kstreams.log.embedded.catalogue.journaled_database import (
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.groups.group import Group, GroupState, check_commit
-from kstreams.log.naming import check_total, did_you_mean
-from kstreams.os.forks import of_one_process, still_while_forking
+from kstreams.log.naming import check_more_partitions, did_you_mean
+from kstreams.os.forks import hold_while_forking, of_one_process
 from kstreams.os.private import make_folder
 
 Rows = list[tuple[Any, ...]]
@@ -86,7 +86,7 @@ class Catalogue:
         with self._errors():
             self._database = JournaledDatabase(folder, durability, disk, decide)
         of_one_process(self, "This log", LogError)
-        still_while_forking(self, self._mutex)
+        hold_while_forking(self, self._mutex)
 
     @property
     def boot(self) -> bytes:
@@ -185,7 +185,7 @@ def grow_topic(catalogue: Catalogue, name: str, total: int) -> Iterator[Topic]:
     """
     with catalogue.write() as database:
         topic = catalogue.topic(name)
-        check_total(name, topic.partitions, total)
+        check_more_partitions(name, topic.partitions, total)
         database.execute("UPDATE topics SET partitions = ? WHERE id = ?", (total, topic.id))
         yield topic
 

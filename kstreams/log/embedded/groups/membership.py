@@ -18,7 +18,7 @@ from kstreams.log.embedded.groups.coordinator import CLOSED, GroupCoordinator
 from kstreams.log.embedded.groups.member_files import MemberFile
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.assignors import ASSIGNORS
-from kstreams.log.groups.group import Group, GroupState, Member, replaced
+from kstreams.log.groups.group import Group, GroupState, Member, instance_replaced
 from kstreams.log.groups.group_consumers import GroupReader, RebalanceListeners
 from kstreams.log.groups.subscription import MemberSubscription
 from kstreams.log.groups.transitions import Join, Leave, Sync
@@ -73,7 +73,7 @@ class Membership:
         """Return the metadata of the member."""
         return GroupMetadata(self._group, self._id, self._generation, self._instance)
 
-    def attend(self, timeout: float) -> float:
+    def poll(self, timeout: float) -> float:
         """Take part in rebalances; return the remaining seconds. A consumer that has partitions does not wait here."""
         pause = _FIRST_PAUSE
         while True:
@@ -125,7 +125,7 @@ class Membership:
             self._heartbeat.stop(leaves=True)
             self._forget_assignment()
             if is_replaced:
-                self._fenced = replaced(self._group, self._instance)
+                self._fenced = instance_replaced(self._group, self._instance)
                 return
             self._id, self._heartbeat = self._new_member()
         self._has_joined = True

@@ -30,7 +30,7 @@ from kstreams.log.embedded.disk import Disk, boot_id, create_file, open_file
 from kstreams.log.embedded.segments.index import NO_TIME, index_path
 from kstreams.log.embedded.segments.segment import SUFFIX, Segment, segment_path
 from kstreams.os.file_lock import try_lock
-from kstreams.os.open_files import POOL, OpenFile, PinnedFile, opened
+from kstreams.os.open_files import POOL, OpenFile, PinnedFile, retry_open
 from kstreams.os.private import make_folder
 
 START_SUFFIX = ".start"
@@ -226,7 +226,7 @@ class Partition:
             raise self._deleted()
         POOL.enter(str(folder))
         self._is_open = True
-        self._pinned_head = POOL.keep(self._head, self._open_head)
+        self._pinned_head = POOL.pin(self._head, self._open_head)
 
     def head(self) -> PartitionHead:
         """Return the start and end of the log; after a power failure or damage, the head is recovered first."""
@@ -274,7 +274,7 @@ class Partition:
 
     def close_active(self, segment: int) -> None:
         """Let the next use open the file of a segment again."""
-        POOL.forget(self._path(segment))
+        POOL.discard(self._path(segment))
 
     def segments(self) -> list[int]:
         """Return the base offsets of all segments, ascending."""
@@ -334,5 +334,5 @@ def _open(path: str) -> int:
 
 def segment_bases(folder: Path) -> list[int]:
     """Return the base offsets of the segments in a folder, ascending."""
-    names = opened(lambda: os.listdir(folder))
+    names = retry_open(lambda: os.listdir(folder))
     return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX))

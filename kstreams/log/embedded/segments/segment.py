@@ -15,7 +15,7 @@ from kstreams.errors import CorruptLogError, LogFormatError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.embedded.disk import refuse_links
 from kstreams.log.embedded.segments import frame
-from kstreams.os.open_files import opened
+from kstreams.os.open_files import retry_open
 
 SUFFIX = ".log"
 _ALIGNMENT = 8  # of frames
@@ -87,7 +87,7 @@ class Segment:
         self._show(self._map_file())
 
     def _map_file(self) -> pa.Buffer:
-        with opened(partial(pa.memory_map, str(self.path))) as file:
+        with retry_open(partial(pa.memory_map, str(self.path))) as file:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
             if self._identity not in (None, identity):

@@ -16,12 +16,12 @@ from concurrent.futures import Future
 from functools import cache
 from typing import TypeVar
 
-from kstreams.os.forks import of_module
+from kstreams.os.forks import reset_in_child
 
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
-_starting = of_module(threading.Lock())
+_starting = reset_in_child(threading.Lock())
 
 
 def start(coroutine: Coroutine[object, object, T]) -> Future[T]:

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Log, Producer
-from kstreams.log.topic_types import TopicTypes, create_typed, note_types
+from kstreams.log.topic_types import TopicTypes, create_typed, store_types
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 
 
@@ -75,7 +75,7 @@ class OutputTopics:
         with log.admin() as admin:
             for topic in topics:
                 self.create(admin, topic)
-                note_types(admin, self.prefix + topic, self.types.get(topic, TopicTypes()))
+                store_types(admin, self.prefix + topic, self.types.get(topic, TopicTypes()))
 
 
 class OpenedTopics:
